@@ -1,0 +1,1 @@
+"""Hardware specs as data: one YAML file a device, read by `perfmodel.hardware`."""

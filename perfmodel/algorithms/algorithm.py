@@ -1,0 +1,131 @@
+"""What is computed: tensors with named axes, steps over them, and a mask. No tile, no machine.
+
+This is the *problem* of Timeloop and the *weaving* of FlashAttention on a Napkin (Abbott & Zardini
+2024, section 2): a step weaves a base operation over the axes of its tensors; the axes it names in
+`reduces` are contracted away, every other axis is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from perfmodel.arithmetic import Number
+from perfmodel.errors import ProblemError
+
+StepKind = Literal["contraction", "map", "normalisation", "reduction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An array with named axes; `element` is the *role* whose type the problem states."""
+
+    name: str
+    axes: tuple[str, ...]
+    element: str = "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation woven over the axes of its tensors.
+
+    `vector` and `special` are operations per point of the iteration space (all axes of all its
+    tensors) on the vector and special-function units; a contraction adds 2 matrix-unit operations
+    a point by its kind. `along` names the axis of a normalisation: its output keeps that axis but
+    needs all of it.
+    """
+
+    name: str
+    kind: StepKind
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    reduces: tuple[str, ...] = ()
+    along: str | None = None
+    vector: float = 0.0
+    special: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A mask that lets query i see key j when i + shift - left < j <= i + shift + right.
+
+    `shift` = seq_kv - seq_q aligns the last query with the last key. Causal: right = 0. A sliding
+    window of w keys: left = w. None is unbounded.
+    """
+
+    query: str
+    key: str
+    left: Number | None = None
+    right: Number | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the mask hides anything at all."""
+        return self.left is not None or self.right is not None
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """Tensors, steps in order, and the tensors that must reach memory at the end (`outputs`).
+
+    Raises `ProblemError` where a step names an unknown tensor, reads what nothing has made, reduces
+    an axis that it does not have, or where a tensor names an unknown axis.
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    tensors: Mapping[str, Tensor]
+    steps: tuple[Step, ...]
+    outputs: tuple[str, ...]
+    mask: Band | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        for tensor in self.tensors.values():
+            self._known("axis", tensor.axes, self.axes, f"tensor {tensor.name}")
+        made: set[str] = set()
+        every = {name for step in self.steps for name in step.outputs}
+        for step in self.steps:
+            where = f"step {step.name}"
+            self._known("tensor", (*step.inputs, *step.outputs), self.tensors, where)
+            late = [name for name in step.inputs if name in every and name not in made]
+            if late:
+                raise ProblemError(f"{where} of {self.name} reads {late[0]} before it is made")
+            self._known("axis", step.reduces, self.step_axes(step), where)
+            made.update(step.outputs)
+        self._known("tensor", self.outputs, made, "the outputs")
+
+    def _known(
+        self, kind: str, names: Iterable[str], known: Iterable[str] | Mapping[str, Any], where: str
+    ) -> None:
+        for name in names:
+            if name not in known:
+                raise ProblemError(
+                    f"{where} of {self.name} names the {kind} {name!r}; known: {', '.join(known)}"
+                )
+
+    def step_axes(self, step: Step) -> tuple[str, ...]:
+        """All axes of the tensors of a step, in the order of the algorithm's own list."""
+        have = {axis for name in (*step.inputs, *step.outputs) for axis in self.tensors[name].axes}
+        return tuple(axis for axis in self.axes if axis in have)
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Tensors that no step makes: they are read from memory."""
+        made = {name for step in self.steps for name in step.outputs}
+        read = dict.fromkeys(name for step in self.steps for name in step.inputs)
+        return tuple(name for name in read if name not in made)
+
+    def step(self, name: str) -> Step:
+        """The step called `name`; raises `ProblemError` naming the steps there are."""
+        for step in self.steps:
+            if step.name == name:
+                return step
+        known = ", ".join(step.name for step in self.steps)
+        raise ProblemError(f"{self.name} has no step {name!r}; it has {known}")
+
+
+def tensors(*items: Tensor) -> dict[str, Tensor]:
+    """Tensors by name."""
+    return {item.name: item for item in items}

@@ -1,0 +1,270 @@
+"""Scaled dot-product attention, forward and backward, as axes, tensors and steps.
+
+Axes: b batch, g key-value heads, r query heads per key-value head, q query rows, x key rows,
+d head dimension of queries and keys, e head dimension of values. MHA is r = 1, MQA is g = 1.
+
+Vector work per score element (FlashAttention-2, section 3.1): scale, running maximum, row sum and
+half a conversion per score, 3.5 in all; one exponential on the special-function unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+
+from perfmodel.algorithms.algorithm import Algorithm, Band, Step, Tensor, tensors
+from perfmodel.arithmetic import Number
+from perfmodel.elements import ElementType, element
+from perfmodel.errors import ProblemError
+
+Direction = Literal["fwd", "bwd", "fwdbwd"]
+MaskPass = Literal["none", "additive", "masked_fill"]
+
+AXES = ("b", "g", "r", "q", "x", "d", "e")
+_ROWS = ("b", "g", "r", "q")
+_KEYS = ("b", "g", "x")
+_SCORES = ("b", "g", "r", "q", "x")
+
+# Vector operations per score element: scale, maximum, sum, and half a packed conversion.
+SOFTMAX_VECTOR = 3.5
+
+
+@dataclass(frozen=True)
+class Attention:
+    """One attention problem, or arrays of problems of one kind.
+
+    `head_dim_v` defaults to `head_dim`. `causal` aligns the last query with the last key. `window`
+    lets a query see the nearest `window` keys only (None or 0: all). Raises `ProblemError` for
+    sizes below 1 and for query heads that are not a multiple of the key-value heads.
+    """
+
+    batch: Number
+    heads_q: Number
+    heads_kv: Number
+    seq_q: Number
+    seq_kv: Number
+    head_dim: Number
+    head_dim_v: Number | None = None
+    causal: bool = False
+    window: Number | None = None
+    dtype: str = "bf16"
+    kv_dtype: str | None = None
+    direction: Direction = "fwd"
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            if item.name in ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"):
+                check_positive(item.name, getattr(self, item.name))
+        if self.head_dim_v is not None:
+            check_positive("head_dim_v", self.head_dim_v)
+        if np.any(np.asarray(self.heads_q % self.heads_kv != 0, dtype=bool)):
+            raise ProblemError(
+                f"heads must be a multiple of kv-heads, but {self.heads_q} heads are not a "
+                f"multiple of {self.heads_kv} kv-heads; change one of them"
+            )
+
+    @property
+    def phase(self) -> str:
+        """`decode` where every sequence asks with one query, else `prefill`."""
+        return "decode" if np.all(np.asarray(self.seq_q == 1, dtype=bool)) else "prefill"
+
+    def sizes(self) -> dict[str, Number]:
+        """Extent of every axis."""
+        return {
+            "b": self.batch,
+            "g": self.heads_kv,
+            "r": self.heads_q // self.heads_kv,
+            "q": self.seq_q,
+            "x": self.seq_kv,
+            "d": self.head_dim,
+            "e": self.head_dim if self.head_dim_v is None else self.head_dim_v,
+        }
+
+    def elements(self) -> Mapping[str, ElementType]:
+        """Element type of every tensor role."""
+        data = element(self.dtype)
+        # An 8-bit query still leaves 16-bit results (FlashAttention-3, section 3.3).
+        output = data if data.bits >= 16 else element("bf16")
+        return {
+            "data": data,
+            "kv": element(self.kv_dtype or self.dtype),
+            "output": output,
+            "gradient": output,
+            "accumulator": element("fp32"),
+            "statistic": element("fp32"),
+            "keep": element("int8"),
+        }
+
+    def mask(self) -> Band | None:
+        """The band of visible keys, or None where all are."""
+        left = None if self.window is None or np.all(np.asarray(self.window) == 0) else self.window
+        if not self.causal and left is None:
+            return None
+        right = 0 if self.causal else (None if left is None else left - 1)
+        return Band("q", "x", left=left, right=right)
+
+    def flops(self) -> Number:
+        """Matrix operations by the papers' convention: 4·Q·X·d a head, halved when causal.
+
+        2.5 times as much for the backward pass and 3.5 for both (FlashAttention-2, section 4.1).
+        """
+        sizes = self.sizes()
+        heads = sizes["b"] * sizes["g"] * sizes["r"]
+        forward = 2 * heads * sizes["q"] * sizes["x"] * (sizes["d"] + sizes["e"])
+        forward = forward / 2 if self.causal else forward
+        return forward * {"fwd": 1, "bwd": 2.5, "fwdbwd": 3.5}[self.direction]
+
+
+def check_positive(name: str, value: Number) -> None:
+    """Raise `ProblemError` where a size is below 1 or is not a whole number."""
+    if hasattr(value, "free_symbols"):
+        return
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu" and not (array.dtype == object and array.size):
+        raise ProblemError(f"{name} must be a whole number, not {value!r}")
+    if array.size and np.any(array < 1):
+        worst = int(array.min())
+        raise ProblemError(f"{name} must be at least 1, not {worst}; give a positive size")
+
+
+def _inputs() -> tuple[Tensor, ...]:
+    return (
+        Tensor("Q", (*_ROWS, "d")),
+        Tensor("K", (*_KEYS, "d"), "kv"),
+        Tensor("V", (*_KEYS, "e"), "kv"),
+    )
+
+
+def forward(
+    mask: Band | None = None,
+    *,
+    statistics: tuple[str, ...] = ("L",),
+    mask_pass: MaskPass = "none",
+    dropout: bool = False,
+    scaled_copy: bool = False,
+) -> Algorithm:
+    """Attention forward: S = Q·Kᵀ, P = softmax(S), O = P·V.
+
+    `statistics` are the row vectors kept for the backward pass: L = m + log ℓ (FlashAttention-2),
+    or m and ℓ apart (FlashAttention-1), or none. `mask_pass` and `dropout` add the separate steps
+    that an unfused framework runs, `scaled_copy` the copy of Q that it makes when it scales first.
+    """
+    scores = "S"
+    parts = [
+        *_inputs(),
+        Tensor("S", _SCORES),
+        Tensor("P", _SCORES),
+        Tensor("O", (*_ROWS, "e"), "output"),
+        *(Tensor(name, _ROWS, "statistic") for name in statistics),
+    ]
+    steps: list[Step] = []
+    query = "Q"
+    if scaled_copy:
+        parts.append(Tensor("Qs", (*_ROWS, "d")))
+        steps.append(Step("scale", "map", ("Q",), ("Qs",), vector=1))
+        query = "Qs"
+    steps.append(Step("scores", "contraction", (query, "K"), ("S",), ("d",)))
+    if mask_pass != "none":
+        parts.append(Tensor("Sm", _SCORES))
+        steps.append(Step("mask", "map", ("S",), ("Sm",), vector=1))
+        scores = "Sm"
+    steps.append(
+        Step(
+            "softmax",
+            "normalisation",
+            (scores,),
+            ("P", *statistics),
+            along="x",
+            vector=SOFTMAX_VECTOR,
+            special=1,
+        )
+    )
+    weights = "P"
+    if dropout:
+        parts += [Tensor("Pd", _SCORES), Tensor("keep", _SCORES, "keep")]
+        steps.append(Step("dropout", "map", ("P",), ("Pd", "keep"), vector=1))
+        weights = "Pd"
+    steps.append(Step("values", "contraction", (weights, "V"), ("O",), ("x",)))
+    kept = (*statistics, *(("keep",) if dropout else ()))
+    return Algorithm("attention", AXES, tensors(*parts), tuple(steps), ("O", *kept), mask)
+
+
+_GRADIENTS = (
+    Tensor("dO", (*_ROWS, "e"), "output"),
+    Tensor("dQ", (*_ROWS, "d"), "gradient"),
+    Tensor("dK", (*_KEYS, "d"), "gradient"),
+    Tensor("dV", (*_KEYS, "e"), "gradient"),
+)
+
+
+def backward(mask: Band | None = None) -> Algorithm:
+    """Attention backward that recomputes the scores (FlashAttention, Algorithm 4): 5 contractions.
+
+    D = rowsum(dO ∘ O), P = exp(S − L), dP = dO·Vᵀ, dS = P ∘ (dP − D); dV = Pᵀ·dO, dQ = dS·K,
+    dK = dSᵀ·Q.
+    """
+    parts = tensors(
+        *_inputs(),
+        *_GRADIENTS,
+        Tensor("O", (*_ROWS, "e"), "output"),
+        Tensor("L", _ROWS, "statistic"),
+        Tensor("D", _ROWS, "statistic"),
+        *(Tensor(name, _SCORES) for name in ("S", "P", "dP", "dS")),
+    )
+    steps = (
+        Step("delta", "reduction", ("dO", "O"), ("D",), ("e",), vector=1),
+        Step("scores", "contraction", ("Q", "K"), ("S",), ("d",)),
+        Step("probabilities", "map", ("S", "L"), ("P",), vector=1.5, special=1),
+        Step("dvalues", "contraction", ("P", "dO"), ("dV",), ("r", "q")),
+        Step("dprobabilities", "contraction", ("dO", "V"), ("dP",), ("e",)),
+        Step("dscores", "map", ("P", "dP", "D"), ("dS",), vector=2.5),
+        Step("dqueries", "contraction", ("dS", "K"), ("dQ",), ("x",)),
+        Step("dkeys", "contraction", ("dS", "Q"), ("dK",), ("r", "q")),
+    )
+    return Algorithm("attention-backward", AXES, parts, steps, ("dQ", "dK", "dV"), mask)
+
+
+def backward_saved(
+    mask: Band | None = None,
+    *,
+    mask_pass: MaskPass = "none",
+    dropout: bool = False,
+    scaled_copy: bool = False,
+) -> Algorithm:
+    """Attention backward from saved probabilities, as autograd runs it: 4 contractions.
+
+    A masked fill zeroes the gradient of hidden scores in a pass of its own; an additive mask needs
+    none. Dropout reads back the byte mask of the forward pass.
+    """
+    score_grad, weights, names = "dS", "P", ["P", "dP", "dS"]
+    extra: list[Tensor] = []
+    through = "dP"
+    steps = []
+    if dropout:
+        weights, through = "Pd", "dPd"
+        names += ["Pd", "dPd"]
+        extra.append(Tensor("keep", _SCORES, "keep"))
+    steps.append(Step("dvalues", "contraction", (weights, "dO"), ("dV",), ("r", "q")))
+    steps.append(Step("dprobabilities", "contraction", ("dO", "V"), (through,), ("e",)))
+    if dropout:
+        steps.append(Step("ddropout", "map", ("dPd", "keep"), ("dP",), vector=1))
+    steps.append(Step("dsoftmax", "normalisation", ("P", "dP"), ("dS",), along="x", vector=4))
+    if mask_pass == "masked_fill":
+        names.append("dSm")
+        steps.append(Step("dmask", "map", ("dS",), ("dSm",), vector=1))
+        score_grad = "dSm"
+    query_grad = "dQs" if scaled_copy else "dQ"
+    query = "Qs" if scaled_copy else "Q"
+    if scaled_copy:
+        extra += [Tensor("Qs", (*_ROWS, "d")), Tensor("dQs", (*_ROWS, "d"), "gradient")]
+    steps.append(Step("dqueries", "contraction", (score_grad, "K"), (query_grad,), ("x",)))
+    steps.append(Step("dkeys", "contraction", (score_grad, query), ("dK",), ("r", "q")))
+    if scaled_copy:
+        steps.append(Step("dscale", "map", ("dQs",), ("dQ",), vector=1))
+    parts = tensors(*_inputs(), *_GRADIENTS, *extra, *(Tensor(name, _SCORES) for name in names))
+    return Algorithm(
+        "attention-backward-saved", AXES, parts, tuple(steps), ("dQ", "dK", "dV"), mask
+    )

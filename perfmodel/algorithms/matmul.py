@@ -1,0 +1,99 @@
+"""Matrix multiplication C[b,m,n] = Σ_k A[b,m,k] · B[b,k,n], plain or with low-precision weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
+from perfmodel.algorithms.attention import check_positive
+from perfmodel.arithmetic import Number
+from perfmodel.elements import ElementType, element
+from perfmodel.errors import UnknownName
+
+AXES = ("b", "m", "n", "k")
+
+
+@dataclass(frozen=True)
+class Format:
+    """Types of a matmul: A, B as stored, C, and the type whose rate the matrix unit runs at."""
+
+    activations: str
+    weights: str
+    output: str
+    compute: str
+
+
+# Weight-only formats widen the weights on the way to the matrix unit, which then runs at 16-bit
+# rate; the others multiply in their own type and leave 16-bit results.
+FORMATS = {
+    "fp64": Format("fp64", "fp64", "fp64", "fp64"),
+    "fp32": Format("fp32", "fp32", "fp32", "fp32"),
+    "tf32": Format("fp32", "fp32", "fp32", "tf32"),
+    "fp16": Format("fp16", "fp16", "fp16", "fp16"),
+    "bf16": Format("bf16", "bf16", "bf16", "bf16"),
+    "fp8": Format("fp8", "fp8", "bf16", "fp8"),
+    "fp8_block": Format("fp8_block", "fp8_block", "bf16", "fp8"),
+    "int8": Format("int8", "int8", "int8", "int8"),
+    "w8a8_int8": Format("int8", "int8", "fp16", "int8"),
+    "w8a16": Format("fp16", "int8", "fp16", "fp16"),
+    "w4a16": Format("fp16", "int4_g128", "fp16", "fp16"),
+    "nvfp4": Format("nvfp4", "nvfp4", "bf16", "fp4"),
+    "mxfp4": Format("mxfp4", "mxfp4", "bf16", "fp4"),
+}
+
+
+def matmul_format(dtype: str) -> Format:
+    """The matmul format called `dtype`; raises `UnknownName` with the nearest ones."""
+    try:
+        return FORMATS[dtype]
+    except KeyError:
+        raise UnknownName("matmul type", dtype, FORMATS) from None
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """`batch` products of [m, k] by [k, n], or arrays of such problems.
+
+    Raises `ProblemError` for sizes below 1 and `UnknownName` for an unknown `dtype`.
+    """
+
+    m: Number
+    n: Number
+    k: Number
+    batch: Number = 1
+    dtype: str = "bf16"
+
+    def __post_init__(self) -> None:
+        for name in ("m", "n", "k", "batch"):
+            check_positive(name, getattr(self, name))
+        matmul_format(self.dtype)
+
+    def sizes(self) -> dict[str, Number]:
+        """Extent of every axis."""
+        return {"b": self.batch, "m": self.m, "n": self.n, "k": self.k}
+
+    def elements(self) -> Mapping[str, ElementType]:
+        """Element type of every tensor role."""
+        kinds = matmul_format(self.dtype)
+        return {
+            "data": element(kinds.activations),
+            "weights": element(kinds.weights),
+            "output": element(kinds.output),
+            "accumulator": element("fp32"),
+        }
+
+    def flops(self) -> Number:
+        """2·b·m·n·k: a multiply-add is two operations."""
+        return 2 * self.batch * self.m * self.n * self.k
+
+
+def matmul() -> Algorithm:
+    """One contraction over k."""
+    parts = tensors(
+        Tensor("A", ("b", "m", "k")),
+        Tensor("B", ("b", "k", "n"), "weights"),
+        Tensor("C", ("b", "m", "n"), "output"),
+    )
+    step = Step("multiply", "contraction", ("A", "B"), ("C",), ("k",))
+    return Algorithm("matmul", AXES, parts, (step,), ("C",))

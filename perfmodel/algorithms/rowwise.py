@@ -1,0 +1,151 @@
+"""Operators that the matrix unit has no part in: softmax, norms, element-wise maps, quantisation.
+
+Axes: n rows, c columns; softmax and norms run along c. Element-wise maps have one axis i, since
+their shape does not matter. Vector operations per element are counted from the textbook form of
+each operator (a fused multiply-add is one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
+from perfmodel.algorithms.attention import Direction, check_positive
+from perfmodel.arithmetic import Number
+from perfmodel.elements import ElementType, element
+from perfmodel.errors import UnknownName
+
+# (vector operations, special functions) per element.
+_WORK: Mapping[str, tuple[float, float]] = {
+    "softmax": (4.0, 1.0),  # maximum, subtract-scale, sum, divide; exp
+    "layernorm": (6.0, 0.0),  # sum, square-sum, subtract, scale, weight, bias
+    "rmsnorm": (3.0, 0.0),  # square-sum, scale, weight
+    "quantise": (3.0, 0.0),  # scale, clamp, convert
+}
+
+# Element-wise maps beyond one operation an input: (vector operations, special functions).
+VARIANTS: Mapping[str, tuple[float, float]] = {
+    "gelu": (8.0, 1.0),
+    "silu": (3.0, 2.0),
+    "silu_mul": (4.0, 2.0),
+    "tanh": (3.0, 2.0),
+    "sigmoid": (2.0, 2.0),
+    "exp": (1.0, 1.0),
+    "div": (2.0, 1.0),
+    "pow_scalar": (4.0, 2.0),
+    "sqrt": (1.0, 1.0),
+    "rsqrt": (1.0, 1.0),
+}
+
+
+@dataclass(frozen=True)
+class Rowwise:
+    """A row-wise or element-wise problem: `op` over rows × cols.
+
+    `op` is softmax, layernorm, rmsnorm, pointwise or quantise. `inputs` and `outputs` say how many
+    tensors of rows × cols a pointwise map reads and writes; `variant` names the map. Raises
+    `ProblemError` for sizes below 1 and `UnknownName` for an unknown op.
+    """
+
+    op: str
+    rows: Number
+    cols: Number
+    dtype: str = "bf16"
+    variant: str = ""
+    inputs: Number = 1
+    outputs: Number = 1
+    output_dtype: str | None = None
+    direction: Direction = "fwd"
+
+    def __post_init__(self) -> None:
+        if self.op not in OPS:
+            raise UnknownName("operator", self.op, OPS)
+        for name in ("rows", "cols", "inputs", "outputs"):
+            check_positive(name, getattr(self, name))
+
+    def sizes(self) -> dict[str, Number]:
+        """Extent of every axis; element-wise maps flatten theirs."""
+        if self.op == "pointwise":
+            return {"i": self.rows * self.cols, "j": self.inputs, "o": self.outputs}
+        return {"n": self.rows, "c": self.cols}
+
+    def elements(self) -> Mapping[str, ElementType]:
+        """Element type of every tensor role."""
+        data = element(self.dtype)
+        output = self.output_dtype or ("fp8" if self.op == "quantise" else self.dtype)
+        return {
+            "data": data,
+            "output": element(output),
+            "weights": data,
+            "statistic": element("fp32"),
+            "accumulator": element("fp32"),
+        }
+
+    def algorithm(self) -> Algorithm:
+        """The declaration that counts this operator."""
+        if self.op == "pointwise":
+            return pointwise(self.variant)
+        return backward(self.op) if self.direction == "bwd" else forward(self.op)
+
+
+OPS = ("softmax", "layernorm", "rmsnorm", "pointwise", "quantise")
+
+
+def pointwise(variant: str = "") -> Algorithm:
+    """An element-wise map: j inputs and o outputs stacked, so that any number of each counts."""
+    vector, special = VARIANTS.get(variant, (1.0, 0.0))
+    parts = tensors(Tensor("X", ("j", "i")), Tensor("Y", ("o", "i"), "output"))
+    # The operations fall on each output element; summing the inputs into it is the map's own work.
+    combine = Step("map", "map", ("X",), ("Y",), ("j",), vector=vector, special=special)
+    return Algorithm("pointwise", ("j", "o", "i"), parts, (combine,), ("Y",))
+
+
+def forward(op: str) -> Algorithm:
+    """softmax, layernorm, rmsnorm (with weight; layernorm with bias) or per-row quantisation."""
+    vector, special = _WORK[op]
+    parts = [Tensor("X", ("n", "c")), Tensor("Y", ("n", "c"), "output")]
+    weights = {"layernorm": ("gamma", "beta"), "rmsnorm": ("gamma",)}.get(op, ())
+    parts += [Tensor(name, ("c",), "weights") for name in weights]
+    kept = {"layernorm": ("mean", "rstd"), "rmsnorm": ("rstd",), "quantise": ("scale",)}.get(op, ())
+    parts += [Tensor(name, ("n",), "statistic") for name in kept]
+    step = Step(
+        op,
+        "normalisation",
+        ("X", *weights),
+        ("Y", *kept),
+        along="c",
+        vector=vector,
+        special=special,
+    )
+    return Algorithm(op, ("n", "c"), tensors(*parts), (step,), ("Y", *kept))
+
+
+def backward(op: str) -> Algorithm:
+    """Gradients: softmax reads Y and dY; norms read X and dY and reduce the weights' gradients."""
+    vector, special = _WORK[op]
+    source = "Y" if op == "softmax" else "X"
+    parts = [Tensor(source, ("n", "c")), Tensor("dY", ("n", "c")), Tensor("dX", ("n", "c"))]
+    weights = {"layernorm": ("gamma", "beta"), "rmsnorm": ("gamma",)}.get(op, ())
+    kept = {"layernorm": ("mean", "rstd"), "rmsnorm": ("rstd",)}.get(op, ())
+    parts += [Tensor(name, ("n",), "statistic") for name in kept]
+    reads = ("gamma",) if weights else ()
+    parts += [Tensor(name, ("c",), "weights") for name in reads]
+    steps = [
+        Step(
+            f"{op}-gradient",
+            "normalisation",
+            (source, "dY", *reads, *kept),
+            ("dX",),
+            along="c",
+            vector=2 * vector,
+        )
+    ]
+    gradients = tuple(f"d{name}" for name in weights)
+    parts += [Tensor(name, ("c",), "weights") for name in gradients]
+    if weights:
+        steps.append(
+            Step("weight-gradient", "reduction", (source, "dY", *kept), gradients, ("n",), vector=2)
+        )
+    name = f"{op}-backward"
+    return Algorithm(name, ("n", "c"), tensors(*parts), tuple(steps), ("dX", *gradients))

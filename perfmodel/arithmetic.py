@@ -1,0 +1,126 @@
+"""The few operations that must know what a number is: an int, a NumPy array or a SymPy symbol.
+
+Everything else in the counting code is `+`, `-` and `*`, which mean the same for all three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+# A count may be a plain integer, a NumPy array of integers, or a SymPy expression: the counting
+# code is written once for all three, so no narrower type would be true.
+Number = Any
+
+# Past this a product of 64-bit integers may wrap; larger work goes through Python's own integers.
+_SAFE = 2**62
+
+
+def is_symbolic(*values: Number) -> bool:
+    """Whether any value is a SymPy expression (SymPy itself is never imported for the question)."""
+    return any(hasattr(value, "free_symbols") for value in values)
+
+
+def ceil_div(a: Number, b: Number) -> Number:
+    """⌈a / b⌉; for symbols it simplifies where the declaration says that b divides a."""
+    if is_symbolic(a, b):
+        import sympy
+
+        return sympy.ceiling(sympy.S(a) / b)
+    return -(-a // b)
+
+
+def floor_div(a: Number, b: Number) -> Number:
+    """⌊a / b⌋."""
+    if is_symbolic(a, b):
+        import sympy
+
+        return sympy.floor(sympy.S(a) / b)
+    return a // b
+
+
+def minimum(a: Number, b: Number) -> Number:
+    """The smaller of two numbers, elementwise for arrays."""
+    if is_symbolic(a, b):
+        import sympy
+
+        return sympy.Min(a, b)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.minimum(a, b)
+    return min(a, b)
+
+
+def maximum(a: Number, b: Number) -> Number:
+    """The larger of two numbers, elementwise for arrays."""
+    if is_symbolic(a, b):
+        import sympy
+
+        return sympy.Max(a, b)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.maximum(a, b)
+    return max(a, b)
+
+
+def clamp(value: Number, low: Number, high: Number) -> Number:
+    """`value` held between `low` and `high`."""
+    return minimum(maximum(value, low), high)
+
+
+def where(condition: Any, yes: Number, no: Number) -> Number:
+    """`yes` where the condition holds, else `no`; conditions on arrays choose elementwise."""
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, yes, no)
+    return yes if condition else no
+
+
+def wide(value: Number) -> Number:
+    """An array as float64, so that products of sizes cannot wrap; anything else as it is.
+
+    Integers up to 2^53 stay exact in a float64; plain ints and symbols are exact at any size.
+    """
+    return value.astype(np.float64) if isinstance(value, np.ndarray) else value
+
+
+def product(values: Iterable[Number]) -> Number:
+    """The product of all values (1 when there are none), arrays multiplied as float64."""
+    result: Number = 1
+    for value in values:
+        # Skipping ones is not for speed alone: it keeps an untouched int exact beside arrays.
+        if isinstance(value, int) and value == 1:
+            continue
+        result = wide(value) if isinstance(result, int) and result == 1 else result * wide(value)
+    return result
+
+
+def _floor_sum(n: Any, m: Any, a: Any, b: Any) -> Any:
+    """Euclid-like descent of `floor_sum`, the same lines for ints and arrays (masked by n = 0)."""
+    total = n * 0
+    while True:
+        total = total + n * (n - 1) // 2 * (a // m) + n * (b // m)
+        a, b = a % m, b % m
+        top = a * n + b
+        n, b = top // m, top % m
+        if not np.any(n):
+            return total
+        # Where n is now 0 nothing more is added; keep the modulus non-zero there.
+        m, a = np.where(n > 0, a, 1) if isinstance(n, np.ndarray) else a, m
+
+
+def floor_sum(n: Number, m: Number, a: Number, b: Number) -> Number:
+    """Σ over 0 ≤ i < n of ⌊(a·i + b) / m⌋ for a, b, n ≥ 0 and m > 0, in O(log m) steps.
+
+    The sum counts lattice points under a line; exchanging the axes gives the Euclid-like recursion
+    (Graham, Knuth & Patashnik, Concrete Mathematics, section 3.5). Exact for ints and arrays.
+    """
+    if not any(isinstance(value, np.ndarray) for value in (n, m, a, b)):
+        return int(_floor_sum(int(n), int(m), int(a), int(b)))
+    arrays = np.broadcast_arrays(*(np.asarray(value) for value in (n, m, a, b)))
+    n, m, a, b = (value.astype(np.int64) for value in arrays)
+    # n·(n−1)/2·(a//m) and a·n are the largest products formed.
+    peak = float(n.max(initial=0)) * (float(n.max(initial=0)) * float(a.max(initial=0)) + 1)
+    if peak + float(n.max(initial=0)) * float(b.max(initial=0)) > _SAFE:
+        n, m, a, b = (value.astype(object) for value in (n, m, a, b))
+        return _floor_sum(n, m, a, b).astype(np.float64)
+    return _floor_sum(n, m, a, b)

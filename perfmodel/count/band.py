@@ -1,0 +1,141 @@
+"""Tile pairs that a banded mask leaves to visit, summed exactly without walking them.
+
+A causal or windowed mask couples the loops over queries and keys: the product of their trip counts
+becomes a sum over the visited pairs. Query tile i holds rows i·Br to min(Q, (i+1)·Br) − 1, and its
+visible keys run from f_i (first key of its first row) up to e_i (one past the last key of its last
+row), so it visits the key tiles ⌊f_i/Bc⌋ … ⌈e_i/Bc⌉ − 1, with
+
+    e_i = min(Q, (i+1)·Br) + shift + right        f_i = i·Br + shift − left + 1
+
+both clipped to [0, X], shift = X − Q. The visited pairs are the same set whichever loop stands
+outside, so these sums serve every loop order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfmodel.algorithms.algorithm import Band
+from perfmodel.arithmetic import (
+    Number,
+    ceil_div,
+    clamp,
+    floor_div,
+    floor_sum,
+    is_symbolic,
+    minimum,
+    where,
+    wide,
+)
+from perfmodel.errors import ProblemError
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """Sums over the visited (query tile, key tile) pairs, for one head.
+
+    `pairs` counts them; `queries` and `keys` add up the pair's query and key extents; `area` their
+    products; `distinct_queries` is how many query rows see any key at all; `most_keys` is the
+    largest key extent that one query tile visits.
+    """
+
+    pairs: Number
+    queries: Number
+    keys: Number
+    area: Number
+    distinct_queries: Number
+    most_keys: Number
+
+
+def visit(band: Band | None, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
+    """Exact sums for `band` over tiles of br queries by bc keys.
+
+    Ints and arrays use floor sums; symbols get the closed form for tiles that nest (one a multiple
+    of the other), and `ProblemError` otherwise.
+    """
+    if band is None or not band.bounded:
+        tq, tk = ceil_div(seq_q, br), ceil_div(seq_kv, bc)
+        return Visits(
+            wide(tq) * tk, wide(seq_q) * tk, wide(seq_kv) * tq, wide(seq_q) * seq_kv, seq_q, seq_kv
+        )
+    if is_symbolic(seq_q, seq_kv, br, bc):
+        return _symbolic(band, seq_q, seq_kv, br, bc)
+    return _exact(band, seq_q, seq_kv, br, bc)
+
+
+def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
+    """Split the query tiles where the clipping saturates; floor-sum the straight piece."""
+    tq, tk = ceil_div(seq_q, br), ceil_div(seq_kv, bc)
+    shift = seq_kv - seq_q
+    zero = 0 * (tq + tk)
+    if band.right is None:
+        above, at_end, last_high, none_below = tq * tk, tq, tk, zero
+    else:
+        offset = shift + band.right
+        # Tiles before the last end on a full row (i+1)·Br: none_below of them see nothing,
+        # those from `full` on see every key.
+        none_below = clamp(floor_div(-offset, br), 0, tq - 1)
+        full = clamp(ceil_div(seq_kv - offset, br) - 1, none_below, tq - 1)
+        start = (none_below + 1) * br + offset + bc - 1
+        rising = floor_sum(full - none_below, bc, br, start)
+        last_high = ceil_div(clamp(seq_q + offset, 0, seq_kv), bc)
+        above = rising + (tq - 1 - full) * tk + last_high
+        # Tiles whose last key tile is the ragged one: e_i > (tk − 1)·Bc.
+        first = clamp(floor_div((tk - 1) * bc - offset, br), 0, tq - 1)
+        at_end = (tq - 1 - first) + where(last_high == tk, 1, 0)
+    if band.left is None:
+        below, last_low = zero, zero
+    else:
+        start = shift - band.left + 1
+        skipped = clamp(floor_div(-start, br) + 1, 0, tq)
+        below = floor_sum(tq - skipped, bc, br, skipped * br + start)
+        last_low = floor_div(clamp((tq - 1) * br + start, 0, seq_kv), bc)
+    pairs = above - below
+    ragged_keys = tk * bc - seq_kv
+    keys = pairs * bc - at_end * ragged_keys
+    last_pairs = last_high - last_low
+    last_keys = last_pairs * bc - where(last_high == tk, ragged_keys, zero)
+    ragged_rows = tq * br - seq_q
+    unseen = none_below * br
+    return Visits(
+        pairs=wide(pairs),
+        queries=wide(pairs) * br - wide(ragged_rows) * last_pairs,
+        keys=wide(keys),
+        area=wide(keys) * br - wide(ragged_rows) * last_keys,
+        distinct_queries=seq_q - unseen,
+        most_keys=_most_keys(band, seq_kv, br, bc, last_keys),
+    )
+
+
+def _most_keys(band: Band, seq_kv: Number, br: Number, bc: Number, last_keys: Number) -> Number:
+    """Bound on the key extent of the busiest query tile; exact but for a window's straddle."""
+    if band.right is None:
+        return seq_kv
+    if band.left is None:
+        return last_keys
+    reach = br + band.left + band.right - 1
+    return minimum(seq_kv, (ceil_div(reach - 1, bc) + 1) * bc)
+
+
+def _symbolic(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
+    """Closed form of a causal mask for equal lengths and nesting tiles that divide them.
+
+    Br = ρ·Bc: tile i visits (i+1)·ρ key tiles, so Σ = ρ·Tr(Tr+1)/2.
+    Bc = ρ·Br: ρ successive tiles visit the same number, so Σ = ρ·Tc(Tc+1)/2.
+    """
+    import sympy
+
+    plain = band.left is None and band.right == 0 and sympy.simplify(seq_q - seq_kv) == 0
+    tq, tk = sympy.simplify(sympy.S(seq_q) / br), sympy.simplify(sympy.S(seq_kv) / bc)
+    ratio = sympy.simplify(sympy.S(br) / bc)
+    if not (plain and tq.is_integer and tk.is_integer):
+        raise ProblemError(
+            "a symbolic mask needs a causal square problem whose tiles divide it; use numbers"
+        )
+    if ratio.is_integer:
+        pairs = ratio * tq * (tq + 1) / 2
+    elif (1 / ratio).is_integer:
+        pairs = tk * (tk + 1) / ratio / 2
+    else:
+        raise ProblemError("symbolic causal counts need nesting tiles: one a multiple of the other")
+    return Visits(pairs, pairs * br, pairs * bc, pairs * br * bc, seq_q, seq_kv)

@@ -1,0 +1,373 @@
+"""Cost: operations per unit, bytes per tensor across each boundary, footprint. No seconds.
+
+Boundaries, from the device inwards: `hbm` (what must move at the least: each tensor once per kernel
+that touches it), `l2` (what the thread blocks ask of the L2, by the counting rule) and `shared`
+(operands that the matrix unit fetches from shared memory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from perfmodel.algorithms.algorithm import Tensor
+from perfmodel.arithmetic import Number, is_symbolic, product, where
+from perfmodel.count import rule
+from perfmodel.elements import ElementType
+from perfmodel.schedules.schedule import Kernel, Schedule
+
+Elements = Mapping[str, ElementType]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes of one tensor across one boundary; an atomic add reads and writes its payload."""
+
+    read_bytes: Number = 0
+    write_bytes: Number = 0
+    atomic_bytes: Number = 0
+
+    @property
+    def total_bytes(self) -> Number:
+        """All bytes that cross, either way."""
+        return self.read_bytes + self.write_bytes + 2 * self.atomic_bytes
+
+
+@dataclass(frozen=True)
+class KernelCost:
+    """Counts of one kernel.
+
+    `matrix_flops`, `vector_ops` and `special_ops` cover the visited pairs of a mask, ragged ends
+    exact. `l2` and `hbm` map tensors to their traffic; `shared_bytes` cross from shared memory to
+    the matrix unit. `shared_footprint_bytes` and `register_footprint_bytes` are held by one block
+    at once. `passes` are the tile iterations that all blocks make together.
+    """
+
+    name: str
+    nest: rule.Nest
+    blocks: Number
+    passes: Number
+    matrix_flops: Number
+    vector_ops: Number
+    special_ops: Number
+    l2: Mapping[str, Traffic]
+    hbm: Mapping[str, Traffic]
+    shared_bytes: Number
+    shared_footprint_bytes: Number
+    register_footprint_bytes: Number
+
+    def bytes_at(self, boundary: str) -> Number:
+        """Total bytes at `hbm`, `l2` or `shared`."""
+        if boundary == "shared":
+            return self.shared_bytes
+        table = self.hbm if boundary == "hbm" else self.l2
+        return sum(traffic.total_bytes for traffic in table.values())
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Counts of a whole schedule, kernel by kernel in launch order."""
+
+    schedule: Schedule
+    kernels: tuple[KernelCost, ...]
+    memory_bytes: Number
+
+    def total(self, what: Callable[[KernelCost], Number]) -> Number:
+        """Sum of one count over all kernels."""
+        return sum(what(kernel) for kernel in self.kernels)
+
+    @property
+    def matrix_flops(self) -> Number:
+        """Operations on the matrix unit (a multiply-add is two)."""
+        return self.total(lambda kernel: kernel.matrix_flops)
+
+    @property
+    def vector_ops(self) -> Number:
+        """Operations on the vector unit."""
+        return self.total(lambda kernel: kernel.vector_ops)
+
+    @property
+    def special_ops(self) -> Number:
+        """Operations on the special-function unit (exponentials and the like)."""
+        return self.total(lambda kernel: kernel.special_ops)
+
+    def bytes_at(self, boundary: str) -> Number:
+        """Total bytes at `hbm` (least possible), `l2` or `shared`."""
+        return self.total(lambda kernel: kernel.bytes_at(boundary))
+
+
+def to_bytes(elements: Number, kind: ElementType) -> Number:
+    """Elements × bits / 8: an exact integer where it is one, exact rationals for symbols."""
+    if is_symbolic(elements):
+        return elements * kind.bits.numerator / (8 * kind.bits.denominator)
+    if isinstance(elements, int):
+        exact = Fraction(elements) * kind.bits / 8
+        return int(exact) if exact.denominator == 1 else float(exact)
+    return elements * kind.bytes
+
+
+def count(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -> Cost:
+    """Count a schedule over axis sizes (ints, NumPy arrays or SymPy symbols).
+
+    `elements` maps each tensor role of the algorithm ("data", "kv", "accumulator", ...) to its
+    type. Tiles may be arrays too and broadcast against the sizes.
+    """
+    costs = tuple(_count_kernel(schedule, kernel, sizes, elements) for kernel in schedule.kernels)
+    return Cost(schedule, costs, memory_bytes(schedule, sizes, elements))
+
+
+def memory_bytes(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -> Number:
+    """Device memory that a schedule needs: every tensor that some kernel reads or writes, once."""
+    touched = dict.fromkeys(
+        name
+        for kernel in schedule.kernels
+        for name in (*schedule.reads(kernel), *schedule.writes(kernel))
+    )
+    tensors = schedule.algorithm.tensors
+    return sum(
+        to_bytes(rule.size(sizes, tensors[n]), elements[tensors[n].element]) for n in touched
+    )
+
+
+def _count_kernel(
+    schedule: Schedule, kernel: Kernel, sizes: rule.Sizes, elements: Elements
+) -> KernelCost:
+    if kernel.combines:
+        return _count_combine(schedule, kernel, sizes, elements)
+    nest = rule.nest(schedule, kernel, sizes)
+    tensors = schedule.algorithm.tensors
+    l2: dict[str, Traffic] = {}
+    hbm: dict[str, Traffic] = {}
+    for name in schedule.reads(kernel):
+        kind = elements[tensors[name].element]
+        again = rule.normaliser_passes(schedule, nest, name)
+        l2[name] = Traffic(read_bytes=to_bytes(again * rule.moved(nest, tensors[name]), kind))
+        hbm[name] = Traffic(read_bytes=to_bytes(rule.size(sizes, tensors[name]), kind))
+    for name in schedule.writes(kernel):
+        l2[name] = _written(schedule, kernel, nest, tensors[name], elements)
+        whole = rule.size(sizes, tensors[name])
+        hbm[name] = Traffic(write_bytes=to_bytes(whole, elements[tensors[name].element]))
+    matrix, vector, special = _operations(schedule, kernel, nest, l2)
+    shared, registers = footprint(schedule, kernel, nest, elements)
+    return KernelCost(
+        name=kernel.name,
+        nest=nest,
+        blocks=rule.blocks(nest),
+        passes=_passes(kernel, nest),
+        matrix_flops=matrix,
+        vector_ops=vector,
+        special_ops=special,
+        l2=l2,
+        hbm=hbm,
+        shared_bytes=shared_traffic(schedule, kernel, nest, elements),
+        shared_footprint_bytes=shared,
+        register_footprint_bytes=registers,
+    )
+
+
+def _written(
+    schedule: Schedule, kernel: Kernel, nest: rule.Nest, tensor: Tensor, elements: Elements
+) -> Traffic:
+    """Traffic of an output: plain, rewritten on every pass, added atomically, or left in parts."""
+    final = elements[tensor.element]
+    spilt = elements[kernel.spill.get(tensor.name, tensor.element)]
+    writes, whole = rule.moved(nest, tensor), rule.size(nest.sizes, tensor)
+    if rule.reduced_outside(schedule, kernel, tensor, grid=True):
+        if tensor.name in kernel.atomic:
+            return Traffic(atomic_bytes=to_bytes(writes, spilt))
+        # One slice needs no second kernel: it is the result, in its final type.
+        slices = slices_of(schedule, kernel, nest, tensor)
+        alone = to_bytes(writes, final)
+        return Traffic(write_bytes=where(slices == 1, alone, to_bytes(writes, spilt)))
+    if not rule.reduced_outside(schedule, kernel, tensor, grid=False):
+        return Traffic(write_bytes=to_bytes(writes, final))
+    first = 0 if tensor.name in kernel.zeroed else _touched(nest, tensor, whole)
+    return Traffic(
+        read_bytes=to_bytes(writes - first, spilt),
+        write_bytes=to_bytes(writes - whole, spilt) + to_bytes(whole, final),
+    )
+
+
+def _touched(nest: rule.Nest, tensor: Tensor, whole: Number) -> Number:
+    """Elements of an output that some visited pair writes: all, unless a mask hides whole rows."""
+    if nest.mask is None or nest.visits is None or nest.mask.query not in tensor.axes:
+        return whole
+    rest = [nest.sizes[axis] for axis in tensor.axes if axis != nest.mask.query]
+    return product([nest.visits.distinct_queries, *rest])
+
+
+def slices_of(schedule: Schedule, kernel: Kernel, nest: rule.Nest, tensor: Tensor) -> Number:
+    """How many grid slices share one output: 1 where no grid loop reduces it."""
+    axes = rule.reduced_outside(schedule, kernel, tensor, grid=True)
+    again = rule.outside(kernel, tensor)
+    return product(
+        nest.trips(axis, tuple(loop for loop in again[axis] if loop.grid)) for axis in axes
+    )
+
+
+def _count_combine(
+    schedule: Schedule, kernel: Kernel, sizes: rule.Sizes, elements: Elements
+) -> KernelCost:
+    """A kernel that adds up the partial results of an earlier one; nothing where there was one."""
+    tensors = schedule.algorithm.tensors
+    l2: dict[str, Traffic] = {}
+    hbm: dict[str, Traffic] = {}
+    vector: Number = 0
+    special: Number = 0
+    for name in kernel.combines:
+        maker = next(k for k in schedule.kernels if name in schedule.writes(k) and k is not kernel)
+        made_in = rule.nest(schedule, maker, sizes)
+        slices = slices_of(schedule, maker, made_in, tensors[name])
+        parts = rule.moved(made_in, tensors[name])
+        spilt = elements[maker.spill.get(name, tensors[name].element)]
+        final = elements[tensors[name].element]
+        many = slices != 1
+        traffic = Traffic(
+            read_bytes=where(many, to_bytes(parts, spilt), 0),
+            write_bytes=where(many, to_bytes(rule.size(sizes, tensors[name]), final), 0),
+        )
+        l2[name] = hbm[name] = traffic
+        vector = vector + where(many, parts, 0)
+        if name in kernel.weights:
+            special = special + where(many, parts, 0)
+    nest = rule.Nest(kernel, sizes, None, None)
+    return KernelCost(
+        name=kernel.name,
+        nest=nest,
+        blocks=rule.blocks(nest),
+        passes=rule.blocks(nest),
+        matrix_flops=0,
+        vector_ops=vector,
+        special_ops=special,
+        l2=l2,
+        hbm=hbm,
+        shared_bytes=0,
+        shared_footprint_bytes=0,
+        register_footprint_bytes=0,
+    )
+
+
+def _passes(kernel: Kernel, nest: rule.Nest) -> Number:
+    axes = dict.fromkeys(loop.axis for loop in kernel.nest)
+    return nest.over((), {axis: nest.trips(axis, kernel.loops(axis)) for axis in axes})
+
+
+def _operations(
+    schedule: Schedule, kernel: Kernel, nest: rule.Nest, l2: Mapping[str, Traffic]
+) -> tuple[Number, Number, Number]:
+    matrix: Number = 0
+    vector: Number = 0
+    special: Number = 0
+    for name in kernel.steps:
+        step = schedule.algorithm.step(name)
+        n = rule.points(schedule, nest, step)
+        if step.kind == "contraction":
+            matrix = matrix + 2 * n
+        if step.vector:
+            vector = vector + step.vector * n
+        if step.special:
+            special = special + step.special * n
+    return matrix, vector + _rescales(schedule, kernel, nest, l2), special
+
+
+def _rescales(
+    schedule: Schedule, kernel: Kernel, nest: rule.Nest, l2: Mapping[str, Traffic]
+) -> Number:
+    """Vector work to keep a running output right while its normaliser is still streaming.
+
+    When a normalisation runs along a streamed axis, every contraction of the same kernel over that
+    axis rescales its accumulator once a pass: one multiply per element held. An accumulator that
+    leaves the chip on every pass is normalised each time: two rescales and a division
+    (FlashAttention-2, section 3.1).
+    """
+    streamed = {loop.axis for loop in kernel.nest if not loop.grid}
+    steps = [schedule.algorithm.step(name) for name in kernel.steps]
+    along = {step.along for step in steps if step.kind == "normalisation"} & streamed
+    work: Number = 0
+    for step in steps:
+        for axis in along & set(step.reduces) if step.kind == "contraction" else ():
+            tensor = schedule.algorithm.tensors[step.outputs[0]]
+            again = {str(axis): nest.trips(str(axis), kernel.loops(str(axis)))}
+            spilt = kernel.loops(str(axis)) and rule.reduced_outside(
+                schedule, kernel, tensor, grid=False
+            )
+            work = work + (3 if spilt else 1) * nest.over(tensor.axes, again)
+    return work
+
+
+def shared_traffic(
+    schedule: Schedule, kernel: Kernel, nest: rule.Nest, elements: Elements
+) -> Number:
+    """Bytes between shared memory and the matrix unit.
+
+    The counting rule once more, one level down: an instruction (or warp) tile of m × n outputs
+    fetches m·k of one operand and n·k of the other, so a contraction of P points moves P/n elements
+    of the first and P/m of the second (FlashAttention-4, equations 1-3 and 7-10). Operands in
+    registers or tensor memory are free; an intermediate that is an operand is written once, a
+    staged output is written and read once.
+    """
+    if kernel.operand_tile is None:
+        return 0
+    rows, columns = kernel.operand_tile
+    tensors = schedule.algorithm.tensors
+    inside = {n for name in kernel.steps for n in schedule.algorithm.step(name).outputs}
+    total: Number = 0
+    for name in kernel.steps:
+        step = schedule.algorithm.step(name)
+        if step.kind != "contraction":
+            continue
+        n = rule.points(schedule, nest, step)
+        for operand, shared_by in zip(step.inputs, (columns, rows), strict=True):
+            if kernel.in_registers(name, operand):
+                continue
+            kind = elements[tensors[operand].element]
+            total = total + to_bytes(n, kind) / shared_by
+            if operand in inside:
+                total = total + to_bytes(nest.over(tensors[operand].axes, {}), kind)
+    for name in kernel.staged:
+        again = {a: nest.trips(a, ls) for a, ls in rule.outside(kernel, tensors[name]).items()}
+        role = kernel.spill.get(name, tensors[name].element)
+        total = total + 2 * to_bytes(nest.over(tensors[name].axes, again), elements[role])
+    return total
+
+
+def footprint(
+    schedule: Schedule, kernel: Kernel, nest: rule.Nest, elements: Elements
+) -> tuple[Number, Number]:
+    """Bytes that one block holds in shared memory and in registers: Σ tiles held at once.
+
+    Tiles of streamed inputs count `stages` times. Intermediates and accumulators live in registers
+    (accumulators as fp32), and so do the tensors that the kernel says it keeps there; other inputs
+    live in shared memory. Where a kernel has no shared memory at all (`operand_tile` is None)
+    everything it holds is in registers.
+    """
+    tensors = schedule.algorithm.tensors
+    streamed = {loop.axis for loop in kernel.nest if not loop.grid}
+    reads = set(schedule.reads(kernel))
+    shared: Number = 0
+    registers: Number = 0
+    steps = [schedule.algorithm.step(name) for name in kernel.steps]
+    names = dict.fromkeys(n for step in steps for n in (*step.inputs, *step.outputs))
+    sums = {n for step in steps if step.kind == "contraction" for n in step.outputs}
+    operands = {n for step in steps if step.kind == "contraction" for n in step.inputs}
+    for name in names:
+        tensor = tensors[name]
+        held = product(nest.tile(axis) for axis in tensor.axes)
+        kind = elements["accumulator" if name in sums else tensor.element]
+        if name in reads and kernel.operand_tile is not None and name not in kernel.registers:
+            copies = kernel.stages if streamed & set(tensor.axes) else 1
+            shared = shared + copies * to_bytes(held, kind)
+        elif name in operands and name not in reads and name not in kernel.registers:
+            shared = shared + to_bytes(held, elements[tensor.element])
+            registers = registers + (to_bytes(held, kind) if name in sums else 0)
+        else:
+            registers = registers + to_bytes(held, kind)
+    return shared, registers
+
+
+def as_array(value: Number, shape: tuple[int, ...]) -> np.ndarray:
+    """A count as a float64 array of the given shape."""
+    return np.broadcast_to(np.asarray(value, dtype=np.float64), shape)

@@ -1,0 +1,176 @@
+"""The counting rule: what a loop nest moves, computes and holds. One rule, no case per operation.
+
+    moved(T) = size(T) × Π trips of the loops that do not index T and stand outside the innermost
+                         loop that does
+
+A thread block is the unit at this boundary and starts with empty on-chip memory, so every grid loop
+stands outside. Sizes are full extents: ragged ends are exact because masked lanes move nothing. Two
+loops on one axis are one loop in the finer tile. A mask couples its two loops, and the product over
+them becomes a sum over visited pairs (`band`). Derivation: a tile is fetched whenever an index of
+its own changes, and the loops outside the innermost such change make every fetch happen again.
+(FlashAttention on a Napkin, section 2; Timeloop's reuse analysis.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from perfmodel.algorithms.algorithm import Band, Step, Tensor
+from perfmodel.arithmetic import Number, ceil_div, minimum, product, where
+from perfmodel.count.band import Visits, visit
+from perfmodel.schedules.schedule import Kernel, Loop, Schedule
+
+Sizes = Mapping[str, Number]
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A kernel's loops with the sizes they run over, and the mask that couples two of them."""
+
+    kernel: Kernel
+    sizes: Sizes
+    mask: Band | None
+    visits: Visits | None
+
+    def trips(self, axis: str, loops: tuple[Loop, ...]) -> Number:
+        """Trips of the given loops over one axis together: as many as the finest tile makes."""
+        return ceil_div(self.sizes[axis], loops[-1].tile)
+
+    def tile(self, axis: str) -> Number:
+        """Extent of an axis that a block holds at once."""
+        loops = self.kernel.loops(axis)
+        return minimum(loops[-1].tile, self.sizes[axis]) if loops else self.sizes[axis]
+
+    def block_extent(self, axis: str) -> Number:
+        """Extent of an axis that a block covers over its whole life."""
+        grid = tuple(loop for loop in self.kernel.loops(axis) if loop.grid)
+        return minimum(grid[-1].tile, self.sizes[axis]) if grid else self.sizes[axis]
+
+    def over(self, axes: tuple[str, ...], again: Mapping[str, Number]) -> Number:
+        """Σ over the iterations of the loops in `again` (axis → trips) of the extents of `axes`.
+
+        Without a mask this is Π extents × Π trips; the mask's own two axes are summed over the
+        visited pairs.
+        """
+        plain = [self.sizes[axis] for axis in axes]
+        trips = dict(again)
+        if self.mask is None or self.visits is None:
+            return product([*plain, *trips.values()])
+        q, k = self.mask.query, self.mask.key
+        if not all(axis in axes or axis in trips for axis in (q, k)):
+            return product([*plain, *trips.values()])
+        coupled = {
+            (True, True): self.visits.area,
+            (True, False): self.visits.queries,
+            (False, True): self.visits.keys,
+            (False, False): self.visits.pairs,
+        }[q in axes, k in axes]
+        rest = [self.sizes[axis] for axis in axes if axis not in (q, k)]
+        return product([coupled, *rest, *(n for axis, n in trips.items() if axis not in (q, k))])
+
+
+def nest(schedule: Schedule, kernel: Kernel, sizes: Sizes) -> Nest:
+    """The loops of a kernel with its mask's visited pairs already summed."""
+    mask = schedule.algorithm.mask
+    axes = {a for name in kernel.steps for a in _axes(schedule, name)}
+    if mask is None or not mask.bounded or not kernel.masked or not {mask.query, mask.key} <= axes:
+        return Nest(kernel, sizes, None, None)
+    bare = Nest(kernel, sizes, None, None)
+    visits = visit(
+        mask, sizes[mask.query], sizes[mask.key], bare.tile(mask.query), bare.tile(mask.key)
+    )
+    return Nest(kernel, sizes, mask, visits)
+
+
+def _axes(schedule: Schedule, step: str) -> tuple[str, ...]:
+    return schedule.algorithm.step_axes(schedule.algorithm.step(step))
+
+
+def outside(kernel: Kernel, tensor: Tensor) -> dict[str, tuple[Loop, ...]]:
+    """Loops, by axis, that make a tensor move again: the rule's condition and nothing else."""
+    indexing = [i for i, loop in enumerate(kernel.nest) if loop.axis in tensor.axes]
+    innermost = indexing[-1] if indexing else -1
+    first_only = kernel.first_pass.get(tensor.name)
+    again: dict[str, tuple[Loop, ...]] = {}
+    for i, loop in enumerate(kernel.nest):
+        if loop.axis in tensor.axes or loop.axis == first_only:
+            continue
+        if loop.grid or i < innermost:
+            again[loop.axis] = (*again.get(loop.axis, ()), loop)
+    return again
+
+
+def moved(nest: Nest, tensor: Tensor) -> Number:
+    """Elements of a tensor that cross the boundary of the blocks, each time it is touched."""
+    again = {axis: nest.trips(axis, ls) for axis, ls in outside(nest.kernel, tensor).items()}
+    return nest.over(tensor.axes, again)
+
+
+def size(sizes: Sizes, tensor: Tensor) -> Number:
+    """Elements of a tensor."""
+    return product(sizes[axis] for axis in tensor.axes)
+
+
+def reduced_outside(
+    schedule: Schedule, kernel: Kernel, tensor: Tensor, *, grid: bool
+) -> tuple[str, ...]:
+    """Axes that an output reduces by grid (or by sequential) loops standing outside its own."""
+    again = outside(kernel, tensor)
+    return tuple(
+        axis
+        for axis in reduces(schedule, kernel, tensor.name)
+        if any(loop.grid is grid for loop in again.get(axis, ()))
+    )
+
+
+def reduces(schedule: Schedule, kernel: Kernel, name: str) -> tuple[str, ...]:
+    """Axes of the step that makes a tensor which the tensor itself has lost."""
+    for step_name in kernel.steps:
+        step = schedule.algorithm.step(step_name)
+        if name in step.outputs:
+            have = schedule.algorithm.tensors[name].axes
+            return tuple(a for a in schedule.algorithm.step_axes(step) if a not in have)
+    return ()
+
+
+def normaliser_passes(schedule: Schedule, nest: Nest, name: str) -> Number:
+    """How often an input passes by: twice where a normalisation streams it and keeps its axis.
+
+    The normaliser is known only after the whole row has gone by, so an output that keeps the axis
+    needs the row again, unless the row stays on chip (one trip). Where a later step of the same
+    kernel contracts the axis away, the running result is rescaled instead and one pass does.
+    """
+    passes: Number = 1
+    written = schedule.writes(nest.kernel)
+    for step_name in nest.kernel.steps:
+        step = schedule.algorithm.step(step_name)
+        along = step.along
+        if step.kind != "normalisation" or along is None or name not in step.inputs:
+            continue
+        if along not in schedule.algorithm.tensors[name].axes:
+            continue
+        kept = [n for n in step.outputs if along in schedule.algorithm.tensors[n].axes]
+        loops = tuple(loop for loop in nest.kernel.loops(along) if not loop.grid)
+        if loops and any(n in written for n in kept):
+            passes = where(nest.trips(along, loops) > 1, 2, passes)
+    return passes
+
+
+def points(schedule: Schedule, nest: Nest, step: Step) -> Number:
+    """Iteration points of a step over visited pairs, repeated by grid loops it does not index."""
+    axes = schedule.algorithm.step_axes(step)
+    again: dict[str, tuple[Loop, ...]] = {}
+    for loop in nest.kernel.nest:
+        if loop.grid and loop.axis not in axes:
+            again[loop.axis] = (*again.get(loop.axis, ()), loop)
+    return nest.over(axes, {axis: nest.trips(axis, loops) for axis, loops in again.items()})
+
+
+def blocks(nest: Nest) -> Number:
+    """Thread blocks that a kernel launches."""
+    grid = [loop for loop in nest.kernel.nest if loop.grid]
+    axes = dict.fromkeys(loop.axis for loop in grid)
+    return product(
+        nest.trips(axis, tuple(loop for loop in grid if loop.axis == axis)) for axis in axes
+    )

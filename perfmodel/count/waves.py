@@ -1,0 +1,213 @@
+"""The counting rule at the memory boundary: the unit is a wave of concurrent blocks.
+
+Blocks launch in grid order, innermost grid loop fastest, `concurrent` at a time. Those that ask for
+the same tile at once share one fetch, so a tensor crosses once per *wave* that touches a tile, not
+once per block; and a tile that an earlier wave fetched is still held while what came between fits
+the cache. `hbm_passes` is the closed form of that, `walk_waves` the same thing counted block by
+block, slow and exact, that the closed form is tested against.
+
+Closed form. Take the grid loops innermost first, with trips t and stride s (blocks an iteration
+spans). A loop that indexes T changes nothing. A loop that does not repeats the set of blocks that
+touch a tile t times, s blocks apart: those lie in t times as many waves, but never in more than
+their whole span of blocks has, 1 + (span − g) / W with g = gcd of the stride and W (waves start at
+multiples of W). Each such repeat costs a fetch unless the cache still holds the tile: its reuse
+distance is the footprint of the blocks in between, at least one wave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.algorithms.algorithm import Tensor
+from perfmodel.arithmetic import Number, ceil_div, maximum, minimum, product
+from perfmodel.count.rule import Nest, moved, outside, size
+
+Held = Callable[[Number], Number]
+
+
+@dataclass(frozen=True, slots=True)
+class GridLoop:
+    """A grid loop with its trips and how many blocks one of its iterations spans."""
+
+    axis: str
+    trips: Number
+    stride: Number
+    tile: Number
+
+
+def grid_loops(nest: Nest) -> list[GridLoop]:
+    """Grid loops of a nest, outermost first; the inner of two on one axis runs within the outer."""
+    loops = [loop for loop in nest.kernel.nest if loop.grid]
+    found: list[GridLoop] = []
+    stride: Number = 1
+    for i in range(len(loops) - 1, -1, -1):
+        loop = loops[i]
+        around = [other for other in loops[:i] if other.axis == loop.axis]
+        extent = minimum(around[-1].tile, nest.sizes[loop.axis]) if around else nest.sizes[loop.axis]
+        trips = ceil_div(extent, loop.tile)
+        found.append(GridLoop(loop.axis, trips, stride, loop.tile))
+        stride = product([stride, trips])
+    return found[::-1]
+
+
+def footprint(
+    nest: Nest, tensors: Mapping[Tensor, float], loops: Sequence[GridLoop], blocks: Number
+) -> Number:
+    """Bytes that `blocks` consecutive blocks touch over their lives, each tile once.
+
+    `tensors` maps each tensor to its bytes per element. Along a grid loop the blocks cover
+    blocks / stride iterations, between one and all of them.
+    """
+    covered: dict[str, Number] = {}
+    for loop in loops:
+        share = minimum(maximum(blocks / loop.stride, 1), loop.trips)
+        reach = share * minimum(loop.tile, nest.sizes[loop.axis])
+        inner = covered.get(loop.axis)
+        covered[loop.axis] = reach if inner is None else maximum(inner, reach)
+    total: Number = 0
+    for tensor, width in tensors.items():
+        extents = [minimum(covered.get(a, nest.sizes[a]), nest.sizes[a]) for a in tensor.axes]
+        total = total + product(extents) * width
+    return total
+
+
+def hbm_passes(
+    nest: Nest,
+    tensor: Tensor,
+    concurrent: Number,
+    held: Held,
+    footprints: Sequence[Number],
+    stream_footprint: Number,
+    loops: Sequence[GridLoop],
+) -> Number:
+    """How often each element of a tensor crosses the memory boundary, 1 at the least.
+
+    `held` gives the fraction of a working set (bytes) that the cache keeps; `footprints` are those
+    of one iteration of each grid loop (or one wave, if that is more), `stream_footprint` that of
+    one iteration of the sequential loops of all concurrent blocks.
+    """
+    waves: Number = 1
+    span: Number = 1
+    fetched: Number = 1
+    for loop, between in zip(reversed(loops), reversed(footprints), strict=True):
+        if loop.axis in tensor.axes:
+            continue
+        span = (loop.trips - 1) * loop.stride + span
+        merged = 1 + (span - _gcd(loop.stride, concurrent)) / concurrent
+        more = maximum(minimum(loop.trips * waves, merged), waves)
+        fetched = fetched * (1 + (more / waves - 1) * (1 - held(between)))
+        waves = more
+    streamed = _stream_passes(nest, tensor)
+    fetched = fetched * (1 + (streamed - 1) * (1 - held(stream_footprint)))
+    return _masked(nest, tensor, fetched, loops, streamed)
+
+
+def _gcd(stride: Number, concurrent: Number) -> Number:
+    """gcd where both are whole; 1 where a fractional concurrency leaves waves unaligned."""
+    whole = np.asarray(stride, dtype=np.int64), np.asarray(concurrent, dtype=np.int64)
+    return np.gcd(*whole)
+
+
+def _stream_passes(nest: Nest, tensor: Tensor) -> Number:
+    """Passes that the sequential loops of a block make over what it touches of a tensor."""
+    again = outside(nest.kernel, tensor)
+    inner = {a: tuple(x for x in loops if not x.grid) for a, loops in again.items()}
+    return product(nest.trips(axis, loops) for axis, loops in inner.items() if loops)
+
+
+def _masked(
+    nest: Nest, tensor: Tensor, fetched: Number, loops: Sequence[GridLoop], streamed: Number
+) -> Number:
+    """Scale the repeats by the share of them that the mask leaves."""
+    if nest.mask is None:
+        return fetched
+    free = [loop.trips for loop in loops if loop.axis not in tensor.axes]
+    every = product([*free, streamed])
+    asked = moved(nest, tensor) / size(nest.sizes, tensor)
+    share = (asked - 1) / maximum(every - 1, 1)
+    return maximum(1 + (fetched - 1) * minimum(maximum(share, 0), 1), minimum(asked, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class WaveWalk:
+    """Elements of one tensor fetched over all waves, and the tiles each wave touches."""
+
+    elements: int
+    waves: int
+
+
+def walk_waves(
+    nest: Nest,
+    tensors: Mapping[Tensor, float],
+    concurrent: int,
+    capacity_bytes: float = 0.0,
+) -> dict[str, WaveWalk]:
+    """Walk the grid block by block (plain ints): what each wave fetches of each tensor.
+
+    A wave fetches a tile unless the last wave that touched it lies so near that all that was
+    touched since (that wave's own set included) fits in `capacity_bytes`.
+    """
+    loops = grid_loops(nest)
+    index = np.indices([int(loop.trips) for loop in loops]).reshape(len(loops), -1)
+    position: dict[str, np.ndarray] = {}
+    for loop, where in zip(loops, index, strict=True):
+        outer = position.get(loop.axis)
+        inside = [other for other in loops if other.axis == loop.axis][-1]
+        scale = int(loop.tile) // int(inside.tile)
+        position[loop.axis] = where * scale + (0 if outer is None else outer)
+    valid = np.ones(index.shape[1], dtype=bool)
+    tiles = {loop.axis: int(loop.tile) for loop in loops}
+    for axis, at in position.items():
+        valid &= at < ceil_div(int(nest.sizes[axis]), tiles[axis])
+    position = {axis: at[valid] for axis, at in position.items()}
+    wave = np.arange(int(valid.sum())) // concurrent
+    touched = {t: _touches(nest, t, position, tiles, wave) for t in tensors}
+    return _fetches(touched, tensors, int(wave[-1]) + 1, capacity_bytes)
+
+
+def _touches(
+    nest: Nest,
+    tensor: Tensor,
+    position: Mapping[str, np.ndarray],
+    tiles: Mapping[str, int],
+    wave: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(wave, tile, elements) of every distinct pair, ordered by tile and then by wave."""
+    name = np.zeros(len(wave), dtype=np.int64)
+    elements = np.full(len(wave), 1, dtype=np.int64)
+    for axis in tensor.axes:
+        extent = int(nest.sizes[axis])
+        if axis not in position:
+            elements *= extent
+            continue
+        name = name * (int(position[axis].max()) + 1) + position[axis]
+        elements *= np.minimum(tiles[axis], extent - position[axis] * tiles[axis])
+    order = np.lexsort((wave, name))
+    name, wave, elements = name[order], wave[order], elements[order]
+    fresh = np.ones(len(name), dtype=bool)
+    fresh[1:] = (name[1:] != name[:-1]) | (wave[1:] != wave[:-1])
+    return wave[fresh], name[fresh], elements[fresh]
+
+
+def _fetches(
+    touched: Mapping[Tensor, tuple[np.ndarray, np.ndarray, np.ndarray]],
+    widths: Mapping[Tensor, float],
+    waves: int,
+    capacity_bytes: float,
+) -> dict[str, WaveWalk]:
+    per_wave = np.zeros(waves + 1)
+    for tensor, (wave, _, elements) in touched.items():
+        np.add.at(per_wave, wave + 1, elements * widths[tensor])
+    upto = np.cumsum(per_wave)
+    result = {}
+    for tensor, (wave, name, elements) in touched.items():
+        again = np.zeros(len(name), dtype=bool)
+        again[1:] = name[1:] == name[:-1]
+        previous = np.concatenate([[0], wave[:-1]])
+        since = upto[wave] - upto[previous]
+        miss = ~again | (since > capacity_bytes)
+        result[tensor.name] = WaveWalk(int(elements[miss].sum()), waves)
+    return result

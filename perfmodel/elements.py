@@ -1,0 +1,64 @@
+"""Element types by their size in bits, as they are stored and as the matrix unit reads them.
+
+A type that carries scales (a block-scaled or group-quantised format) counts them in `bits`: 4-bit
+NVFP4 with one 8-bit scale per 16 elements is 4.5 bits. `compute` names the rate that a device must
+offer to multiply two operands of the type: weight-only formats are widened first and run at 16-bit
+rate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from perfmodel.errors import UnknownName
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """How one number is stored: `bits` per element, scales included; `compute` is its rate's name."""
+
+    name: str
+    bits: Fraction
+    compute: str
+
+    @property
+    def bytes(self) -> float:
+        """Bytes per element, scales included."""
+        return float(self.bits / 8)
+
+
+def _element(name: str, bits: int | Fraction, compute: str | None = None) -> ElementType:
+    return ElementType(name, Fraction(bits), compute or name)
+
+
+# Block formats: OCP Microscaling v1.0 (32 elements, 8-bit scale); NVFP4 (16 elements, 8-bit scale).
+# fp8_block: one fp32 scale per 128 x 128 weights or 1 x 128 activations. int4 weights: group of 128
+# with one 16-bit scale.
+ELEMENTS = {
+    element.name: element
+    for element in (
+        _element("fp64", 64),
+        _element("fp32", 32),
+        _element("tf32", 32),
+        _element("fp16", 16),
+        _element("bf16", 16),
+        _element("fp8", 8),
+        _element("fp8_block", Fraction(8) + Fraction(32, 128), "fp8"),
+        _element("int8", 8),
+        _element("fp6", 6),
+        _element("fp4", 4),
+        _element("mxfp4", Fraction(4) + Fraction(8, 32), "fp4"),
+        _element("nvfp4", Fraction(4) + Fraction(8, 16), "fp4"),
+        _element("int4", 4),
+        _element("int4_g128", Fraction(4) + Fraction(16, 128), "int4"),
+    )
+}
+
+
+def element(name: str) -> ElementType:
+    """The element type called `name`; raises `UnknownName` with the nearest names."""
+    try:
+        return ELEMENTS[name]
+    except KeyError:
+        raise UnknownName("element type", name, ELEMENTS) from None

@@ -1,0 +1,24 @@
+"""Hardware specs: one YAML file a device, every number with its source.
+
+    from perfmodel.hardware import load
+    h100 = load("h100-sxm")              # slug, alias, or path of a spec file
+    h100.hbm_bytes_per_s                 # 3.352e12: plain SI floats
+    h100.scaled(hbm_bandwidth=2)         # a what-if copy
+"""
+
+from perfmodel.hardware.catalogue import aliases, load, names, specs
+from perfmodel.hardware.device import Device
+from perfmodel.hardware.physics import Finding, check
+from perfmodel.hardware.specfile import loads, validate_file
+
+__all__ = [
+    "Device",
+    "Finding",
+    "aliases",
+    "check",
+    "load",
+    "loads",
+    "names",
+    "specs",
+    "validate_file",
+]

@@ -1,0 +1,234 @@
+"""The parts of a hardware spec: compute, memory, occupancy, latency, links, measurements.
+
+Memory has three roles on every machine: `hbm` is the main memory (HBM, GDDR, DDR, or the only
+SRAM), `l2` the last cache in front of it (L3 on a CPU), `shared` the memory next to the unit that
+the program places data in (shared memory, LDS, VMEM, a core's own L2). `llc` is a second cache
+between `hbm` and `l2` (Infinity Cache).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr
+
+from perfmodel.hardware.facts import (
+    Bandwidth,
+    Block,
+    BytesPerClock,
+    Capacity,
+    Clock,
+    Count,
+    Duration,
+    Label,
+    Latency,
+    PerClock,
+    Rate,
+    Sourced,
+    SpecialRate,
+)
+
+DTYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4")
+DType = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4"]
+Stream = Literal["read", "copy", "triad", "scale", "mixed", "stream", "write"]
+Positive = Annotated[StrictInt, Field(gt=0)]
+
+
+class Clocks(Block):
+    """Clock rates of the compute units."""
+
+    base: Clock | None = None
+    """Guaranteed clock."""
+    boost: Clock | None = None
+    """Highest clock; the vector peaks are rated at it."""
+    tensor: Clock | None = None
+    """Clock at which the matrix peaks are rated; absent means boost."""
+
+
+class FlopPerClock(Sourced):
+    """FLOP per clock per unit by type; a multiply-add counts two."""
+
+    values: dict[DType, Positive] = Field(min_length=1)
+    """Type to FLOP per clock per unit."""
+
+
+class SpecialFunction(Block):
+    """Exponentials and their kin."""
+
+    per_clock_per_unit: PerClock
+    """Exponentials per clock per unit."""
+
+
+class Compute(Block):
+    """What the machine computes with. Peaks are dense."""
+
+    units: Count
+    """Number of SMs, CUs or cores."""
+    unit_name: Label
+    """What one unit is called."""
+    warp_size: Count | None = None
+    """Threads that issue together; absent where there are none."""
+    clocks: Clocks
+    """Clock rates."""
+    matrix: dict[DType, Rate] = Field(default_factory=dict)
+    """Dense peak of the matrix unit by operand type, accumulating in fp32 (int32)."""
+    vector: dict[DType, Rate] = Field(default_factory=dict)
+    """Peak of the vector unit by type."""
+    matrix_flop_per_clock_per_unit: FlopPerClock | None = None
+    """Structure of the matrix unit, to check the peaks against."""
+    vector_flop_per_clock_per_unit: FlopPerClock | None = None
+    """Structure of the vector unit, to check the peaks against."""
+    special_function: SpecialFunction | None = None
+    """The special-function unit."""
+
+
+class Hbm(Block):
+    """Main memory."""
+
+    technology: Label
+    """HBM3, GDDR6, DDR4-2933 x6 ..."""
+    capacity: Capacity
+    """Capacity on the label, decimal."""
+    bandwidth: Bandwidth
+    """Theoretical peak."""
+
+
+class Cache(Block):
+    """A cache shared by the units."""
+
+    label: Label | None = None
+    """Its name on this machine where it is not "L2"."""
+    capacity: Capacity
+    """All partitions together."""
+    bandwidth: Bandwidth | None = None
+    """Theoretical or documented peak, all partitions together; measured ones are in `measured`."""
+    bytes_per_clock: BytesPerClock | None = None
+    """Peak per clock, all partitions together."""
+    partitions: Count | None = None
+    """Parts with a slower path between them, or private parts."""
+    shared_by_all: StrictBool | None = None
+    """False where each partition serves its own units only."""
+
+
+class Shared(Block):
+    """Memory next to the unit, placed by the program."""
+
+    label: Label
+    """shared memory, LDS, VMEM ..."""
+    capacity_per_unit: Capacity
+    """Most that the blocks on one unit can hold together."""
+    max_per_block: Capacity | None = None
+    """Most for one block."""
+    reserved_per_block: Capacity | None = None
+    """Taken by the system for each block."""
+    bandwidth_per_unit: BytesPerClock | None = None
+    """Bytes per clock per unit."""
+    l1_capacity_per_unit: Capacity | None = None
+    """Level-1 cache per unit; on NVIDIA from Volta on it contains the shared memory."""
+
+
+class Memory(Block):
+    """The memory hierarchy."""
+
+    hbm: Hbm
+    """Main memory."""
+    llc: Cache | None = None
+    """A memory-side cache between main memory and L2."""
+    l2: Cache | None = None
+    """The cache in front."""
+    shared: Shared | None = None
+    """The memory next to the unit."""
+
+
+class Occupancy(Sourced):
+    """How many threads fit on one unit."""
+
+    max_threads_per_unit: Positive | None = None
+    """Resident threads."""
+    max_warps_per_unit: Positive | None = None
+    """Resident warps."""
+    max_blocks_per_unit: Positive | None = None
+    """Resident blocks."""
+    max_threads_per_block: Positive | None = None
+    """Threads in one block."""
+    registers_per_unit: Positive | None = None
+    """32-bit registers."""
+    max_registers_per_thread: Positive | None = None
+    """32-bit registers one thread may use."""
+
+
+class Latencies(Block):
+    """Latency of one dependent access, by level."""
+
+    shared: Latency | None = None
+    """Shared memory."""
+    l1: Latency | None = None
+    """Level-1 cache hit."""
+    l2: Latency | None = None
+    """L2 hit in the near partition."""
+    llc: Latency | None = None
+    """Memory-side cache hit."""
+    hbm: Latency | None = None
+    """Main memory."""
+
+
+class Link(Block):
+    """A link to other devices."""
+
+    name: Label
+    """PCIe 5 x16, NVLink 4 ..."""
+    bandwidth_per_direction: Bandwidth | None = None
+    """One direction; vendors print the sum of both."""
+
+
+class Links(Block):
+    """Links out of the device."""
+
+    host: Link | None = None
+    """To the CPU."""
+    scale_up: Link | None = None
+    """To the neighbours in the node."""
+    scale_out: Link | None = None
+    """To other nodes, per device."""
+
+
+class Launch(Block):
+    """Time per small kernel, back to back."""
+
+    stream: Duration | None = None
+    """Queued in a stream."""
+    graph: Duration | None = None
+    """Inside a captured graph."""
+
+
+class Measured(Block):
+    """What people measured: achieved rates, never mixed with peaks."""
+
+    hbm_bandwidth: dict[Stream, Bandwidth] = Field(default_factory=dict)
+    """Main memory, by access pattern."""
+    l2_bandwidth: Bandwidth | None = None
+    """Reads that hit in L2."""
+    llc_bandwidth: Bandwidth | None = None
+    """Reads that hit in the memory-side cache."""
+    l1_bandwidth: Bandwidth | None = None
+    """Reads that hit in L1, all units together."""
+    shared_bandwidth: Bandwidth | None = None
+    """Shared memory, all units together."""
+    matrix: dict[DType, Rate] = Field(default_factory=dict)
+    """Best matrix product found, by type."""
+    vector: dict[DType, Rate] = Field(default_factory=dict)
+    """Multiply-adds of the vector unit, by type."""
+    special_function: SpecialRate | None = None
+    """Exponentials per second, all units together."""
+    launch: Launch | None = None
+    """Launch overhead."""
+
+
+def _peak_key(key: str) -> str:
+    unit, _, dtype = key.partition(".")
+    if unit not in ("matrix", "vector") or (dtype and dtype not in DTYPES):
+        raise ValueError(f"peak note {key!r} must be matrix, vector, or with a type: matrix.fp8")
+    return key
+
+
+PeakKey = Annotated[StrictStr, AfterValidator(_peak_key)]

@@ -1,0 +1,113 @@
+"""The devices by name: shipped specs, and the user's own in PERFMODEL_HARDWARE_PATH.
+
+Folders are searched in order, the user's first. A slug opens one file; another spelling is looked
+up in the first lines of each file (slug, name and aliases), so the rest is never parsed.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+from perfmodel.errors import SpecError, UnknownName
+from perfmodel.hardware import specfile, yamlfile
+from perfmodel.hardware.device import Device
+
+ENVIRONMENT = "PERFMODEL_HARDWARE_PATH"
+_HEAD = frozenset({"slug", "name", "aliases"})
+
+
+def load(name_or_path: str | Path) -> Device:
+    """The device with this slug, alias or spec file (a name with a slash or ending in .yaml).
+
+    Raises `UnknownName`, with the nearest names, or `SpecError` for a spec that cannot be used.
+    """
+    text = str(name_or_path)
+    if "/" in text or os.sep in text or text.endswith((".yaml", ".yml")):
+        return _read(Path(text))
+    wanted = normalise(text)
+    for folder in folders():
+        path = folder / f"{wanted}.yaml"
+        if path.is_file():
+            return _named(path)
+    spellings = aliases()
+    if wanted in spellings:
+        return _named(spellings[wanted])
+    raise UnknownName("device", text, [*names(), *spellings])
+
+
+def names() -> list[str]:
+    """Every slug, sorted; opens no file."""
+    return sorted({path.stem for path in _paths()})
+
+
+def specs() -> list[Device]:
+    """Every device, sorted by slug."""
+    return [load(name) for name in names()]
+
+
+def aliases() -> dict[str, Path]:
+    """Every spelling, normalised, with the file it means; the first folder wins."""
+    found: dict[str, Path] = {}
+    for path in _paths():
+        for spelling in _spellings(path, path.stat().st_mtime_ns):
+            found.setdefault(spelling, path)
+    return found
+
+
+def folders() -> list[Path]:
+    """Where specs are looked for: PERFMODEL_HARDWARE_PATH, then the shipped ones."""
+    own = [Path(folder) for folder in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if folder]
+    return [*own, shipped()]
+
+
+@lru_cache(maxsize=1)
+def shipped() -> Path:
+    """The folder of the shipped specs: the installed package, or the bare checkout beside us."""
+    try:
+        return Path(str(resources.files("perfmodel.hardware_specs")))
+    except ModuleNotFoundError:
+        return Path(__file__).resolve().parents[2] / "hardware_specs"
+
+
+def normalise(name: str) -> str:
+    """Lower case, with dashes for spaces and underscores: "H100 SXM5" becomes "h100-sxm5"."""
+    return "-".join(name.lower().replace("_", " ").split())
+
+
+def _paths() -> list[Path]:
+    return [path for folder in folders() for path in sorted(folder.glob("*.yaml"))]
+
+
+@lru_cache(maxsize=1024)
+def _spellings(path: Path, _modified: int) -> list[str]:
+    """The names in the first lines of a file; a broken file has none (loading it says why)."""
+    try:
+        top = yamlfile.head(yamlfile.read(path), str(path), _HEAD)
+    except SpecError:
+        return []
+    listed = top.get("aliases")
+    said = [top.get("slug"), top.get("name"), *(listed if isinstance(listed, list) else ())]
+    return [normalise(spelling) for spelling in said if isinstance(spelling, str)]
+
+
+def _named(path: Path) -> Device:
+    device = _read(path)
+    if device.slug != path.stem:
+        raise SpecError(f"{path}:1: slug {device.slug!r} is not the file's name {path.stem!r}")
+    return device
+
+
+def _read(path: Path) -> Device:
+    try:
+        modified = path.stat().st_mtime_ns
+    except OSError as error:
+        raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
+    return _cached(path, modified)
+
+
+@lru_cache(maxsize=256)
+def _cached(path: Path, _modified: int) -> Device:
+    return specfile.read(path)

@@ -1,0 +1,257 @@
+"""A device: the parsed spec, and the numbers that the model asks it for, in SI units.
+
+Fields mirror the file; properties give plain floats. L2 bandwidth follows one method on all
+devices: `l2_bytes_per_s` is the theoretical peak and only there when a document states it,
+`measured_l2_bytes_per_s` is a read microbenchmark (gpu-benches wherever it has the chip), because
+methods differ by more than chips do.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, StrictStr, field_validator, model_validator
+
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import scaling, writer
+from perfmodel.hardware.blocks import (
+    Compute,
+    DType,
+    Latencies,
+    Links,
+    Measured,
+    Memory,
+    Occupancy,
+    PeakKey,
+)
+from perfmodel.hardware.facts import Block, Count, Label, Line, Power
+
+Level = Literal["shared", "l1", "l2", "llc", "hbm"]
+_STREAMS = ("read", "copy", "triad", "scale", "stream", "mixed", "write")
+
+
+class Device(Block):
+    """One device as its spec file describes it."""
+
+    schema_version: Literal[1]
+    """Version of this format."""
+    slug: Label
+    """Short name; the file is called after it."""
+    name: Label
+    """Full name."""
+    aliases: tuple[Label, ...] = ()
+    """Other spellings; case, spaces and underscores do not matter."""
+    vendor: Label
+    """Who makes it."""
+    kind: Literal["gpu", "cpu", "accelerator"]
+    """What it is."""
+    architecture: Label
+    """Generation and die."""
+    launch_year: Count
+    """Year of announcement."""
+    compute_capability: StrictStr | None = Field(default=None, pattern=r"^\d+\.\d$")
+    """CUDA compute capability, in quotes."""
+    target: Label | None = None
+    """Compiler target elsewhere: gfx942."""
+    compute: Compute
+    """What it computes with."""
+    memory: Memory
+    """The memory hierarchy."""
+    occupancy: Occupancy | None = None
+    """Limits per unit."""
+    latency: Latencies | None = None
+    """Latencies, by one method per device."""
+    links: Links | None = None
+    """Links out of the device."""
+    tdp: Power | None = None
+    """Power limit as shipped."""
+    measured: Measured | None = None
+    """Achieved rates."""
+    peak_notes: dict[PeakKey, Line] = Field(default_factory=dict)
+    """Why a peak departs from units × rate × clock: by `matrix`, `vector` or `matrix.fp8`."""
+    notes: tuple[Line, ...] = ()
+    """What else a reader should know."""
+    sources: dict[Line, Line]
+    """Source keys used above, with title and address."""
+
+    @field_validator("compute")
+    @classmethod
+    def _has_a_clock_and_a_peak(cls, compute: Compute) -> Compute:
+        if compute.clocks.base is None and compute.clocks.boost is None:
+            raise ValueError("needs a clock: clocks.boost or clocks.base")
+        if not compute.matrix and not compute.vector:
+            raise ValueError("needs a peak: matrix or vector")
+        return compute
+
+    @model_validator(mode="after")
+    def _sources_resolve(self) -> Device:
+        unknown = sorted({key for _, fact in writer.facts(self) for key in fact.source})
+        missing = [key for key in unknown if key not in self.sources]
+        if missing:
+            raise ValueError(f"source {missing[0]!r} is not explained under sources")
+        return self
+
+    @property
+    def units(self) -> int:
+        """Number of SMs, CUs or cores."""
+        return self.compute.units.value
+
+    @property
+    def warp_size(self) -> int:
+        """Threads that issue together; 1 where the machine has no warps."""
+        return self.compute.warp_size.value if self.compute.warp_size else 1
+
+    @property
+    def base_hz(self) -> float | None:
+        """Guaranteed clock."""
+        return _si(self.compute.clocks.base)
+
+    @property
+    def boost_hz(self) -> float:
+        """Highest clock (base where no boost is known)."""
+        return _si(self.compute.clocks.boost or self.compute.clocks.base) or 0.0
+
+    @property
+    def tensor_hz(self) -> float:
+        """Clock at which the matrix peaks are rated."""
+        return _si(self.compute.clocks.tensor) or self.boost_hz
+
+    @property
+    def matrix_types(self) -> tuple[str, ...]:
+        """Types that the matrix unit multiplies."""
+        return tuple(self.compute.matrix)
+
+    def matrix_flops(self, dtype: str) -> float:
+        """Dense peak of the matrix unit in FLOP/s; `ProblemError` if it lacks the type."""
+        rates: dict[str, float] = {name: rate.si for name, rate in self.compute.matrix.items()}
+        if dtype not in rates:
+            has = ", ".join(rates) or "no matrix unit"
+            raise ProblemError(f"{self.slug} has no {dtype} matrix rate; it has: {has}")
+        return rates[dtype]
+
+    def vector_flops(self, dtype: str = "fp32") -> float:
+        """Peak of the vector unit in FLOP/s; types below fp32 without a rate run at fp32 rate."""
+        rates: dict[str, float] = {name: rate.si for name, rate in self.compute.vector.items()}
+        used = dtype if dtype in rates or dtype == "fp64" else "fp32"
+        if used not in rates:
+            has = ", ".join(rates) or "none"
+            raise ProblemError(f"{self.slug} has no {dtype} vector rate; it has: {has}")
+        return rates[used]
+
+    @property
+    def special_per_clock(self) -> float | None:
+        """Exponentials per clock per unit."""
+        special = self.compute.special_function
+        return special.per_clock_per_unit.si if special else None
+
+    @property
+    def hbm_technology(self) -> str:
+        """What the main memory is made of."""
+        return self.memory.hbm.technology
+
+    @property
+    def hbm_capacity_bytes(self) -> float:
+        """Capacity of the main memory, as labelled."""
+        return self.memory.hbm.capacity.si
+
+    @property
+    def hbm_bytes_per_s(self) -> float:
+        """Theoretical bandwidth of the main memory."""
+        return self.memory.hbm.bandwidth.si
+
+    @property
+    def measured_hbm_bytes_per_s(self) -> float | None:
+        """Achieved bandwidth of the main memory: a read stream where known, else the next best."""
+        streams = self.measured.hbm_bandwidth if self.measured else {}
+        found = {str(name): rate.si for name, rate in streams.items()}
+        return next((found[name] for name in _STREAMS if name in found), None)
+
+    @property
+    def l2_capacity_bytes(self) -> float | None:
+        """Capacity of the last cache, all partitions together."""
+        return self.memory.l2.capacity.si if self.memory.l2 else None
+
+    @property
+    def l2_bytes_per_s(self) -> float | None:
+        """Documented peak bandwidth of the last cache."""
+        return _si(self.memory.l2.bandwidth) if self.memory.l2 else None
+
+    @property
+    def measured_l2_bytes_per_s(self) -> float | None:
+        """Achieved read bandwidth of the last cache."""
+        return _si(self.measured.l2_bandwidth) if self.measured else None
+
+    @property
+    def l2_partitions(self) -> int | None:
+        """Parts of the last cache."""
+        l2 = self.memory.l2
+        return l2.partitions.value if l2 and l2.partitions else None
+
+    @property
+    def shared_capacity_bytes(self) -> float | None:
+        """Shared memory per unit."""
+        return self.memory.shared.capacity_per_unit.si if self.memory.shared else None
+
+    @property
+    def shared_max_per_block_bytes(self) -> float | None:
+        """Most shared memory that one block may have."""
+        return _si(self.memory.shared.max_per_block) if self.memory.shared else None
+
+    @property
+    def shared_reserved_bytes(self) -> float:
+        """Shared memory that the system takes for each block."""
+        reserved = _si(self.memory.shared.reserved_per_block) if self.memory.shared else None
+        return reserved or 0.0
+
+    @property
+    def shared_bytes_per_clock(self) -> float | None:
+        """Shared-memory bytes per clock per unit."""
+        return _si(self.memory.shared.bandwidth_per_unit) if self.memory.shared else None
+
+    @property
+    def max_threads(self) -> int | None:
+        """Resident threads per unit."""
+        return self.occupancy.max_threads_per_unit if self.occupancy else None
+
+    @property
+    def max_warps(self) -> int | None:
+        """Resident warps per unit."""
+        return self.occupancy.max_warps_per_unit if self.occupancy else None
+
+    @property
+    def max_blocks(self) -> int | None:
+        """Resident blocks per unit."""
+        return self.occupancy.max_blocks_per_unit if self.occupancy else None
+
+    @property
+    def registers(self) -> int | None:
+        """32-bit registers per unit."""
+        return self.occupancy.registers_per_unit if self.occupancy else None
+
+    @property
+    def max_registers_per_thread(self) -> int | None:
+        """32-bit registers that one thread may use."""
+        return self.occupancy.max_registers_per_thread if self.occupancy else None
+
+    def latency_seconds(self, level: Level) -> float | None:
+        """Latency of one dependent access to `level`, unloaded."""
+        return _si(getattr(self.latency, level)) if self.latency else None
+
+    @property
+    def tdp_watts(self) -> float | None:
+        """Power limit as shipped."""
+        return _si(self.tdp)
+
+    def scaled(self, **factors: float) -> Device:
+        """A what-if copy with some quantities multiplied; see `perfmodel.hardware.scaling`."""
+        return scaling.scaled(self, factors)
+
+    def dump(self) -> str:
+        """The spec as YAML; `loads` gives the same device back."""
+        return writer.dump(self)
+
+
+def _si(fact: object) -> float | None:
+    """The SI value of an optional fact."""
+    value = getattr(fact, "si", None)
+    return None if value is None else float(value)

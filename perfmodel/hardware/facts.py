@@ -1,0 +1,220 @@
+"""A fact: one value, where it comes from, and how far to trust it.
+
+    bandwidth: {value: "3.35 TB/s", source: [nv-h100-wp], status: via, note: "..."}
+
+A quantity is text with a unit, parsed once when the fact is made: `fact.si` is the number in SI
+units, `fact.text` what the file says, so a spec written back is the spec that was read.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    StrictInt,
+    StrictStr,
+    WithJsonSchema,
+    field_validator,
+)
+
+from perfmodel.units import DIMENSIONS, UnitError, parse
+
+Status = Literal["spec", "via", "config", "measured", "secondary", "derived", "unverified"]
+
+
+def _one_line(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise ValueError("must be one line of printable text")
+    return text
+
+
+def _dense(text: str) -> str:
+    """Structured sparsity doubles a peak on paper; specs hold dense figures only."""
+    if "spars" in text.lower():
+        raise ValueError(f"{text!r}: sparse figures are refused; give the dense one")
+    return text
+
+
+Line = Annotated[StrictStr, AfterValidator(_one_line)]
+Label = Annotated[Line, AfterValidator(_dense)]
+
+
+class Block(BaseModel):
+    """Base of every part of a spec: immutable, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Sourced(Block):
+    """Where something comes from."""
+
+    source: tuple[Line, ...] = Field(min_length=1)
+    """Keys into the `sources` of the file."""
+    status: Status
+    """spec: the vendor's document; via: that document quoted by others; config: reported by the
+    device or shipped in a tool's configuration; measured: a benchmark; secondary: a third party's
+    table; derived: computed from other facts; unverified: from memory, check before use."""
+    note: Line | None = None
+    """What a reader should know about this number."""
+
+
+class Count(Sourced):
+    """A number without a unit, such as the number of SMs."""
+
+    value: StrictInt = Field(gt=0)
+    """A whole number."""
+
+    @property
+    def si(self) -> float:
+        """The number."""
+        return float(self.value)
+
+    @property
+    def text(self) -> str:
+        """The number as it is written."""
+        return str(self.value)
+
+
+class Quantity(Sourced):
+    """A number with a unit; subclasses say which."""
+
+    dimensions: ClassVar[tuple[str, ...]]
+    value: str
+    """The number and its unit."""
+    _si: float = PrivateAttr(default=0.0)
+
+    @field_validator("value", mode="before")
+    @classmethod
+    def _is_text(cls, value: Any) -> str:
+        name = cls.dimensions[0]
+        example = DIMENSIONS[name].example
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            raise ValueError(f'{name} {value!r} has no unit; write it like "{example}"')
+        if not isinstance(value, str):
+            raise ValueError(f'{name} must be text such as "{example}", not {value!r}')
+        return _dense(_one_line(value))
+
+    @field_validator("value")
+    @classmethod
+    def _is_positive(cls, value: str) -> str:
+        if _parse(value, cls.dimensions) <= 0:
+            raise ValueError(f"{cls.dimensions[0]} {value!r} must be above zero")
+        return value
+
+    def model_post_init(self, _context: Any) -> None:
+        """Keep the SI value."""
+        self._si = _parse(self.value, self.dimensions)
+
+    @property
+    def si(self) -> float:
+        """The value in SI units (B/s, FLOP/s, B, Hz, W, s) or per clock."""
+        return self._si
+
+    @property
+    def text(self) -> str:
+        """The quantity as it is written."""
+        return self.value
+
+
+def _parse(text: str, dimensions: tuple[str, ...]) -> float:
+    """`text` in the first of `dimensions` that fits; the first one's complaint if none does."""
+    for dimension in dimensions[1:]:
+        try:
+            return parse(text, dimension)
+        except UnitError:
+            continue
+    return parse(text, dimensions[0])
+
+
+def _quantity(*dimensions: str) -> Any:
+    """Schema of the `value` field of a quantity in one of `dimensions`."""
+    patterns = "|".join(f"({DIMENSIONS[name].pattern()})" for name in dimensions)
+    examples = [DIMENSIONS[name].example for name in dimensions]
+    return WithJsonSchema({"type": "string", "pattern": patterns, "examples": examples})
+
+
+class Bandwidth(Quantity):
+    """Bytes per second, decimal."""
+
+    dimensions = ("bandwidth",)
+    value: Annotated[str, _quantity("bandwidth")]
+
+
+class Rate(Quantity):
+    """Operations per second: FLOP/s, or OP/s for integers; a multiply-add counts two."""
+
+    dimensions = ("compute rate",)
+    value: Annotated[str, _quantity("compute rate")]
+
+
+class SpecialRate(Quantity):
+    """Special functions (exponentials) per second."""
+
+    dimensions = ("special-function rate",)
+    value: Annotated[str, _quantity("special-function rate")]
+
+
+class Capacity(Quantity):
+    """Bytes: binary prefixes for caches, the vendor's decimal GB for the main memory."""
+
+    dimensions = ("capacity",)
+    value: Annotated[str, _quantity("capacity")]
+
+
+class Clock(Quantity):
+    """Hertz."""
+
+    dimensions = ("frequency",)
+    value: Annotated[str, _quantity("frequency")]
+
+
+class Power(Quantity):
+    """Watts."""
+
+    dimensions = ("power",)
+    value: Annotated[str, _quantity("power")]
+
+
+class BytesPerClock(Quantity):
+    """Bytes per clock."""
+
+    dimensions = ("bytes per clock",)
+    value: Annotated[str, _quantity("bytes per clock")]
+
+
+class PerClock(Quantity):
+    """Operations per clock."""
+
+    dimensions = ("rate per clock",)
+    value: Annotated[str, _quantity("rate per clock")]
+
+
+class Duration(Quantity):
+    """Seconds."""
+
+    dimensions = ("time",)
+    value: Annotated[str, _quantity("time")]
+
+
+class Latency(Quantity):
+    """Time for one access to come back, in cycles of a stated clock or in seconds."""
+
+    dimensions = ("time", "cycles")
+    value: Annotated[str, _quantity("time", "cycles")]
+    at_clock: Annotated[str | None, _quantity("frequency")] = None
+    """The clock at which cycles were counted."""
+
+    def model_post_init(self, context: Any) -> None:
+        """Turn cycles into seconds."""
+        super().model_post_init(context)
+        if self.value.endswith("cycles"):
+            if self.at_clock is None:
+                raise ValueError('a latency in cycles needs its clock: at_clock: "1755 MHz"')
+            self._si /= parse(self.at_clock, "frequency")
+        elif self.at_clock is not None:
+            raise ValueError("at_clock belongs to a latency in cycles")

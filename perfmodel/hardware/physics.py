@@ -1,0 +1,179 @@
+"""What a spec cannot say without breaking physics, or without a reason.
+
+    peak      = units × FLOP per clock per unit × clock, within 3 % or with a stated reason;
+                about twice that is a figure for 2:4 structured sparsity and always wrong
+    bandwidth rises toward the core: main memory < memory-side cache < L2 < shared, all units
+    capacity  falls toward the core: main memory > L2 > shared of one unit
+    measured  stays below its peak (5 % are allowed for clocks above the rated one)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from perfmodel.hardware import writer
+from perfmodel.hardware.blocks import FlopPerClock
+from perfmodel.hardware.device import Device
+from perfmodel.hardware.facts import Rate
+from perfmodel.units import binary, si
+
+PEAK_TOLERANCE = 0.03
+MEASURED_TOLERANCE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One doubt about a spec; an error makes it unusable."""
+
+    level: Literal["error", "warning"]
+    message: str
+    where: tuple[str, ...] = ()
+
+
+def check(device: Device) -> list[Finding]:
+    """Every doubt about `device`, errors first."""
+    found = [
+        *_peaks(device),
+        *_bandwidths(device),
+        *_capacities(device),
+        *_measured(device),
+        *_occupancy(device),
+        *_special(device),
+        *_sources(device),
+    ]
+    return sorted(found, key=lambda finding: finding.level != "error")
+
+
+def _error(message: str, *where: str) -> Finding:
+    return Finding("error", message, where)
+
+
+def _peaks(device: Device) -> Iterator[Finding]:
+    compute = device.compute
+    structure = compute.matrix_flop_per_clock_per_unit
+    yield from _peak(device, "matrix", compute.matrix, structure, device.tensor_hz)
+    structure = compute.vector_flop_per_clock_per_unit
+    yield from _peak(device, "vector", compute.vector, structure, device.boost_hz)
+
+
+def _peak(
+    device: Device,
+    name: Literal["matrix", "vector"],
+    peaks: Mapping[str, Rate],
+    structure: FlopPerClock | None,
+    clock: float,
+) -> Iterator[Finding]:
+    per_clock: dict[str, int] = {str(k): v for k, v in structure.values.items()} if structure else {}
+    for dtype, peak in peaks.items():
+        where = ("compute", name, dtype)
+        if dtype not in per_clock:
+            continue
+        built = device.units * per_clock[dtype] * clock
+        ratio = peak.si / built
+        departs = (
+            f"{name} {dtype} peak {peak.text} is {ratio - 1:+.0%} from {device.units} units × "
+            f"{per_clock[dtype]} FLOP/clk × {si(clock, 'Hz')} = {si(built, 'FLOP/s')}"
+        )
+        if 1.85 < ratio < 2.15:
+            yield _error(f"{departs}: looks like a 2:4-sparse figure; peaks are dense", *where)
+        elif abs(ratio - 1) > PEAK_TOLERANCE and not _reason(device, name, dtype):
+            yield _error(f"{departs}; give the reason in peak_notes: {name}.{dtype}", *where)
+
+
+def _reason(device: Device, name: str, dtype: str) -> bool:
+    return name in device.peak_notes or f"{name}.{dtype}" in device.peak_notes
+
+
+def _bandwidths(device: Device) -> Iterator[Finding]:
+    """Each level against the next one that has a bandwidth; peaks only, measured for L2 if not."""
+    memory = device.memory
+    l2 = device.l2_bytes_per_s or device.measured_l2_bytes_per_s
+    shared = device.shared_bytes_per_clock
+    total = shared * device.units * device.boost_hz if shared else None
+    llc = memory.llc.bandwidth.si if memory.llc and memory.llc.bandwidth else None
+    levels = [
+        ("hbm", device.hbm_bytes_per_s, ("memory", "hbm", "bandwidth")),
+        ("llc", llc, ("memory", "llc", "bandwidth")),
+        ("l2", l2, ("memory", "l2", "bandwidth")),
+        ("shared, all units,", total, ("memory", "shared", "bandwidth_per_unit")),
+    ]
+    known = [(name, rate, where) for name, rate, where in levels if rate is not None]
+    for (outer, slow, where), (inner, fast, _) in pairwise(known):
+        if slow >= fast:
+            message = f"bandwidth rises away from the core: {outer} {si(slow, 'B/s')} is not below "
+            yield _error(f"{message}{inner} {si(fast, 'B/s')}", *where)
+    if memory.l2 and memory.l2.bandwidth and memory.l2.bytes_per_clock:
+        ratio = memory.l2.bandwidth.si / (memory.l2.bytes_per_clock.si * device.boost_hz)
+        if abs(ratio - 1) > PEAK_TOLERANCE:
+            message = f"l2 bandwidth is {ratio - 1:+.0%} from its bytes per clock × boost clock"
+            yield Finding("warning", message, ("memory", "l2", "bandwidth"))
+
+
+def _capacities(device: Device) -> Iterator[Finding]:
+    memory = device.memory
+    levels = [
+        ("hbm", device.hbm_capacity_bytes, ("memory", "hbm", "capacity")),
+        ("l2", device.l2_capacity_bytes, ("memory", "l2", "capacity")),
+        ("shared of one unit", device.shared_capacity_bytes, ("memory", "shared")),
+    ]
+    known = [(name, size, where) for name, size, where in levels if size is not None]
+    for (outer, large, where), (inner, small, _) in pairwise(known):
+        if large <= small:
+            message = f"capacity falls away from the core: {outer} {binary(large)} is not above "
+            yield _error(f"{message}{inner} {binary(small)}", *where)
+    if memory.llc and not memory.llc.capacity.si < device.hbm_capacity_bytes:
+        yield _error("llc is not smaller than hbm", "memory", "llc", "capacity")
+    block, unit = device.shared_max_per_block_bytes, device.shared_capacity_bytes
+    if block and unit and block + device.shared_reserved_bytes > unit:
+        message = f"a block may have {binary(block)} plus what is reserved, but the unit has only "
+        yield _error(f"{message}{binary(unit)}", "memory", "shared", "max_per_block")
+
+
+def _measured(device: Device) -> Iterator[Finding]:
+    if device.measured is None:
+        return
+    measured, memory = device.measured, device.memory
+    pairs = [
+        (("measured", "hbm_bandwidth", name), rate, memory.hbm.bandwidth)
+        for name, rate in measured.hbm_bandwidth.items()
+    ]
+    if memory.l2 and memory.l2.bandwidth and measured.l2_bandwidth:
+        pairs.append((("measured", "l2_bandwidth", ""), measured.l2_bandwidth, memory.l2.bandwidth))
+    found = [(where[:2], rate.text, rate.si / peak.si, peak.text) for where, rate, peak in pairs]
+    for name, rates, peaks in (
+        ("matrix", measured.matrix, device.compute.matrix),
+        ("vector", measured.vector, device.compute.vector),
+    ):
+        for dtype, rate in rates.items():
+            if dtype in peaks:
+                peak = peaks[dtype]
+                found.append((("measured", name), rate.text, rate.si / peak.si, peak.text))
+    for where, text, ratio, limit in found:
+        if ratio > 1 + MEASURED_TOLERANCE:
+            yield _error(f"{'.'.join(where)} {text} is above its peak {limit}", *where)
+
+
+def _occupancy(device: Device) -> Iterator[Finding]:
+    threads, warps = device.max_threads, device.max_warps
+    if threads and warps and threads != warps * device.warp_size:
+        message = f"{warps} warps × {device.warp_size} are not {threads} threads"
+        yield Finding("warning", message, ("occupancy",))
+
+
+def _special(device: Device) -> Iterator[Finding]:
+    """A unit does not take more exponentials per clock than it has fp32 lanes."""
+    structure = device.compute.vector_flop_per_clock_per_unit
+    lanes = structure.values.get("fp32") if structure else None
+    rate = device.special_per_clock
+    if rate and lanes and rate > lanes / 2:
+        message = f"{rate:g} special functions per clock, but only {lanes // 2} fp32 lanes per unit"
+        yield _error(message, "compute", "special_function")
+
+
+def _sources(device: Device) -> Iterator[Finding]:
+    used = {key for _, fact in writer.facts(device) for key in fact.source}
+    for key in device.sources.keys() - used:
+        yield Finding("warning", f"source {key!r} is not used", ("sources", key))

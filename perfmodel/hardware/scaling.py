@@ -1,0 +1,123 @@
+"""What-if devices: "an H100 with twice the memory bandwidth".
+
+Each factor multiplies the facts that belong together, so that the copy still obeys the spec's own
+physics: `units` and `clock` take the peaks along, `matrix` the structure of the matrix unit, a
+bandwidth what was measured of it (the achieved fraction stays). Every changed fact says so in its
+note, and the slug shows the factors. Latencies, L2 and main memory do not follow `clock`: they have
+clocks of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel
+
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.hardware.blocks import FlopPerClock
+from perfmodel.hardware.facts import Count, Quantity, Sourced
+from perfmodel.units import DIMENSIONS, exact
+
+if TYPE_CHECKING:
+    from perfmodel.hardware.device import Device
+
+SOURCE = "what-if"
+_TITLE = "A what-if copy: the published value times a factor"
+_PEAKS = ("compute.matrix", "compute.vector", "measured.matrix", "measured.vector")
+_MATRIX = ("compute.matrix", "compute.matrix_flop_per_clock_per_unit", "measured.matrix")
+_VECTOR = ("compute.vector", "compute.vector_flop_per_clock_per_unit", "measured.vector")
+_SPECIAL = ("compute.special_function", "measured.special_function")
+_SHARED = ("memory.shared.bandwidth_per_unit", "measured.shared_bandwidth")
+
+# Factor name to the parts of the spec that it multiplies; the first one must be there.
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "hbm_bandwidth": ("memory.hbm.bandwidth", "measured.hbm_bandwidth"),
+    "hbm_capacity": ("memory.hbm.capacity",),
+    "l2_bandwidth": ("memory.l2.bandwidth", "memory.l2.bytes_per_clock", "measured.l2_bandwidth"),
+    "l2_capacity": ("memory.l2.capacity",),
+    "shared_bandwidth": _SHARED,
+    "shared_capacity": ("memory.shared.capacity_per_unit", "memory.shared.max_per_block"),
+    "matrix": _MATRIX,
+    "vector": _VECTOR,
+    "special": _SPECIAL,
+    "clock": ("compute.clocks", *_PEAKS, "measured.special_function"),
+    "units": ("compute.units", *_PEAKS, "measured.special_function", "measured.shared_bandwidth"),
+}
+_B = TypeVar("_B", bound=BaseModel)
+
+
+def scaled(device: Device, factors: Mapping[str, float]) -> Device:
+    """`device` with each named quantity multiplied; names are the keys of `PARTS`.
+
+    Raises `UnknownName` for another name, and `ProblemError` for a factor that is not a positive
+    number or a quantity that the spec does not have. A number of units is rounded to a whole one.
+    """
+    for name, factor in factors.items():
+        device = _scaled_once(device, name, factor)
+    return device
+
+
+def _scaled_once(device: Device, name: str, factor: float) -> Device:
+    if name not in PARTS:
+        raise UnknownName("quantity to scale", name, PARTS)
+    if not (math.isfinite(factor) and factor > 0):
+        raise ProblemError(f"{name}={factor!r}: a factor is a positive number")
+    used = factor
+    if name == "units":
+        used = _whole(device.units * factor) / device.units
+    copy, changed = device, False
+    for part in PARTS[name]:
+        after = _update(copy, part.split("."), lambda found: _times(found, used))
+        changed, copy = changed or after is not copy, after
+    if not changed:
+        raise ProblemError(f"{device.slug} has no {name} to scale")
+    slug = f"{device.slug}({name}×{factor:g})"
+    sources = {**copy.sources, SOURCE: _TITLE}
+    return copy.model_copy(update={"slug": slug, "sources": sources})
+
+
+def _update(block: _B, path: list[str], change: Callable[[Any], Any]) -> _B:
+    """`block` with the part at `path` changed; the same block if there is no such part."""
+    found = getattr(block, path[0])
+    if found is None or found == {}:
+        return block
+    after = change(found) if len(path) == 1 else _update(found, path[1:], change)
+    return block if after is found else block.model_copy(update={path[0]: after})
+
+
+def _times(part: Any, factor: float) -> Any:
+    """A fact, a table of facts or a block of facts, each multiplied."""
+    if isinstance(part, dict):
+        return {key: _times(item, factor) for key, item in part.items()}
+    if isinstance(part, Sourced):
+        return _fact_times(part, factor)
+    values = {name: getattr(part, name) for name in type(part).model_fields}
+    return part.model_copy(
+        update={name: _times(item, factor) for name, item in values.items() if item is not None}
+    )
+
+
+def _fact_times(fact: Sourced, factor: float) -> Sourced:
+    source = fact.source if SOURCE in fact.source else (*fact.source, SOURCE)
+    changed: dict[str, Any] = {"source": source, "status": "derived"}
+    if isinstance(fact, Quantity):
+        changed["value"] = exact(fact.si * factor, _symbol(fact))
+        changed["note"] = f"{fact.text} × {factor:g}"
+    elif isinstance(fact, Count):
+        changed["value"] = _whole(fact.value * factor)
+        changed["note"] = f"{fact.text} × {factor:g}"
+    elif isinstance(fact, FlopPerClock):
+        changed["values"] = {key: _whole(value * factor) for key, value in fact.values.items()}
+    return type(fact)(**{**fact.model_dump(), **changed})
+
+
+def _whole(value: float) -> int:
+    return max(1, round(value))
+
+
+def _symbol(fact: Quantity) -> str:
+    """The unit that `fact` is written in, without its prefix."""
+    symbols = [symbol for name in fact.dimensions for symbol in DIMENSIONS[name].symbols]
+    return next(symbol for symbol in symbols if fact.text.endswith(symbol))

@@ -1,0 +1,174 @@
+"""YAML read strictly: plain data, with the line of every key, and nothing that surprises.
+
+The reader walks libyaml's events itself. That keeps the line of each key for error messages and
+refuses what a spec never needs: duplicate keys, tags, anchors and aliases, several documents, deep
+nesting, and implicit types other than text, number, true/false and null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from perfmodel.errors import SpecError
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 16
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TAG = "tag:yaml.org,2002:"
+Path_ = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a YAML file holds, and the line on which each key or list item starts (from 1)."""
+
+    where: str
+    data: dict[str, Any]
+    lines: dict[Path_, int] = field(default_factory=dict)
+
+    def line(self, path: Iterable[str | int]) -> int:
+        """The line of `path`, or of the nearest enclosing key that is there."""
+        keys = tuple(path)
+        while keys and keys not in self.lines:
+            keys = keys[:-1]
+        return self.lines.get(keys, 1)
+
+    def error(self, path: Iterable[str | int], message: str) -> str:
+        """One line: file, line of `path`, message."""
+        return f"{self.where}:{self.line(path)}: {message}"
+
+
+def read(path: Path) -> str:
+    """The text of a spec file; raises `SpecError` if it is missing, too large or not UTF-8."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise SpecError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if len(content) > MAX_BYTES:
+        raise SpecError(f"{path}: larger than {MAX_BYTES // 1024} KiB; a spec describes one device")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SpecError(f"{path}:{line}: not UTF-8 text") from None
+
+
+def parse(text: str, where: str) -> Document:
+    """The mapping in `text`; every problem is a `SpecError` of one line, "where:line: message"."""
+    return _Reader(text, where).document()
+
+
+def head(text: str, where: str, keys: frozenset[str]) -> dict[str, Any]:
+    """The values of the top-level `keys` only; reading stops once all of them were seen."""
+    return _Reader(text, where).document(stop_after=keys).data
+
+
+class _Reader:
+    """One pass over the events of one file."""
+
+    def __init__(self, text: str, where: str) -> None:
+        self._where = where
+        self._lines: dict[Path_, int] = {}
+        self._loader = self._guarded(lambda: _Loader(text))
+
+    def document(self, stop_after: frozenset[str] | None = None) -> Document:
+        self._next()  # stream start
+        event = self._next()
+        if isinstance(event, yaml.StreamEndEvent):
+            raise self._error("the file is empty; a spec is a mapping", event)
+        event = self._next()
+        if not isinstance(event, yaml.MappingStartEvent):
+            raise self._error("a spec is a mapping (name: ..., compute: ...)", event)
+        data = self._mapping((), event, stop_after)
+        if stop_after is None:
+            self._next()  # document end
+            event = self._next()
+            if not isinstance(event, yaml.StreamEndEvent):
+                raise self._error("a second document; a spec file describes one device", event)
+        return Document(self._where, data, self._lines)
+
+    def _mapping(
+        self, path: Path_, start: Any, stop_after: frozenset[str] | None = None
+    ) -> dict[str, Any]:
+        self._check(path, start)
+        data: dict[str, Any] = {}
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            key = self._value(path, event)
+            if not isinstance(key, str):
+                raise self._error(f"key {key!r} is not text", event)
+            if key in data:
+                raise self._error(f"key {key!r} appears twice", event)
+            here = (*path, key)
+            self._lines[here] = event.start_mark.line + 1
+            data[key] = self._value(here, self._next())
+            if stop_after is not None and stop_after <= data.keys():
+                break
+        return data
+
+    def _value(self, path: Path_, event: Any) -> Any:
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event)
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(path, event)
+        if isinstance(event, yaml.SequenceStartEvent):
+            self._check(path, event)
+            items: list[Any] = []
+            while not isinstance(item := self._next(), yaml.SequenceEndEvent):
+                here = (*path, len(items))
+                self._lines[here] = item.start_mark.line + 1
+                items.append(self._value(here, item))
+            return items
+        raise self._error("anchors and aliases are not used in specs", event)
+
+    def _scalar(self, event: Any) -> Any:
+        self._check((), event)
+        text = event.value
+        tag = self._loader.resolve(yaml.ScalarNode, text, event.implicit).removeprefix(_TAG)
+        if tag == "str":
+            return text
+        if tag == "null":
+            return None
+        if tag == "bool":
+            return text.lower() in ("true", "yes", "on")
+        try:
+            if tag == "int":
+                return int(text.replace("_", ""), 10)
+            if tag == "float":
+                return float(text.replace("_", ""))
+        except ValueError:
+            raise self._error(f"{text!r} is not a decimal number", event) from None
+        raise self._error(f'{text!r} is read as a {tag}; put it in quotes: "{text}"', event)
+
+    def _check(self, path: Path_, event: Any) -> None:
+        if event.anchor is not None:
+            raise self._error("anchors and aliases are not used in specs", event)
+        if event.tag is not None and event.tag != "!":
+            raise self._error(f"the tag {event.tag!r} is not allowed; specs are plain data", event)
+        if len(path) > MAX_DEPTH:
+            raise self._error(f"nested deeper than {MAX_DEPTH} levels", event)
+
+    def _next(self) -> Any:
+        return self._guarded(lambda: self._loader.get_event())
+
+    def _guarded(self, step: Any) -> Any:
+        """`step()`, with YAML's own complaints (a file cut short, a tab) as one line."""
+        try:
+            return step()
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            line = mark.line + 1 if mark else 1
+            reason = error.problem or error.context or "unreadable"
+            message = f"{self._where}:{line}: not valid YAML: {reason}"
+            raise SpecError(message) from None
+        except yaml.YAMLError as error:
+            reason = " ".join(str(error).split())
+            raise SpecError(f"{self._where}:1: not valid YAML: {reason}") from None
+
+    def _error(self, message: str, event: Any) -> SpecError:
+        return SpecError(f"{self._where}:{event.start_mark.line + 1}: {message}")

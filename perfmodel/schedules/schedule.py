@@ -1,0 +1,114 @@
+"""How an algorithm is laid over a memory hierarchy: kernels, loop nests, tiles. No machine.
+
+This is the *mapping* of Timeloop, and the group partition (grid loops) and stream partition
+(sequential loops) of FlashAttention on a Napkin, section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from perfmodel.algorithms.algorithm import Algorithm
+from perfmodel.arithmetic import Number
+from perfmodel.errors import ProblemError
+
+Overlap = Literal["serial", "pipelined", "pingpong", "ideal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop over one axis in tiles of `tile`; a grid loop is spread over thread blocks."""
+
+    axis: str
+    tile: Number
+    grid: bool = False
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Fused steps under one loop nest, outermost loop first, grid loops before the others.
+
+    An axis without a loop is held whole. `first_pass` maps a tensor to the loop axis on whose first
+    pass alone it is touched. `atomic` outputs are added to in memory when a grid loop reduces them;
+    any other such output leaves one partial result per slice. `zeroed` outputs are read back on
+    every pass, the first included. `spill` maps an output that is rewritten to the element role it
+    has until its last write. `streamed` tensors pass through on-chip memory in `stages` buffers;
+    `registers` are operands and results kept in registers or tensor memory, so that they never
+    cross the shared-memory boundary; `staged` outputs leave through it. `operand_tile` is the
+    (rows, columns) of output that share one fetch of their operands: the warp tile of a
+    register-fed matrix instruction, the instruction's own shape where it reads shared memory.
+    `threads` is the size of a thread block. A kernel without steps `combines` partial results that
+    an earlier kernel left, some of them exponential `weights`.
+    """
+
+    name: str
+    steps: tuple[str, ...]
+    nest: tuple[Loop, ...]
+    first_pass: Mapping[str, str] = field(default_factory=dict)
+    atomic: frozenset[str] = frozenset()
+    zeroed: frozenset[str] = frozenset()
+    spill: Mapping[str, str] = field(default_factory=dict)
+    registers: frozenset[str] = frozenset()
+    staged: frozenset[str] = frozenset()
+    operand_tile: tuple[Number, Number] | None = None
+    combines: tuple[str, ...] = ()
+    weights: frozenset[str] = frozenset()
+    overlap: Overlap = "pipelined"
+    stages: Number = 2
+    threads: Number = 128
+    masked: bool = True
+
+    def __post_init__(self) -> None:
+        grid = [loop.grid for loop in self.nest]
+        if grid != sorted(grid, reverse=True):
+            raise ProblemError(f"kernel {self.name}: grid loops must stand outside all others")
+
+    def in_registers(self, step: str, operand: str) -> bool:
+        """Whether a step takes an operand from registers; `registers` may name "step.operand"."""
+        return operand in self.registers or f"{step}.{operand}" in self.registers
+
+    def loops(self, axis: str) -> tuple[Loop, ...]:
+        """The loops over an axis, outermost first."""
+        return tuple(loop for loop in self.nest if loop.axis == axis)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The kernels that carry out an algorithm, in launch order.
+
+    Raises `ProblemError` where a step is in no kernel or in two, or a loop names an unknown axis.
+    """
+
+    name: str
+    algorithm: Algorithm
+    kernels: tuple[Kernel, ...]
+
+    def __post_init__(self) -> None:
+        placed = [step for kernel in self.kernels for step in kernel.steps]
+        for step in self.algorithm.steps:
+            if placed.count(step.name) != 1:
+                times = placed.count(step.name)
+                raise ProblemError(f"schedule {self.name}: step {step.name} is in {times} kernels")
+        for kernel in self.kernels:
+            for name in kernel.steps:
+                self.algorithm.step(name)
+            for loop in kernel.nest:
+                if loop.axis not in self.algorithm.axes:
+                    raise ProblemError(
+                        f"kernel {kernel.name} loops over no known axis {loop.axis!r}"
+                    )
+
+    def reads(self, kernel: Kernel) -> tuple[str, ...]:
+        """Tensors that a kernel takes from memory: its inputs that it does not itself make."""
+        steps = [self.algorithm.step(name) for name in kernel.steps]
+        made = {name for step in steps for name in step.outputs}
+        return tuple(dict.fromkeys(n for step in steps for n in step.inputs if n not in made))
+
+    def writes(self, kernel: Kernel) -> tuple[str, ...]:
+        """Tensors that a kernel leaves in memory: final outputs and what later kernels read."""
+        steps = [self.algorithm.step(name) for name in kernel.steps]
+        made = dict.fromkeys(name for step in steps for name in step.outputs)
+        later = {n for other in self.kernels if other is not kernel for n in self.reads(other)}
+        return tuple(name for name in made if name in later or name in self.algorithm.outputs)

@@ -1,0 +1,107 @@
+"""Standard attention: every step its own kernel, the score matrix in memory between them.
+
+The matrix kernels are tiled like any matmul, so their traffic at the L2 boundary depends on the
+tile; what must move at the least is 4N² + 4Nd elements a head forward and 7N² + 8Nd backward.
+"""
+
+from __future__ import annotations
+
+from perfmodel.algorithms import attention
+from perfmodel.algorithms.algorithm import Algorithm, Band
+from perfmodel.algorithms.attention import MaskPass
+from perfmodel.arithmetic import Number
+from perfmodel.schedules.schedule import Kernel, Loop, Schedule
+
+_HEADS = (Loop("b", 1, grid=True), Loop("g", 1, grid=True), Loop("r", 1, grid=True))
+
+
+def _matmul(step: str, m: str, n: str, k: str, tile: tuple[Number, Number, Number]) -> Kernel:
+    bm, bn, bk = tile
+    return Kernel(
+        step,
+        (step,),
+        (*_HEADS, Loop(m, bm, grid=True), Loop(n, bn, grid=True), Loop(k, bk)),
+        operand_tile=(64, 64),
+        masked=False,
+        stages=3,
+    )
+
+
+def _over_keys(step: str) -> Kernel:
+    """One output tile of keys; the sums run over the query rows of every head of the group."""
+    return Kernel(
+        step,
+        (step,),
+        (
+            *_HEADS[:2],
+            Loop("x", 128, grid=True),
+            Loop("d" if step == "dkeys" else "e", 64, grid=True),
+            Loop("r", 1),
+            Loop("q", 32),
+        ),
+        operand_tile=(64, 64),
+        masked=False,
+        stages=3,
+    )
+
+
+def _rowwise(step: str) -> Kernel:
+    """One block a row, the row held on chip."""
+    return Kernel(step, (step,), (*_HEADS, Loop("q", 1, grid=True)), masked=False)
+
+
+def standard(
+    mask: Band | None = None,
+    *,
+    tile: tuple[Number, Number, Number] = (128, 128, 32),
+    mask_pass: MaskPass = "none",
+    dropout: bool = False,
+    scaled_copy: bool = False,
+    statistics: tuple[str, ...] = (),
+) -> Schedule:
+    """Standard attention forward, tile (BM, BN, BK) in its two matmuls.
+
+    A causal problem costs a masking pass of its own where `mask_pass` says so; the mask never saves
+    work here.
+    """
+    algorithm = attention.forward(
+        mask,
+        statistics=statistics,
+        mask_pass=mask_pass,
+        dropout=dropout,
+        scaled_copy=scaled_copy,
+    )
+    return Schedule("standard", algorithm, _kernels(algorithm, tile))
+
+
+def standard_backward(
+    mask: Band | None = None,
+    *,
+    tile: tuple[Number, Number, Number] = (128, 128, 32),
+    mask_pass: MaskPass = "none",
+    dropout: bool = False,
+    scaled_copy: bool = False,
+) -> Schedule:
+    """Standard attention backward from saved probabilities."""
+    algorithm = attention.backward_saved(
+        mask, mask_pass=mask_pass, dropout=dropout, scaled_copy=scaled_copy
+    )
+    return Schedule("standard-backward", algorithm, _kernels(algorithm, tile))
+
+
+def _kernels(algorithm: Algorithm, tile: tuple[Number, Number, Number]) -> tuple[Kernel, ...]:
+    matmuls = {
+        "scores": ("q", "x", "d"),
+        "values": ("q", "e", "x"),
+        "dprobabilities": ("q", "x", "e"),
+        "dqueries": ("q", "d", "x"),
+    }
+    kernels = []
+    for step in algorithm.steps:
+        if step.name in matmuls:
+            kernels.append(_matmul(step.name, *matmuls[step.name], tile))
+        elif step.kind == "contraction":
+            kernels.append(_over_keys(step.name))
+        else:
+            kernels.append(_rowwise(step.name))
+    return tuple(kernels)

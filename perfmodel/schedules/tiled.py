@@ -1,0 +1,190 @@
+"""Tiled (Flash) attention: one kernel that never writes the scores.
+
+Loop orders: FlashAttention-1 streams queries under an outer loop over keys, so Q and the unfinished
+O cross the boundary once per key tile; FlashAttention-2 and later put query tiles on the grid and
+stream keys, so K and V cross once per query tile and O once. FlashAttention-3 is the same order
+with the units overlapped. Split-KV also spreads the keys over the grid and adds a combining kernel
+(Flash-Decoding).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from perfmodel.algorithms import attention
+from perfmodel.algorithms.algorithm import Band
+from perfmodel.arithmetic import Number, ceil_div, maximum
+from perfmodel.errors import ProblemError
+from perfmodel.schedules.schedule import Kernel, Loop, Overlap, Schedule
+
+Accounting = Literal["paper", "literal", "impl"]
+Order = Literal[1, 2, 3]
+
+_HEADS = (Loop("b", 1, grid=True), Loop("g", 1, grid=True), Loop("r", 1, grid=True))
+_OVERLAP: dict[int, Overlap] = {1: "serial", 2: "pipelined", 3: "pingpong"}
+
+
+def flash1_block(memory_elements: int, head_dim: int) -> tuple[int, int]:
+    """(Br, Bc) of FlashAttention Algorithm 1, line 1: Bc = ⌈M/4d⌉, Br = min(⌈M/4d⌉, d)."""
+    columns = ceil_div(memory_elements, 4 * head_dim)
+    return min(columns, head_dim), columns
+
+
+def tiled(
+    mask: Band | None,
+    br: Number,
+    bc: Number,
+    *,
+    order: Order = 2,
+    accounting: Accounting = "impl",
+    pack: Number = 1,
+    stages: Number = 2,
+    threads: Number = 128,
+    operand_tile: tuple[Number, Number] | None = (64, 64),
+) -> Schedule:
+    """Forward attention in tiles of br query rows by bc keys.
+
+    `pack` query heads that share a key-value head are stacked in one tile of br rows in all.
+    `accounting` matters to order 1 alone: "paper" keeps the unfinished O in the data type and skips
+    its first read (3Tc + 1 passes of N·d, FlashAttention Figure 2), "literal" reads it back on the
+    first pass too (Algorithm 1: 3Tc + 2), "impl" keeps it in fp32 as the released kernel does.
+    """
+    if order == 1:
+        return _outer_keys(mask, br, bc, accounting, threads, operand_tile)
+    heads = (_HEADS[0], _HEADS[1], Loop("r", pack, grid=True))
+    rows = Loop("q", _packed_rows(br, pack), grid=True)
+    kernel = Kernel(
+        "tiled-forward",
+        ("scores", "softmax", "values"),
+        (*heads, rows, Loop("x", bc)),
+        registers=frozenset({"S", "P"}),
+        operand_tile=operand_tile,
+        overlap=_OVERLAP[order],
+        stages=stages,
+        threads=threads,
+    )
+    return Schedule(f"tiled-{order}", attention.forward(mask), (kernel,))
+
+
+def _packed_rows(br: Number, pack: Number) -> Number:
+    """Query rows of a tile when `pack` heads share it: at least one."""
+    if isinstance(pack, int) and pack == 1:
+        return br
+    return maximum(br // pack, 1)
+
+
+def _outer_keys(
+    mask: Band | None,
+    br: Number,
+    bc: Number,
+    accounting: Accounting,
+    threads: Number,
+    operand_tile: tuple[Number, Number] | None,
+) -> Schedule:
+    """FlashAttention-1's loop order: keys outside, queries inside, one block per head."""
+    if accounting not in ("paper", "literal", "impl"):
+        raise ProblemError(f"accounting must be paper, literal or impl, not {accounting!r}")
+    kernel = Kernel(
+        "tiled-forward-1",
+        ("scores", "softmax", "values"),
+        (*_HEADS, Loop("x", bc), Loop("q", br)),
+        zeroed=frozenset({"O"}) if accounting == "literal" else frozenset(),
+        spill={"O": "accumulator"} if accounting == "impl" else {},
+        registers=frozenset({"S", "P"}),
+        operand_tile=operand_tile,
+        overlap="serial",
+        threads=threads,
+    )
+    algorithm = attention.forward(mask, statistics=("m", "l"))
+    return Schedule("tiled-1", algorithm, (kernel,))
+
+
+def split_kv(
+    mask: Band | None,
+    br: Number,
+    split_keys: Number,
+    bc: Number,
+    *,
+    pack: Number = 1,
+    stages: Number = 2,
+    threads: Number = 128,
+    operand_tile: tuple[Number, Number] | None = (64, 64),
+) -> Schedule:
+    """Decode with the keys cut into grid slices of `split_keys`, then a combining kernel.
+
+    Each slice leaves an fp32 partial O and its L; the second kernel weighs them by exp(L − L_max)
+    (Flash-Decoding). With one slice there is nothing to combine.
+    """
+    heads = (_HEADS[0], _HEADS[1], Loop("r", pack, grid=True))
+    rows = Loop("q", _packed_rows(br, pack), grid=True)
+    kernel = Kernel(
+        "split-kv",
+        ("scores", "softmax", "values"),
+        (*heads, rows, Loop("x", split_keys, grid=True), Loop("x", bc)),
+        spill={"O": "accumulator"},
+        registers=frozenset({"S", "P"}),
+        operand_tile=operand_tile,
+        stages=stages,
+        threads=threads,
+    )
+    combine = Kernel(
+        "combine",
+        (),
+        (*_HEADS, Loop("q", 1, grid=True)),
+        combines=("O", "L"),
+        weights=frozenset({"L"}),
+        overlap="pipelined",
+    )
+    return Schedule("split-kv", attention.forward(mask), (kernel, combine))
+
+
+def tiled_backward(
+    mask: Band | None,
+    br: Number,
+    bc: Number,
+    *,
+    order: Order = 2,
+    accounting: Accounting = "impl",
+    stages: Number = 2,
+    threads: Number = 256,
+    operand_tile: tuple[Number, Number] | None = (64, 64),
+) -> Schedule:
+    """Backward attention with recomputed scores: one block per key tile, queries streamed.
+
+    Order 2 adds dQ atomically in fp32 and takes D = rowsum(dO ∘ O) from a kernel of its own.
+    Order 1 has one block per head, rewrites dQ on every key tile and touches O on the first only
+    ((4Tc + 4)·N·d by the "paper" accounting, (5Tc + 4) by "literal").
+    """
+    delta = Kernel("delta", ("delta",), (*_HEADS, Loop("q", 128, grid=True)), masked=False)
+    steps = (
+        "scores", "probabilities", "dvalues", "dprobabilities", "dscores", "dqueries", "dkeys",
+    )  # fmt: skip
+    keys, rows = Loop("x", bc, grid=order != 1), Loop("q", br)
+    if order == 1:
+        kernel = Kernel(
+            "tiled-backward-1",
+            ("delta", *steps),
+            (*_HEADS, keys, rows),
+            first_pass={} if accounting == "literal" else {"O": "x"},
+            zeroed=frozenset({"dQ"}) if accounting == "literal" else frozenset(),
+            spill={"dQ": "accumulator"} if accounting == "impl" else {},
+            registers=frozenset({"S", "P", "dP", "dkeys.dS"}),
+            operand_tile=operand_tile,
+            overlap="serial",
+            threads=threads,
+        )
+        return Schedule("tiled-backward-1", attention.backward(mask), (kernel,))
+    kernel = Kernel(
+        "tiled-backward",
+        steps,
+        (_HEADS[0], _HEADS[1], keys, Loop("r", 1), rows),
+        atomic=frozenset({"dQ"}),
+        spill={"dQ": "accumulator"},
+        registers=frozenset({"S", "P", "dP", "dkeys.dS"}),
+        staged=frozenset({"dQ"}),
+        operand_tile=operand_tile,
+        overlap=_OVERLAP[order],
+        stages=stages,
+        threads=threads,
+    )
+    return Schedule(f"tiled-backward-{order}", attention.backward(mask), (delta, kernel))
