@@ -69,9 +69,16 @@ def clamp(value: Number, low: Number, high: Number) -> Number:
 
 
 def where(condition: Any, yes: Number, no: Number) -> Number:
-    """`yes` where the condition holds, else `no`; conditions on arrays choose elementwise."""
+    """`yes` where the condition holds, else `no`; conditions on arrays choose elementwise.
+
+    A condition on symbols that nothing decides yet stays open in the result (a `Piecewise`).
+    """
     if isinstance(condition, np.ndarray):
         return np.where(condition, yes, no)
+    if getattr(condition, "free_symbols", None):
+        import sympy
+
+        return sympy.Piecewise((yes, condition), (no, True))
     return yes if condition else no
 
 

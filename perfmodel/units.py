@@ -71,6 +71,7 @@ DIMENSIONS = {
     )
 }
 _SCALES = {dimension.name: dimension.scales() for dimension in DIMENSIONS.values()}
+_UNPREFIXED = {s for d in DIMENSIONS.values() if not d.prefixed for s in d.symbols}
 
 
 def parse(text: str, dimension: str) -> float:
@@ -148,8 +149,9 @@ def seconds(value: float, digits: int = 3) -> str:
 
 
 def exact(value: float, unit: str) -> str:
-    """`value` with a decimal prefix and all its digits, so that `parse` gives it back unchanged."""
+    """`value` with all its digits (and a prefix if `unit` takes one): `parse` gives it back."""
     number = Decimal(repr(value))
-    power = min(max(number.adjusted() // 3 * 3, -9), 18) if value else 0
+    prefixed = value and unit not in _UNPREFIXED
+    power = min(max(number.adjusted() // 3 * 3, -9), 18) if prefixed else 0
     scaled = number.scaleb(-power).normalize()
     return f"{scaled:f} {_PREFIX[power]}{unit}"

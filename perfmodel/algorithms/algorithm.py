@@ -34,7 +34,8 @@ class Step:
     `vector` and `special` are operations per point of the iteration space (all axes of all its
     tensors) on the vector and special-function units; a contraction adds 2 matrix-unit operations
     a point by its kind. `along` names the axis of a normalisation: its output keeps that axis but
-    needs all of it.
+    needs all of it. `late` inputs of a normalisation (a norm's weights) play no part in its
+    normaliser, so a second pass alone reads them.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Step:
     outputs: tuple[str, ...]
     reduces: tuple[str, ...] = ()
     along: str | None = None
+    late: tuple[str, ...] = ()
     vector: float = 0.0
     special: float = 0.0
 

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Band, Step, Tensor, tensors
-from perfmodel.arithmetic import Number
+from perfmodel.arithmetic import Number, product
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import ProblemError
 
@@ -112,8 +112,8 @@ class Attention:
         2.5 times as much for the backward pass and 3.5 for both (FlashAttention-2, section 4.1).
         """
         sizes = self.sizes()
-        heads = sizes["b"] * sizes["g"] * sizes["r"]
-        forward = 2 * heads * sizes["q"] * sizes["x"] * (sizes["d"] + sizes["e"])
+        heads = [sizes["b"], sizes["g"], sizes["r"]]
+        forward = product([2, *heads, sizes["q"], sizes["x"], sizes["d"] + sizes["e"]])
         forward = forward / 2 if self.causal else forward
         return forward * {"fwd": 1, "bwd": 2.5, "fwdbwd": 3.5}[self.direction]
 

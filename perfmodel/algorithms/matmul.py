@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.attention import check_positive
-from perfmodel.arithmetic import Number
+from perfmodel.arithmetic import Number, product
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import UnknownName
+
+# Weight formats that are widened before they are multiplied.
+WIDENED = ("w8a16", "w4a16")
 
 AXES = ("b", "m", "n", "k")
 
@@ -85,15 +88,27 @@ class Matmul:
 
     def flops(self) -> Number:
         """2·b·m·n·k: a multiply-add is two operations."""
-        return 2 * self.batch * self.m * self.n * self.k
+        return product([2, self.batch, self.m, self.n, self.k])
 
 
-def matmul() -> Algorithm:
-    """One contraction over k."""
-    parts = tensors(
+def matmul(*, dequantise: bool = False, promote_every: int | None = None) -> Algorithm:
+    """One contraction over k.
+
+    `dequantise` widens the weights on the way: two vector operations a weight (unpack, scale).
+    `promote_every` adds partial sums of that many k into fp32 accumulators with their block scales,
+    two vector operations an output each time (DeepGEMM's two-level accumulation).
+    """
+    parts = [
         Tensor("A", ("b", "m", "k")),
         Tensor("B", ("b", "k", "n"), "weights"),
         Tensor("C", ("b", "m", "n"), "output"),
-    )
-    step = Step("multiply", "contraction", ("A", "B"), ("C",), ("k",))
-    return Algorithm("matmul", AXES, parts, (step,), ("C",))
+    ]
+    steps = []
+    weights = "B"
+    if dequantise:
+        parts.append(Tensor("Bw", ("b", "k", "n")))
+        steps.append(Step("dequantise", "map", ("B",), ("Bw",), vector=2))
+        weights = "Bw"
+    promotion = 2 / promote_every if promote_every else 0.0
+    steps.append(Step("multiply", "contraction", ("A", weights), ("C",), ("k",), vector=promotion))
+    return Algorithm("matmul", AXES, tensors(*parts), tuple(steps), ("C",))

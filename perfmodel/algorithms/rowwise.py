@@ -115,6 +115,7 @@ def forward(op: str) -> Algorithm:
         ("X", *weights),
         ("Y", *kept),
         along="c",
+        late=weights,
         vector=vector,
         special=special,
     )

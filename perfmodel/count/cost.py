@@ -150,7 +150,7 @@ def _count_kernel(
         l2[name] = _written(schedule, kernel, nest, tensors[name], elements)
         whole = rule.size(sizes, tensors[name])
         hbm[name] = Traffic(write_bytes=to_bytes(whole, elements[tensors[name].element]))
-    matrix, vector, special = _operations(schedule, kernel, nest, l2)
+    matrix, vector, special = operations(schedule, kernel, nest)
     shared, registers = footprint(schedule, kernel, nest, elements)
     return KernelCost(
         name=kernel.name,
@@ -184,19 +184,13 @@ def _written(
         return Traffic(write_bytes=where(slices == 1, alone, to_bytes(writes, spilt)))
     if not rule.reduced_outside(schedule, kernel, tensor, grid=False):
         return Traffic(write_bytes=to_bytes(writes, final))
-    first = 0 if tensor.name in kernel.zeroed else _touched(nest, tensor, whole)
+    # Rows that a mask hides from every key are written once all the same, as zeros.
+    touched = rule.touched(nest, tensor)
+    first = 0 if tensor.name in kernel.zeroed else touched
     return Traffic(
         read_bytes=to_bytes(writes - first, spilt),
-        write_bytes=to_bytes(writes - whole, spilt) + to_bytes(whole, final),
+        write_bytes=to_bytes(writes - touched, spilt) + to_bytes(whole, final),
     )
-
-
-def _touched(nest: rule.Nest, tensor: Tensor, whole: Number) -> Number:
-    """Elements of an output that some visited pair writes: all, unless a mask hides whole rows."""
-    if nest.mask is None or nest.visits is None or nest.mask.query not in tensor.axes:
-        return whole
-    rest = [nest.sizes[axis] for axis in tensor.axes if axis != nest.mask.query]
-    return product([nest.visits.distinct_queries, *rest])
 
 
 def slices_of(schedule: Schedule, kernel: Kernel, nest: rule.Nest, tensor: Tensor) -> Number:
@@ -252,12 +246,13 @@ def _count_combine(
 
 def _passes(kernel: Kernel, nest: rule.Nest) -> Number:
     axes = dict.fromkeys(loop.axis for loop in kernel.nest)
-    return nest.over((), {axis: nest.trips(axis, kernel.loops(axis)) for axis in axes})
+    return nest.over((), {axis: kernel.loops(axis) for axis in axes})
 
 
-def _operations(
-    schedule: Schedule, kernel: Kernel, nest: rule.Nest, l2: Mapping[str, Traffic]
+def operations(
+    schedule: Schedule, kernel: Kernel, nest: rule.Nest
 ) -> tuple[Number, Number, Number]:
+    """(matrix, vector, special) operations of a kernel over its nest's visited pairs."""
     matrix: Number = 0
     vector: Number = 0
     special: Number = 0
@@ -270,12 +265,10 @@ def _operations(
             vector = vector + step.vector * n
         if step.special:
             special = special + step.special * n
-    return matrix, vector + _rescales(schedule, kernel, nest, l2), special
+    return matrix, vector + _rescales(schedule, kernel, nest), special
 
 
-def _rescales(
-    schedule: Schedule, kernel: Kernel, nest: rule.Nest, l2: Mapping[str, Traffic]
-) -> Number:
+def _rescales(schedule: Schedule, kernel: Kernel, nest: rule.Nest) -> Number:
     """Vector work to keep a running output right while its normaliser is still streaming.
 
     When a normalisation runs along a streamed axis, every contraction of the same kernel over that
@@ -290,7 +283,7 @@ def _rescales(
     for step in steps:
         for axis in along & set(step.reduces) if step.kind == "contraction" else ():
             tensor = schedule.algorithm.tensors[step.outputs[0]]
-            again = {str(axis): nest.trips(str(axis), kernel.loops(str(axis)))}
+            again = {str(axis): kernel.loops(str(axis))}
             spilt = kernel.loops(str(axis)) and rule.reduced_outside(
                 schedule, kernel, tensor, grid=False
             )
@@ -328,9 +321,8 @@ def shared_traffic(
             if operand in inside:
                 total = total + to_bytes(nest.over(tensors[operand].axes, {}), kind)
     for name in kernel.staged:
-        again = {a: nest.trips(a, ls) for a, ls in rule.outside(kernel, tensors[name]).items()}
         role = kernel.spill.get(name, tensors[name].element)
-        total = total + 2 * to_bytes(nest.over(tensors[name].axes, again), elements[role])
+        total = total + 2 * to_bytes(rule.moved(nest, tensors[name]), elements[role])
     return total
 
 

@@ -47,27 +47,38 @@ class Nest:
         grid = tuple(loop for loop in self.kernel.loops(axis) if loop.grid)
         return minimum(grid[-1].tile, self.sizes[axis]) if grid else self.sizes[axis]
 
-    def over(self, axes: tuple[str, ...], again: Mapping[str, Number]) -> Number:
-        """Σ over the iterations of the loops in `again` (axis → trips) of the extents of `axes`.
+    def over(self, axes: tuple[str, ...], again: Mapping[str, tuple[Loop, ...]]) -> Number:
+        """Σ over the iterations of the loops in `again` (by axis) of the extents of `axes`.
 
         Without a mask this is Π extents × Π trips; the mask's own two axes are summed over the
         visited pairs.
         """
-        plain = [self.sizes[axis] for axis in axes]
-        trips = dict(again)
-        if self.mask is None or self.visits is None:
-            return product([*plain, *trips.values()])
+        trips = {axis: self.trips(axis, loops) for axis, loops in again.items()}
+        if self.mask is None or not {self.mask.query, self.mask.key} <= {*axes, *trips}:
+            return product([*(self.sizes[axis] for axis in axes), *trips.values()])
         q, k = self.mask.query, self.mask.key
-        if not all(axis in axes or axis in trips for axis in (q, k)):
-            return product([*plain, *trips.values()])
+        visits = self.visits_of(again)
         coupled = {
-            (True, True): self.visits.area,
-            (True, False): self.visits.queries,
-            (False, True): self.visits.keys,
-            (False, False): self.visits.pairs,
+            (True, True): visits.area,
+            (True, False): visits.queries,
+            (False, True): visits.keys,
+            (False, False): visits.pairs,
         }[q in axes, k in axes]
         rest = [self.sizes[axis] for axis in axes if axis not in (q, k)]
         return product([coupled, *rest, *(n for axis, n in trips.items() if axis not in (q, k))])
+
+    def visits_of(self, again: Mapping[str, tuple[Loop, ...]]) -> Visits:
+        """Visited pairs in the tiles of the loops in `again`: an axis cut twice has two sizes."""
+        mask, visits = self.mask, self.visits
+        if mask is None or visits is None:
+            raise ValueError("a nest without a mask visits every pair")
+        ends = {axis: self.kernel.loops(axis)[-1:] for axis in (mask.query, mask.key)}
+        coarse = {axis: again[axis] for axis in ends if axis in again}
+        if all(loops[-1] is ends[axis][-1] for axis, loops in coarse.items()):
+            return visits
+        tile = {axis: minimum(ls[-1].tile, self.sizes[axis]) for axis, ls in coarse.items()}
+        br, bc = (tile.get(axis, self.tile(axis)) for axis in (mask.query, mask.key))
+        return visit(mask, self.sizes[mask.query], self.sizes[mask.key], br, bc)
 
 
 def nest(schedule: Schedule, kernel: Kernel, sizes: Sizes) -> Nest:
@@ -103,8 +114,17 @@ def outside(kernel: Kernel, tensor: Tensor) -> dict[str, tuple[Loop, ...]]:
 
 def moved(nest: Nest, tensor: Tensor) -> Number:
     """Elements of a tensor that cross the boundary of the blocks, each time it is touched."""
-    again = {axis: nest.trips(axis, ls) for axis, ls in outside(nest.kernel, tensor).items()}
-    return nest.over(tensor.axes, again)
+    if tensor.name in nest.kernel.first_pass:
+        return touched(nest, tensor)
+    return nest.over(tensor.axes, outside(nest.kernel, tensor))
+
+
+def touched(nest: Nest, tensor: Tensor) -> Number:
+    """Elements of a tensor that some visited pair touches: all, unless a mask hides whole rows."""
+    if nest.mask is None or nest.visits is None or nest.mask.query not in tensor.axes:
+        return size(nest.sizes, tensor)
+    rest = [nest.sizes[axis] for axis in tensor.axes if axis != nest.mask.query]
+    return product([nest.visits.distinct_queries, *rest])
 
 
 def size(sizes: Sizes, tensor: Tensor) -> Number:
@@ -148,7 +168,7 @@ def normaliser_passes(schedule: Schedule, nest: Nest, name: str) -> Number:
         along = step.along
         if step.kind != "normalisation" or along is None or name not in step.inputs:
             continue
-        if along not in schedule.algorithm.tensors[name].axes:
+        if along not in schedule.algorithm.tensors[name].axes or name in step.late:
             continue
         kept = [n for n in step.outputs if along in schedule.algorithm.tensors[n].axes]
         loops = tuple(loop for loop in nest.kernel.loops(along) if not loop.grid)
@@ -164,7 +184,7 @@ def points(schedule: Schedule, nest: Nest, step: Step) -> Number:
     for loop in nest.kernel.nest:
         if loop.grid and loop.axis not in axes:
             again[loop.axis] = (*again.get(loop.axis, ()), loop)
-    return nest.over(axes, {axis: nest.trips(axis, loops) for axis, loops in again.items()})
+    return nest.over(axes, again)
 
 
 def blocks(nest: Nest) -> Number:

@@ -46,7 +46,9 @@ def grid_loops(nest: Nest) -> list[GridLoop]:
     for i in range(len(loops) - 1, -1, -1):
         loop = loops[i]
         around = [other for other in loops[:i] if other.axis == loop.axis]
-        extent = minimum(around[-1].tile, nest.sizes[loop.axis]) if around else nest.sizes[loop.axis]
+        extent = (
+            minimum(around[-1].tile, nest.sizes[loop.axis]) if around else nest.sizes[loop.axis]
+        )
         trips = ceil_div(extent, loop.tile)
         found.append(GridLoop(loop.axis, trips, stride, loop.tile))
         stride = product([stride, trips])

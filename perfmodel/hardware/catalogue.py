@@ -7,6 +7,7 @@ up in the first lines of each file (slug, name and aliases), so the rest is neve
 from __future__ import annotations
 
 import os
+from difflib import get_close_matches
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -35,7 +36,8 @@ def load(name_or_path: str | Path) -> Device:
     spellings = aliases()
     if wanted in spellings:
         return _named(spellings[wanted])
-    raise UnknownName("device", text, [*names(), *spellings])
+    near = get_close_matches(wanted, [*names(), *spellings], n=3, cutoff=0.5)
+    raise UnknownName("device", text, near or names())
 
 
 def names() -> list[str]:
@@ -103,8 +105,9 @@ def _named(path: Path) -> Device:
 def _read(path: Path) -> Device:
     try:
         modified = path.stat().st_mtime_ns
-    except OSError as error:
-        raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SpecError(f"{path}: cannot be read: {reason}") from None
     return _cached(path, modified)
 
 

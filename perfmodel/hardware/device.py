@@ -16,7 +16,6 @@ from perfmodel.errors import ProblemError
 from perfmodel.hardware import scaling, writer
 from perfmodel.hardware.blocks import (
     Compute,
-    DType,
     Latencies,
     Links,
     Measured,
@@ -24,7 +23,7 @@ from perfmodel.hardware.blocks import (
     Occupancy,
     PeakKey,
 )
-from perfmodel.hardware.facts import Block, Count, Label, Line, Power
+from perfmodel.hardware.facts import Block, Count, Label, Line, Power, walk
 
 Level = Literal["shared", "l1", "l2", "llc", "hbm"]
 _STREAMS = ("read", "copy", "triad", "scale", "stream", "mixed", "write")
@@ -85,7 +84,7 @@ class Device(Block):
 
     @model_validator(mode="after")
     def _sources_resolve(self) -> Device:
-        unknown = sorted({key for _, fact in writer.facts(self) for key in fact.source})
+        unknown = sorted({key for _, fact in walk(self) for key in fact.source})
         missing = [key for key in unknown if key not in self.sources]
         if missing:
             raise ValueError(f"source {missing[0]!r} is not explained under sources")

@@ -8,6 +8,7 @@ units, `fact.text` what the file says, so a spec written back is the spec that w
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -218,3 +219,28 @@ class Latency(Quantity):
             self._si /= parse(self.at_clock, "frequency")
         elif self.at_clock is not None:
             raise ValueError("at_clock belongs to a latency in cycles")
+
+
+def items(block: BaseModel) -> Iterator[tuple[str, Any]]:
+    """Fields of `block` that hold something; in a fact the value comes before its source."""
+    names = list(type(block).model_fields)
+    if isinstance(block, Sourced):
+        names.sort(key=lambda name: name in Sourced.model_fields)
+    for name in names:
+        value = getattr(block, name)
+        if value is not None and value != () and value != {}:
+            yield name, value
+
+
+def walk(block: BaseModel, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Sourced]]:
+    """Every fact in `block`, with its path of keys."""
+    for name, value in items(block):
+        here = (*path, name)
+        if isinstance(value, Sourced):
+            yield here, value
+        elif isinstance(value, BaseModel):
+            yield from walk(value, here)
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                if isinstance(item, Sourced):
+                    yield (*here, key), item

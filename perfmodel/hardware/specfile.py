@@ -45,20 +45,18 @@ def _examine(text: str, where: str) -> tuple[Device | None, list[str]]:
     try:
         device = Device.model_validate(document.data)
     except ValidationError as error:
-        return None, sorted({_one_line(document, problem) for problem in error.errors()}, key=_place)
+        # By line, but a misspelt key before the right one, which is missing because of it.
+        found = sorted(
+            error.errors(), key=lambda e: (e["type"] == "missing", document.line(e["loc"]))
+        )
+        return None, list(dict.fromkeys(_one_line(document, problem) for problem in found))
     findings = physics.check(device)
     return device, [document.error(f.where, f.message) for f in findings if f.level == "error"]
 
 
-def _place(problem: str) -> tuple[int, str]:
-    """Sort by line number."""
-    number = problem.split(": ", 1)[0].rpartition(":")[2]
-    return int(number) if number.isdigit() else 0, problem
-
-
 def _one_line(document: yamlfile.Document, problem: Any) -> str:
     """A pydantic error in our words, at its line."""
-    path = tuple(problem["loc"])
+    path = tuple(key for key in problem["loc"] if key != "[key]")
     name = ".".join(str(key) for key in path)
     kind, message = problem["type"], problem["msg"]
     if kind == "value_error":
@@ -71,6 +69,8 @@ def _one_line(document: yamlfile.Document, problem: Any) -> str:
         said = f"{'.'.join(map(str, path[:-1])) or 'the spec'} needs {path[-1]!r}"
     elif kind in ("model_type", "dict_type", "model_attributes_type"):
         said = f"{name} must be a mapping, not {_short(problem['input'])}"
+    elif kind == "tuple_type":
+        said = f"{name} must be a list, not {_short(problem['input'])}"
     else:
         said = f"{name}: {message[0].lower()}{message[1:]}, not {_short(problem['input'])}"
     return document.error(path, said)

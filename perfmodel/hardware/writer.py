@@ -4,67 +4,45 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from perfmodel.hardware.facts import Sourced
+from perfmodel.hardware.facts import Sourced, items
 
 if TYPE_CHECKING:
     from perfmodel.hardware.device import Device
 
 SCHEMA_LINE = "# yaml-language-server: $schema=../perfmodel/hardware/hardware_spec.schema.json"
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*(?: [A-Za-z0-9(][A-Za-z0-9_.+()-]*)*")
+_SPACED = {"compute", "memory", "occupancy", "links", "measured", "peak_notes", "notes", "sources"}
 _WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
 
 def dump(device: Device) -> str:
     """The YAML text of `device`."""
     lines = [f"# {device.name}. Peaks are dense; what was measured is kept apart.", SCHEMA_LINE]
-    for name, value in _items(device):
-        if isinstance(value, (BaseModel, dict)) and not isinstance(value, Sourced):
+    for name, value in items(device):
+        if name in _SPACED:
             lines.append("")
         lines += _entry(name, value, "")
     return "\n".join(lines) + "\n"
-
-
-def facts(block: BaseModel, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Sourced]]:
-    """Every fact in `block`, with its path of keys."""
-    for name, value in _items(block):
-        here = (*path, name)
-        if isinstance(value, Sourced):
-            yield here, value
-        elif isinstance(value, BaseModel):
-            yield from facts(value, here)
-        elif isinstance(value, dict):
-            for key, item in value.items():
-                if isinstance(item, Sourced):
-                    yield (*here, key), item
-
-
-def _items(block: BaseModel) -> Iterator[tuple[str, Any]]:
-    """Fields of `block` that hold something."""
-    for name in type(block).model_fields:
-        value = getattr(block, name)
-        if value is not None and value != () and value != {}:
-            yield name, value
 
 
 def _entry(name: str, value: Any, indent: str) -> list[str]:
     """`name: value`, on one line for facts, lists and scalars, indented for blocks."""
     key = f"{indent}{_scalar(name)}:"
     if name == "notes":
-        return ["", key, *(f"{indent}  - {_scalar(note)}" for note in value)]
+        return [key, *(f"{indent}  - {_scalar(note)}" for note in value)]
     if isinstance(value, Sourced) or not isinstance(value, (BaseModel, dict)):
         return [f"{key} {_flow(value)}"]
-    inner = value.items() if isinstance(value, dict) else _items(value)
+    inner = value.items() if isinstance(value, dict) else items(value)
     return [key, *(line for k, v in inner for line in _entry(k, v, indent + "  "))]
 
 
 def _flow(value: Any) -> str:
     if isinstance(value, BaseModel):
-        return f"{{{', '.join(f'{name}: {_flow(item)}' for name, item in _items(value))}}}"
+        return f"{{{', '.join(f'{name}: {_flow(item)}' for name, item in items(value))}}}"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{_scalar(key)}: {_flow(item)}' for key, item in value.items())}}}"
     if isinstance(value, tuple):

@@ -20,7 +20,7 @@ MAX_BYTES = 256 * 1024
 MAX_DEPTH = 16
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
-Path_ = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Document:
 
     where: str
     data: dict[str, Any]
-    lines: dict[Path_, int] = field(default_factory=dict)
+    lines: dict[KeyPath, int] = field(default_factory=dict)
 
     def line(self, path: Iterable[str | int]) -> int:
         """The line of `path`, or of the nearest enclosing key that is there."""
@@ -74,7 +74,8 @@ class _Reader:
 
     def __init__(self, text: str, where: str) -> None:
         self._where = where
-        self._lines: dict[Path_, int] = {}
+        self._lines: dict[KeyPath, int] = {}
+        self._last = max(len(text.splitlines()), 1)
         self._loader = self._guarded(lambda: _Loader(text))
 
     def document(self, stop_after: frozenset[str] | None = None) -> Document:
@@ -94,7 +95,7 @@ class _Reader:
         return Document(self._where, data, self._lines)
 
     def _mapping(
-        self, path: Path_, start: Any, stop_after: frozenset[str] | None = None
+        self, path: KeyPath, start: Any, stop_after: frozenset[str] | None = None
     ) -> dict[str, Any]:
         self._check(path, start)
         data: dict[str, Any] = {}
@@ -111,7 +112,7 @@ class _Reader:
                 break
         return data
 
-    def _value(self, path: Path_, event: Any) -> Any:
+    def _value(self, path: KeyPath, event: Any) -> Any:
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
         if isinstance(event, yaml.MappingStartEvent):
@@ -145,7 +146,7 @@ class _Reader:
             raise self._error(f"{text!r} is not a decimal number", event) from None
         raise self._error(f'{text!r} is read as a {tag}; put it in quotes: "{text}"', event)
 
-    def _check(self, path: Path_, event: Any) -> None:
+    def _check(self, path: KeyPath, event: Any) -> None:
         if event.anchor is not None:
             raise self._error("anchors and aliases are not used in specs", event)
         if event.tag is not None and event.tag != "!":
@@ -162,7 +163,7 @@ class _Reader:
             return step()
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            line = mark.line + 1 if mark else 1
+            line = min(mark.line + 1, self._last) if mark else 1
             reason = error.problem or error.context or "unreadable"
             message = f"{self._where}:{line}: not valid YAML: {reason}"
             raise SpecError(message) from None
@@ -171,4 +172,5 @@ class _Reader:
             raise SpecError(f"{self._where}:1: not valid YAML: {reason}") from None
 
     def _error(self, message: str, event: Any) -> SpecError:
-        return SpecError(f"{self._where}:{event.start_mark.line + 1}: {message}")
+        line = min(event.start_mark.line + 1, self._last)
+        return SpecError(f"{self._where}:{line}: {message}")

@@ -5,6 +5,7 @@ Traffic at the L2 boundary is MNK(1/BM + 1/BN) + MN elements (the counting rule 
 
 from __future__ import annotations
 
+from perfmodel.algorithms.algorithm import Algorithm
 from perfmodel.algorithms.matmul import matmul
 from perfmodel.arithmetic import Number
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
@@ -20,36 +21,41 @@ def tiled_matmul(
     stages: Number = 3,
     threads: Number = 128,
     operand_tile: tuple[Number, Number] | None = (64, 64),
+    algorithm: Algorithm | None = None,
 ) -> Schedule:
     """C in tiles of bm × bn, streamed along k in steps of bk.
 
     `group_m` launches that many row blocks together, column by column, so that concurrent blocks
     share operands in L2 (Triton's grouped order). `split_k` is the extent of k that one block sums:
-    where it is less than k the partial tiles are added up by a second kernel.
+    where it is less than k the partial tiles are added up by a second kernel. `algorithm` is a
+    variant of `matmul()` (widened weights, promoted accumulators).
     """
+    algorithm = algorithm or matmul()
     grouped = () if group_m is None else (Loop("m", group_m * bm, grid=True),)
     sliced = () if split_k is None else (Loop("k", split_k, grid=True),)
     kernel = Kernel(
         "matmul",
-        ("multiply",),
+        tuple(step.name for step in algorithm.steps),
         (
             Loop("b", 1, grid=True),
             *sliced,
             *grouped,
-            *((Loop("n", bn, grid=True), Loop("m", bm, grid=True))),
+            Loop("n", bn, grid=True),
+            Loop("m", bm, grid=True),
             Loop("k", bk),
         ),
         spill={"C": "accumulator"},
+        registers=frozenset({"Bw"}),
         operand_tile=operand_tile,
         stages=stages,
         threads=threads,
     )
     if split_k is None:
-        return Schedule("tiled", matmul(), (kernel,))
+        return Schedule("tiled", algorithm, (kernel,))
     combine = Kernel(
         "combine",
         (),
         (Loop("b", 1, grid=True), Loop("m", bm, grid=True), Loop("n", bn, grid=True)),
         combines=("C",),
     )
-    return Schedule("split-k", matmul(), (kernel, combine))
+    return Schedule("split-k", algorithm, (kernel, combine))

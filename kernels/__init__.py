@@ -1,0 +1,18 @@
+"""The bundled Triton kernels: one family a file, each with reference, schedule and config menu.
+
+Installed as `perfmodel_kernels`; found through the entry-point group `perfmodel.kernels`.
+"""
+
+MODULES = (
+    "stream",
+    "chain",
+    "softmax",
+    "norms",
+    "matmul",
+    "weight_only",
+    "attention_standard",
+    "attention_tiled",
+    "attention_backward",
+    "attention_flash1",
+    "attention_decode",
+)

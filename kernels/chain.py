@@ -1,0 +1,188 @@
+"""Bias + GeLU + residual, as one fused kernel and as the three kernels it replaces.
+
+Y = gelu(X + bias) + R over rows n and columns c. Fused, two tensors come in and one goes out;
+unfused, every step writes its result to memory and the next one reads it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+
+from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
+from perfmodel.algorithms.attention import check_positive
+from perfmodel.elements import ElementType, element
+from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
+from perfmodel.schedules.schedule import Kernel, Loop, Schedule
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Bias, GeLU and residual over rows × cols; raises `ProblemError` for sizes below 1."""
+
+    rows: int
+    cols: int
+    dtype: str = "bf16"
+
+    def __post_init__(self) -> None:
+        check_positive("rows", self.rows)
+        check_positive("cols", self.cols)
+
+    def sizes(self) -> dict[str, int]:
+        """Extent of every axis."""
+        return {"n": self.rows, "c": self.cols}
+
+    def elements(self) -> Mapping[str, ElementType]:
+        """Element type of every tensor role."""
+        return dict.fromkeys(("data", "output", "weights"), element(self.dtype))
+
+
+@dataclass(frozen=True)
+class ChainConfig:
+    """Rows and columns of a block's tile, and its warps."""
+
+    rows: int = 4
+    cols: int = 256
+    warps: int = 4
+
+
+CONFIGS = tuple(
+    ChainConfig(rows, cols, warps)
+    for rows in (4, 8, 16)
+    for cols in (256, 512)
+    for warps in (4, 8)
+)
+
+
+@triton.jit
+def chain(
+    X, BIAS, R, Y, rows, cols,
+    TR: tl.constexpr, TC: tl.constexpr,
+    WITH_BIAS: tl.constexpr, WITH_GELU: tl.constexpr, WITH_RESIDUAL: tl.constexpr,
+):  # fmt: skip
+    """One tile of gelu(X + bias) + R, or of any one of its steps."""
+    column_tiles = (cols + TC - 1) // TC
+    tile = tl.program_id(0)
+    n = (tile // column_tiles) * TR + tl.arange(0, TR)
+    c = (tile % column_tiles) * TC + tl.arange(0, TC)
+    inside = (n < rows)[:, None] & (c < cols)[None, :]
+    at = n.to(tl.int64)[:, None] * cols + c[None, :]
+    y = tl.load(X + at, mask=inside, other=0.0).to(tl.float32)
+    if WITH_BIAS:
+        y += tl.load(BIAS + c, mask=c < cols, other=0.0).to(tl.float32)[None, :]
+    if WITH_GELU:
+        # gelu(y) = y·σ(2·√(2/π)·(y + 0.044715 y³)), the tanh form
+        inner = 1.5957691216057308 * (y + 0.044715 * y * y * y)
+        y = y / (1.0 + tl.exp(-inner))
+    if WITH_RESIDUAL:
+        y += tl.load(R + at, mask=inside, other=0.0).to(tl.float32)
+    tl.store(Y + at, y.to(Y.dtype.element_ty), mask=inside)
+
+
+_STEPS = ("bias", "gelu", "residual")
+
+
+def algorithm() -> Algorithm:
+    """Three maps, each of which a fused kernel keeps on chip."""
+    grid = ("n", "c")
+    parts = tensors(
+        Tensor("X", grid),
+        Tensor("B", ("c",), "weights"),
+        Tensor("R", grid),
+        Tensor("H", grid),
+        Tensor("G", grid),
+        Tensor("Y", grid, "output"),
+    )
+    steps = (
+        Step("bias", "map", ("X", "B"), ("H",), vector=1),
+        Step("gelu", "map", ("H",), ("G",), vector=8, special=1),
+        Step("residual", "map", ("G", "R"), ("Y",), vector=1),
+    )
+    return Algorithm("bias-gelu-residual", grid, parts, steps, ("Y",))
+
+
+def schedule(groups: tuple[tuple[str, ...], ...], config: ChainConfig) -> Schedule:
+    """Each group of steps is one kernel over tiles of rows × columns."""
+    nest = (Loop("n", config.rows, grid=True), Loop("c", config.cols, grid=True))
+    kernels = tuple(
+        Kernel("+".join(group), group, nest, threads=32 * config.warps) for group in groups
+    )
+    return Schedule("fused" if len(groups) == 1 else "unfused", algorithm(), kernels)
+
+
+# step → (what it reads, what it writes)
+_FLOW = {"bias": ("X", "H"), "gelu": ("H", "G"), "residual": ("G", "Y")}
+
+
+def _reference(problem: Chain, tensors: Tensors) -> Tensors:
+    x, bias, residual = (tensors[name].double().cpu() for name in ("X", "B", "R"))
+    return {"Y": torch.nn.functional.gelu(x + bias, approximate="tanh") + residual}
+
+
+def _kernel(name: str, summary: str, groups: tuple[tuple[str, ...], ...]) -> BundledKernel:
+    def arrays(problem: Chain, config: ChainConfig) -> tuple[Array, ...]:
+        shape = (problem.rows, problem.cols)
+        between = () if len(groups) == 1 else ("H", "G")
+        return (
+            Array("X", shape, problem.dtype),
+            Array("B", (problem.cols,), problem.dtype),
+            Array("R", shape, problem.dtype),
+            *(Array(name, shape, problem.dtype, "scratch") for name in between),
+            Array("Y", shape, problem.dtype, "output"),
+        )
+
+    def plan(problem: Chain, config: ChainConfig) -> tuple[Launch, ...]:
+        blocks = triton.cdiv(problem.rows, config.rows) * triton.cdiv(problem.cols, config.cols)
+        return tuple(
+            Launch(
+                "+".join(group),
+                chain,
+                (blocks,),
+                {
+                    "X": _FLOW[group[0]][0],
+                    "BIAS": "B",
+                    "R": "R",
+                    "Y": _FLOW[group[-1]][1],
+                    "rows": problem.rows,
+                    "cols": problem.cols,
+                },
+                {
+                    "TR": config.rows,
+                    "TC": config.cols,
+                    **{f"WITH_{step.upper()}": step in group for step in _STEPS},
+                },
+                num_warps=config.warps,
+            )
+            for group in groups
+        )
+
+    return BundledKernel(
+        name=name,
+        summary=summary,
+        dtypes=("fp32", "fp16", "bf16"),
+        configs=CONFIGS,
+        cases=tuple(
+            (Chain(rows, cols, dtype), config)
+            for rows, cols, dtype, config in (
+                (64, 512, "fp32", ChainConfig()),
+                (33, 257, "fp16", ChainConfig()),
+                (1, 5, "fp32", ChainConfig(8, 512)),
+                (130, 1000, "fp16", ChainConfig(16, 256)),
+                (7, 2049, "fp16", ChainConfig(4, 512)),
+            )
+        ),
+        arrays=arrays,
+        plan=plan,
+        schedule=lambda problem, config: schedule(groups, config),
+        reference_of=_reference,
+    )
+
+
+KERNELS = (
+    _kernel("chain-fused", "bias + GeLU + residual in one kernel", (_STEPS,)),
+    _kernel("chain-unfused", "bias, GeLU and residual as three kernels", tuple((s,) for s in _STEPS)),
+)

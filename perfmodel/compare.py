@@ -1,0 +1,364 @@
+"""Predictions against measured runs: every row predicted or explained, errors by group, a gate.
+
+    table = predict_table(read_table("runs.csv"))      # predicted_us, low_us, high_us, reason ...
+    report(table, by=["op", "device"])                 # n, MAPE, median |ln ratio|, bias ...
+
+Rows of one kind (device, operation, types, circumstances) are predicted in one call on arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise, attention
+from perfmodel.algorithms.matmul import matmul, matmul_format
+from perfmodel.count import rule
+from perfmodel.errors import PerfmodelError, TableError
+from perfmodel.evidence.records import SIZES_OF, tidy
+from perfmodel.hardware import Device, load
+from perfmodel.predict import Predictions, predict_arrays
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Sizes = Mapping[str, np.ndarray]
+Columns = dict[str, np.ndarray]
+
+ADDED = ("predicted_us", "low_us", "high_us", "floor_us", "limiter", "reason")
+LEFT_OUT = ("timer_floor", "noisy", "suspect")
+"""Flags whose rows are not scored unless asked: they measure the timer, not the kernel."""
+
+CHUNK = 32768  # rows in one call, so that memory does not grow with the table
+_SAMPLE = 8  # rows tried one by one before a whole group is refused with one reason
+_CLOCK_MARGIN = 1.02  # boards run a little above the clock that a peak is rated at
+_MICRO = 1e6
+ALL = "all"
+_LIKELY = "likely sparsity, a wrong dtype or shape, cached data, or a wrong device"
+
+# What a row needs to be one kind with its neighbours: everything but sizes.
+_KIND = (
+    "device", "op", "variant", "implementation", "harness", "includes", "dtype", "kv_dtype",
+    "direction", "causal",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What all rows of a group share."""
+
+    device: Device
+    op: str
+    variant: str
+    implementation: str
+    harness: str
+    includes: str
+    dtype: str
+    kv_dtype: str
+    direction: str
+    causal: bool
+    windowed: bool
+
+    def options(self) -> dict[str, Any]:
+        """The circumstances, as `predict_arrays` takes them."""
+        return {
+            "implementation": self.implementation or None,
+            "harness": self.harness or "kernel",
+            "includes": tuple(part for part in self.includes.split("+") if part),
+        }
+
+    def problems(self, sizes: Sizes) -> list[Problem]:
+        """The problems that one row of the group runs, one after another."""
+        if self.op == "attention":
+            return [self._attention(sizes)]
+        if self.op == "gemm":
+            return self._matmuls(sizes)
+        shape: dict[str, Any] = {"rows": sizes["rows"], "cols": sizes["cols"]}
+        if self.op == "pointwise":
+            shape |= {"inputs": sizes["inputs"], "outputs": sizes["outputs"]}
+        kind: dict[str, Any] = {"variant": self.variant, "direction": self.direction}
+        return [Rowwise(self.op, **shape, dtype=self.dtype, **kind)]
+
+    def _attention(self, sizes: Sizes) -> Attention:
+        names = SIZES_OF["attention"]
+        optional = ["head_dim_v"] if "head_dim_v" in sizes else []
+        optional += ["window"] if self.windowed else []
+        kind: dict[str, Any] = {
+            "causal": bool(self.causal),
+            "dtype": self.dtype,
+            "kv_dtype": self.kv_dtype or None,
+            "direction": self.direction,
+        }
+        return Attention(**{name: sizes[name] for name in (*names, *optional)}, **kind)
+
+    def _matmuls(self, sizes: Sizes) -> list[Problem]:
+        """C = A·B; its backward pass is two matmuls: dA = dC·Bᵀ and dB = Aᵀ·dC."""
+        m, n, k, batch = (sizes[name] for name in ("m", "n", "k", "batch"))
+        forward = Matmul(m, n, k, batch, self.dtype)
+        backward = [Matmul(m, k, n, batch, self.dtype), Matmul(k, n, m, batch, self.dtype)]
+        parts = {"fwd": [forward], "bwd": backward, "fwdbwd": [forward, *backward]}
+        return list(parts[self.direction])
+
+
+def predict_table(table: pd.DataFrame) -> pd.DataFrame:
+    """`table` with predicted_us, low_us, high_us, floor_us, limiter and reason, row by row.
+
+    A row that cannot be predicted keeps its place: its times are missing and `reason` says why.
+    `floor_us` is what no kernel can beat: compulsory bytes beyond the last cache at peak bandwidth,
+    operations at dense peak. Raises `TableError` for a table that is not a measured-run table.
+    """
+    table = tidy(table.drop(columns=[name for name in ADDED if name in table.columns]))
+    sizes = _sizes(table)
+    added: Columns = {name: np.full(len(table), np.nan) for name in ADDED[:4]}
+    added["limiter"] = np.full(len(table), "", dtype=object)
+    added["reason"] = _obstacles(table, sizes)
+    for names, index in _groups(table, sizes, added["reason"] == ""):
+        try:
+            kind = _Kind(load(names.pop("device")), **names)
+        except PerfmodelError as error:
+            added["reason"][index] = str(error)
+            continue
+        for start in range(0, len(index), CHUNK):
+            _predict_rows(kind, sizes, index[start : start + CHUNK], added)
+    return table.assign(**added)
+
+
+def _sizes(table: pd.DataFrame) -> Columns:
+    """Sizes as whole numbers, 0 where there is none, defaults filled in."""
+    needed = dict.fromkeys(name for names in SIZES_OF.values() for name in names)
+    filled = {name: table[name].fillna(0) for name in (*needed, "window")}
+    filled |= {name: table[name].fillna(1) for name in ("inputs", "outputs")}
+    filled["batch"] = table["batch"].fillna((table["op"] == "gemm").astype("Int64"))
+    if "head_dim_v" in table.columns:
+        filled["head_dim_v"] = table["head_dim_v"].fillna(filled["head_dim"])
+    return {name: column.to_numpy(np.int64) for name, column in filled.items()}
+
+
+def _obstacles(table: pd.DataFrame, sizes: Columns) -> np.ndarray:
+    """Why a row cannot even be asked about; empty where it can."""
+    reason = np.full(len(table), "", dtype=object)
+    ops = table["op"].to_numpy(object)
+
+    def refuse(rows: np.ndarray, say: Callable[[int], str]) -> None:
+        for i in np.flatnonzero(rows & (reason == "")):
+            reason[i] = say(i)
+
+    known = ", ".join(SIZES_OF)
+    unknown = ~table["op"].isin(list(SIZES_OF)).to_numpy()
+    refuse(unknown, lambda i: f"no model of operation {ops[i]!r}; known: {known}")
+    directions = table["direction"].to_numpy(object)
+    other = ~table["direction"].isin(["", "fwd", "bwd", "fwdbwd"]).to_numpy()
+    refuse(other, lambda i: f"unknown direction {directions[i]!r}; known: fwd, bwd, fwdbwd")
+    for op, names in SIZES_OF.items():
+        mine = ops == op
+        for name in (*names, *(("batch",) if op == "gemm" else ())):
+            missing = table[name].isna().to_numpy() & (name in names)
+            refuse(mine & missing, lambda i, name=name: f"{ops[i]} row without {name}")  # type: ignore[misc]
+            below = mine & (sizes[name] < 1)
+            refuse(below, lambda i, name=name: f"{name} is {sizes[name][i]}, below 1")  # type: ignore[misc]
+    queries, keys = sizes["heads_q"], np.maximum(sizes["heads_kv"], 1)
+    uneven = (ops == "attention") & (queries % keys != 0)
+    refuse(uneven, lambda i: f"{queries[i]} heads are not a multiple of {keys[i]} kv-heads")
+    return reason
+
+
+def _groups(
+    table: pd.DataFrame, sizes: Columns, usable: np.ndarray
+) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+    """Rows that one call can predict: one kind, windowed or not, decode or prefill."""
+    attention = (table["op"] == "attention").to_numpy()
+    keys = table[list(_KIND)].assign(
+        direction=table["direction"].mask(table["direction"] == "", "fwd"),
+        causal=table["causal"].fillna(False).astype(bool),
+        windowed=attention & (sizes["window"] > 0),
+        decode=attention & (sizes["seq_q"] == 1),
+    )
+    rows = np.flatnonzero(usable)
+    grouped = keys.iloc[rows].groupby([*_KIND, "windowed", "decode"], sort=False)
+    for key, members in grouped.indices.items():
+        yield dict(zip((*_KIND, "windowed"), key, strict=False)), rows[members]
+
+
+def _predict_rows(kind: _Kind, sizes: Columns, index: np.ndarray, added: Columns) -> None:
+    """Fill the rows `index`; where the model refuses, find out which rows it refuses."""
+    try:
+        found = _ask(kind, {name: values[index] for name, values in sizes.items()})
+    except PerfmodelError as error:
+        if len(index) == 1 or _all_refused(kind, sizes, index, str(error)):
+            added["reason"][index] = str(error)
+            return
+        for half in np.array_split(index, 2):
+            _predict_rows(kind, sizes, half, added)
+        return
+    for name, values in found.items():
+        added[name][index] = values
+
+
+def _all_refused(kind: _Kind, sizes: Columns, index: np.ndarray, said: str) -> bool:
+    """Whether rows spread over the group are each refused in the same words."""
+    for i in index[np.linspace(0, len(index) - 1, _SAMPLE).astype(int)]:
+        try:
+            _ask(kind, {name: values[[i]] for name, values in sizes.items()})
+        except PerfmodelError as error:
+            if str(error) == said:
+                continue
+        return False
+    return True
+
+
+def _ask(kind: _Kind, sizes: Sizes) -> Columns:
+    """Microseconds, range, limiter and floor of one group; parts of a backward pass add up."""
+    problems = kind.problems(sizes)
+    parts = [predict_arrays(problem, kind.device, **kind.options()) for problem in problems]
+    longest = np.argmax([part.seconds for part in parts], axis=0)
+    limiters = np.array([part.limiter for part in parts], dtype=object)
+    floors = [floor_seconds(q, kind.device, p) for q, p in zip(problems, parts, strict=True)]
+    return {
+        "predicted_us": sum(part.seconds for part in parts) * _MICRO,
+        "low_us": sum(part.low_seconds for part in parts) * _MICRO,
+        "high_us": sum(part.high_seconds for part in parts) * _MICRO,
+        "floor_us": sum(floors) * _MICRO,
+        "limiter": limiters[longest, np.arange(len(longest))],
+    }
+
+
+def floor_seconds(problem: Problem, device: Device, found: Predictions) -> np.ndarray:
+    """Seconds that no kernel can beat, by datasheet peaks.
+
+    Bytes: inputs and outputs once, less what the last cache may hold from before, or the predicted
+    traffic where that is less (a window hides part of an input). Operations: executed or by the
+    papers' convention, whichever is less. Operators without a matrix product have no compute floor.
+    """
+    caches = (device.memory.l2, device.memory.llc)
+    cached = max((cache.capacity.si for cache in caches if cache), default=0.0)
+    moved = np.minimum(_compulsory_bytes(problem), found.bytes["hbm"])
+    seconds = np.maximum(moved - cached, 0.0) / device.hbm_bytes_per_s
+    work = np.minimum(found.flops["matrix"], found.useful_flops)
+    if np.any(work > 0):
+        seconds = np.maximum(seconds, work / _dense_peak(problem, device))
+    return np.asarray(seconds, dtype=np.float64)
+
+
+def _compulsory_bytes(problem: Problem) -> np.ndarray:
+    """Inputs and outputs, each once; in float64, which no size overflows."""
+    if isinstance(problem, Attention):
+        algorithm = attention.forward(statistics=())
+        if problem.direction != "fwd":
+            algorithm = attention.backward()
+    else:
+        algorithm = matmul() if isinstance(problem, Matmul) else problem.algorithm()
+    sizes = {axis: np.asarray(size, np.float64) for axis, size in problem.sizes().items()}
+    elements = problem.elements()
+    tensors = [algorithm.tensors[name] for name in (*algorithm.inputs, *algorithm.outputs)]
+    return sum(rule.size(sizes, tensor) * elements[tensor.element].bytes for tensor in tensors)
+
+
+def _dense_peak(problem: Problem, device: Device) -> float:
+    """FLOP/s of the fastest unit that could multiply the types of `problem`."""
+    if isinstance(problem, Matmul):
+        kinds = {matmul_format(problem.dtype).compute}
+    else:
+        elements = problem.elements()
+        kinds = {elements["data"].compute, elements.get("kv", elements["data"]).compute}
+    rates = {str(name): rate.si for name, rate in device.compute.matrix.items()}
+    vector = {str(name): rate.si for name, rate in device.compute.vector.items()}
+    found = [table[kind] for kind in kinds for table in (rates, vector) if kind in table]
+    return max(found or [*rates.values(), *vector.values()])
+
+
+def report(
+    table: pd.DataFrame, by: Sequence[str] = (), *, include_flags: bool = False
+) -> pd.DataFrame:
+    """Errors of a predicted table, one line per group of `by` columns and one for all of it.
+
+    `n` rows are scored; `unpredicted` and `flagged` ones are counted beside them. Errors are
+    fractions: `mape` the mean of |predicted/measured - 1|, `median_abs_ln` and `p90_abs_ln` of
+    |ln(predicted/measured)|, `bias` the geometric mean of predicted/measured, `spearman` the rank
+    correlation, `coverage` the share of measurements inside low to high. Raises `TableError` for a
+    `by` column that is not there.
+    """
+    import pandas as pd
+
+    for name in by:
+        if name not in table.columns:
+            raise TableError(f"no column {name!r} to group by; there is {', '.join(table.columns)}")
+    lines = []
+    if by:
+        for key, group in table.groupby(list(by), sort=True, dropna=False):
+            lines.append(dict(zip(by, key, strict=True)) | _errors(group, include_flags))
+    lines.append(dict.fromkeys(by, ALL) | _errors(table, include_flags))
+    return pd.DataFrame(lines)
+
+
+def scored(table: pd.DataFrame, *, include_flags: bool = False) -> pd.DataFrame:
+    """The rows that count: predicted, and not flagged as measuring something else."""
+    keep = table["predicted_us"].notna()
+    return table[keep if include_flags else keep & ~_flagged(table)]
+
+
+def _flagged(table: pd.DataFrame) -> pd.Series[bool]:
+    return table["flag"].isin(LEFT_OUT)
+
+
+def _errors(group: pd.DataFrame, include_flags: bool) -> dict[str, Any]:
+    kept = scored(group, include_flags=include_flags)
+    flagged = 0 if include_flags else int(_flagged(group).sum())
+    unpredicted = len(group) - len(kept) - flagged
+    counts = {"n": len(kept), "unpredicted": unpredicted, "flagged": flagged}
+    measured, predicted = kept["measured_us"], kept["predicted_us"]
+    ratio = predicted / measured
+    logs = np.log(ratio)
+    inside = (kept["low_us"] <= measured) & (measured <= kept["high_us"])
+    ranks = predicted.rank(), measured.rank()
+    varied = all(rank.nunique() > 1 for rank in ranks)
+    return counts | {
+        "mape": float((ratio - 1).abs().mean()),
+        "median_abs_ln": float(logs.abs().median()),
+        "p90_abs_ln": float(logs.abs().quantile(0.9)),
+        "bias": float(np.exp(logs.mean())),
+        "spearman": float(ranks[0].corr(ranks[1])) if varied else float("nan"),
+        "coverage": float(inside.mean()),
+    }
+
+
+def gate(summary: pd.DataFrame, max_error: float) -> list[str]:
+    """Why a report misses `max_error` (a fraction) on its MAPE: a line per group; empty = passed.
+
+    Every line of the report must hold, and a group that has rows of which none could be predicted
+    fails.
+    """
+    names = [name for name in summary.columns[: summary.columns.get_loc("n")]]
+    misses = []
+    for line in summary.to_dict("records"):
+        group = " ".join(str(line[name]) or "-" for name in names) or ALL
+        if line["n"] == 0 and line["unpredicted"]:
+            misses.append(f"{group}: none of {line['unpredicted']} rows could be predicted")
+        elif line["n"] and not line["mape"] <= max_error:
+            misses.append(f"{group}: MAPE {line['mape']:.1%} is above {max_error:.1%}")
+    if not summary["n"].sum() and not misses:
+        misses.append("no row is left to score")
+    return misses
+
+
+def reasons(table: pd.DataFrame) -> dict[str, int]:
+    """Why rows could not be predicted, with their numbers, the most frequent first."""
+    found = table["reason"][table["reason"] != ""].value_counts()
+    return {str(reason): int(count) for reason, count in found.items()}
+
+
+def diagnoses(table: pd.DataFrame) -> list[str]:
+    """A line for each unflagged measurement that beats the physical floor of its device."""
+    faster = table["measured_us"] * _CLOCK_MARGIN < table["floor_us"]
+    beats = np.flatnonzero(faster & ~table["flag"].isin((*LEFT_OUT, "l2_resident")))
+    lines = []
+    for i in beats:
+        row = table.iloc[i]
+        times = row["floor_us"] / row["measured_us"]
+        lines.append(
+            f"row {i + 1} ({row['op']} {row['dtype']}, {row['implementation'] or 'kernel'}) beats "
+            f"the floor of {row['device']} by {times:.2f}x: {_LIKELY}"
+        )
+    return lines

@@ -1,0 +1,71 @@
+"""Device memory of a training step: what forward and backward hold between them.
+
+A tensor that both passes touch is one allocation, so tensors count once by name. On top of them
+comes a workspace: an output that is not finished in one pass is kept in its unfinished type
+(fp32 where its own is narrower) until it is, as an allocation of its own. The passes run one after
+the other, so of their workspaces the larger counts.
+"""
+
+from __future__ import annotations
+
+from perfmodel.algorithms.algorithm import Tensor
+from perfmodel.arithmetic import Number, maximum, product, where
+from perfmodel.count import rule
+from perfmodel.count.cost import Elements, to_bytes
+from perfmodel.schedules.schedule import Kernel, Schedule
+
+
+def training_memory_bytes(
+    forward: Schedule,
+    backward: Schedule,
+    sizes: rule.Sizes,
+    elements: Elements,
+    *,
+    copies: tuple[str, ...] = (),
+) -> Number:
+    """Bytes of all tensors that two schedules touch, their workspace, and second copies.
+
+    `copies` names tensors that the framework holds twice, such as gradients packed into the one
+    array that the projection before them wants.
+    """
+    found: dict[str, Tensor] = {}
+    for schedule in (forward, backward):
+        for kernel in schedule.kernels:
+            for name in (*schedule.reads(kernel), *schedule.writes(kernel)):
+                found.setdefault(name, schedule.algorithm.tensors[name])
+    held = [*found.values(), *(found[name] for name in copies)]
+    tensors = sum(to_bytes(rule.size(sizes, t), elements[t.element]) for t in held)
+    spaces = [workspace_bytes(schedule, sizes, elements) for schedule in (forward, backward)]
+    return tensors + maximum(*spaces)
+
+
+def workspace_bytes(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -> Number:
+    """Bytes of the unfinished outputs of a schedule: nothing where one pass finishes them."""
+    total: Number = 0
+    for kernel in schedule.kernels:
+        nest = rule.nest(schedule, kernel, sizes)
+        for name in schedule.writes(kernel):
+            tensor = schedule.algorithm.tensors[name]
+            spilt = elements[kernel.spill.get(name, tensor.element)]
+            sequential, parts = _passes(schedule, kernel, nest, tensor)
+            whole = rule.size(sizes, tensor)
+            if spilt != elements[tensor.element]:
+                total = total + where(sequential > 1, to_bytes(whole, spilt), 0)
+            if name in kernel.atomic:
+                total = total + where(parts > 1, to_bytes(whole, spilt), 0)
+            else:
+                total = total + where(parts > 1, to_bytes(parts * whole, spilt), 0)
+    return total
+
+
+def _passes(
+    schedule: Schedule, kernel: Kernel, nest: rule.Nest, tensor: Tensor
+) -> tuple[Number, Number]:
+    """How often sequential loops come back to an output, and how many grid slices share it."""
+    again = rule.outside(kernel, tensor)
+    counts = []
+    for grid in (False, True):
+        axes = rule.reduced_outside(schedule, kernel, tensor, grid=grid)
+        loops = {axis: tuple(x for x in again[axis] if x.grid is grid) for axis in axes}
+        counts.append(product(nest.trips(axis, found) for axis, found in loops.items()))
+    return counts[0], counts[1]

@@ -1,0 +1,267 @@
+"""A bundled kernel: what it computes, how it is launched, and what the model counts for it.
+
+A kernel file describes its arrays and its launches as data; running it, drawing inputs, poisoning
+outputs, type signatures for a compiler and the comparison with the reference are then the same few
+lines for every kernel. The same description serves the replay, the compiler and the stopwatch, so
+that all of them speak of one and the same launch.
+
+Nothing here imports torch or triton until tensors are asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+from perfmodel.arithmetic import Number
+from perfmodel.elements import ElementType
+from perfmodel.errors import PerfmodelError
+from perfmodel.schedules.schedule import Schedule
+
+Role = Literal["input", "output", "scratch"]
+Fill = Literal["normal", "zero", "derived"]
+Tensors = dict[str, Any]
+
+# Storage type → (torch type, Triton signature, bytes).
+_STORAGE: Mapping[str, tuple[str, str, int]] = {
+    "fp64": ("float64", "fp64", 8),
+    "fp32": ("float32", "fp32", 4),
+    "fp16": ("float16", "fp16", 2),
+    "bf16": ("bfloat16", "bf16", 2),
+    "fp8": ("float8_e4m3fn", "fp8e4nv", 1),
+    "int8": ("int8", "i8", 1),
+    "uint8": ("uint8", "u8", 1),
+    "int32": ("int32", "i32", 4),
+}
+
+
+class KernelError(PerfmodelError):
+    """A kernel that cannot be loaded, run or recorded here."""
+
+
+class Problem(Protocol):
+    """What every problem can say: the extent of its axes and the types of its tensors' roles."""
+
+    def sizes(self) -> dict[str, Number]:
+        """Extent of every axis."""
+
+    def elements(self) -> Mapping[str, ElementType]:
+        """Element type of every tensor role."""
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """One array that a kernel touches.
+
+    `dtype` is how it is stored. `tensor` is the tensor of the algorithm that its bytes are counted
+    under (the array's own name where empty). Outputs and scratch are poisoned before a run unless
+    `fill` is "zero" (the kernel adds to them). A "derived" input is filled by the kernel's `derive`
+    after the random ones.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    role: Role = "input"
+    tensor: str = ""
+    fill: Fill = "normal"
+
+    @property
+    def counted_as(self) -> str:
+        """The algorithm's tensor that this array belongs to."""
+        return self.tensor or self.name
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes per stored element."""
+        return _STORAGE[self.dtype][2]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the whole array."""
+        return math.prod(self.shape) * self.item_bytes
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch, of which a schedule's kernel may have none, one or more.
+
+    `kernel` names the schedule's kernel that this launch carries out. `arguments` maps the
+    function's parameters to array names (strings) or scalars, `constexprs` holds the compile-time
+    ones. `signature` gives Triton's type of every parameter, so that the launch can be compiled
+    without being run.
+    """
+
+    kernel: str
+    function: Any
+    grid: tuple[int, ...]
+    arguments: Mapping[str, str | int | float]
+    constexprs: Mapping[str, Any]
+    num_warps: int = 4
+    num_stages: int = 2
+    signature: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def blocks(self) -> int:
+        """Thread blocks launched."""
+        return math.prod(self.grid)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Random tensors for one problem, with the problem itself."""
+
+    problem: Any
+    tensors: Tensors
+
+
+@dataclass(frozen=True)
+class BundledKernel:
+    """A Triton kernel with its reference, its algorithm and schedule, and its menu of configs.
+
+    `arrays(problem, config)` and `plan(problem, config)` describe storage and launches;
+    `schedule(problem, config)` is what the model counts; `reference_of(problem, tensors)` computes
+    the outputs in float64. `derive(problem, tensors)` fills inputs that other inputs determine.
+    `configs` is the menu for a device, best guess first; `cases` are small (problem, config) pairs,
+    ragged ones among them, that the replay and the tests run. `dtypes` are the types its problems
+    may have.
+    """
+
+    name: str
+    summary: str
+    dtypes: tuple[str, ...]
+    configs: tuple[Any, ...]
+    cases: tuple[tuple[Any, Any], ...]
+    arrays: Callable[[Any, Any], tuple[Array, ...]]
+    plan: Callable[[Any, Any], tuple[Launch, ...]]
+    schedule: Callable[[Any, Any], Schedule]
+    reference_of: Callable[[Any, Tensors], Tensors]
+    derive: Callable[[Any, Tensors], None] | None = None
+
+    def launches(self, problem: Any, config: Any) -> tuple[Launch, ...]:
+        """Launches in order, with the type of every parameter."""
+        types = {
+            array.name: f"*{_STORAGE[array.dtype][1]}" for array in self.arrays(problem, config)
+        }
+        return tuple(
+            replace(launch, signature=_signature(launch, types))
+            for launch in self.plan(problem, config)
+        )
+
+    def make_inputs(self, problem: Any, seed: int = 0, device: str = "cpu") -> Inputs:
+        """Fresh random inputs: standard normal, or uniform over the type's range for integers."""
+        import torch
+
+        generator = torch.Generator().manual_seed(seed)
+        tensors = {
+            array.name: _draw(array, generator).to(device)
+            for array in self.arrays(problem, self.configs[0])
+            if array.role == "input"
+        }
+        if self.derive is not None:
+            self.derive(problem, tensors)
+        return Inputs(problem, tensors)
+
+    def allocate(self, problem: Any, config: Any, device: str = "cpu") -> Tensors:
+        """Outputs and scratch, poisoned (NaN) so that nothing unwritten can pass for a result."""
+        return {
+            array.name: _poisoned(array, device)
+            for array in self.arrays(problem, config)
+            if array.role != "input"
+        }
+
+    def execute(self, problem: Any, config: Any, tensors: Tensors) -> None:
+        """Launch everything on tensors that are already there (nothing is allocated)."""
+        for launch in self.plan(problem, config):
+            bound = {
+                name: tensors[value] if isinstance(value, str) else value
+                for name, value in launch.arguments.items()
+            }
+            launch.function[launch.grid](
+                **bound,
+                **launch.constexprs,
+                num_warps=launch.num_warps,
+                num_stages=launch.num_stages,
+            )
+
+    def run(self, inputs: Inputs, config: Any) -> Tensors:
+        """Poisoned outputs, then every launch; returns the outputs by name."""
+        device = str(next(iter(inputs.tensors.values())).device)
+        made = self.allocate(inputs.problem, config, device)
+        self.execute(inputs.problem, config, {**inputs.tensors, **made})
+        outputs = [a for a in self.arrays(inputs.problem, config) if a.role == "output"]
+        return {array.name: made[array.name] for array in outputs}
+
+    def reference(self, inputs: Inputs) -> Tensors:
+        """The outputs in float64."""
+        return self.reference_of(inputs.problem, inputs.tensors)
+
+    def errors(self, inputs: Inputs, outputs: Tensors) -> dict[str, float]:
+        """‖out − ref‖ / ‖ref‖ of every output; NaN where anything was left unwritten."""
+        expected = self.reference(inputs)
+        return {name: relative_error(outputs[name], expected[name]) for name in expected}
+
+
+def relative_error(out: Any, ref: Any) -> float:
+    """‖out − ref‖ / ‖ref‖ over two torch tensors; infinities must stand in the same places."""
+    import torch
+
+    out, ref = out.double().cpu().reshape(-1), ref.double().cpu().reshape(-1)
+    infinite = torch.isinf(ref)
+    if not torch.equal(out[infinite], ref[infinite]):
+        return math.inf
+    out, ref = out[~infinite], ref[~infinite]
+    scale = float(torch.linalg.vector_norm(ref))
+    difference = float(torch.linalg.vector_norm(out - ref))
+    return difference / scale if scale else difference
+
+
+def _signature(launch: Launch, types: Mapping[str, str]) -> dict[str, str]:
+    """Triton types in the order of the function's parameters."""
+    kinds = {name: _parameter_type(value, types) for name, value in launch.arguments.items()}
+    kinds |= dict.fromkeys(launch.constexprs, "constexpr")
+    return {name: kinds[name] for name in launch.function.arg_names}
+
+
+def _parameter_type(value: str | int | float, types: Mapping[str, str]) -> str:
+    if isinstance(value, str):
+        return types[value]
+    if isinstance(value, float):
+        return "fp32"
+    return "i32" if -(2**31) <= value < 2**31 else "i64"
+
+
+def torch_type(dtype: str) -> Any:
+    """The torch dtype of a storage type; raises `KernelError` for one that cannot be stored."""
+    import torch
+
+    if dtype not in _STORAGE:
+        raise KernelError(f"no kernel stores {dtype}; kernels store {', '.join(_STORAGE)}")
+    return getattr(torch, _STORAGE[dtype][0])
+
+
+def _draw(array: Array, generator: Any) -> Any:
+    import torch
+
+    kind = torch_type(array.dtype)
+    if array.fill == "zero":
+        return torch.zeros(array.shape, dtype=kind)
+    if array.fill == "derived":
+        return _poisoned(array, "cpu")
+    if array.dtype in ("int8", "uint8", "int32"):
+        low, high = {"int8": (-127, 128), "uint8": (0, 256)}.get(array.dtype, (-1000, 1000))
+        return torch.randint(low, high, array.shape, dtype=kind, generator=generator)
+    return torch.randn(array.shape, dtype=torch.float32, generator=generator).to(kind)
+
+
+def _poisoned(array: Array, device: str) -> Any:
+    import torch
+
+    kind = torch_type(array.dtype)
+    if array.fill == "zero":
+        return torch.zeros(array.shape, dtype=kind, device=device)
+    if array.dtype in ("int8", "uint8", "int32"):
+        return torch.full(array.shape, 85, dtype=kind, device=device)
+    return torch.full(array.shape, math.nan, dtype=torch.float32, device=device).to(kind)

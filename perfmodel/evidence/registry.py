@@ -1,0 +1,106 @@
+"""Kernels by name, found through the entry-point group `perfmodel.kernels`.
+
+An entry point names one `BundledKernel` or a tuple of them, so that a package of a user's own
+plugs in exactly as the bundled kernels do. In a checkout that is not installed the bundled ones are
+taken from the folder `kernels/` beside the package. An entry point that cannot be loaded is named,
+skipped and reported by `failures`; the rest stay usable.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any
+
+from perfmodel.errors import UnknownName
+from perfmodel.evidence.kernel import BundledKernel, KernelError
+
+GROUP = "perfmodel.kernels"
+PACKAGE = "perfmodel_kernels"
+
+
+def kernels() -> Mapping[str, BundledKernel]:
+    """All kernels by name; raises `KernelError` where Triton itself is missing."""
+    return _load()[0]
+
+
+def failures() -> tuple[str, ...]:
+    """One line for each entry point that was skipped, with the reason."""
+    return _load()[1]
+
+
+def kernel(name: str) -> BundledKernel:
+    """The kernel called `name`; raises `UnknownName` with the nearest names."""
+    found, skipped = _load()
+    if name not in found:
+        raise UnknownName("kernel", name, found, hint="; ".join(skipped))
+    return found[name]
+
+
+def refresh() -> None:
+    """Forget what was loaded, so that entry points are looked up again."""
+    _load.cache_clear()
+
+
+@cache
+def _load() -> tuple[dict[str, BundledKernel], tuple[str, ...]]:
+    if importlib.util.find_spec("triton") is None or importlib.util.find_spec("torch") is None:
+        raise KernelError("kernels need torch and triton: pip install 'perfmodel[gpu]'")
+    found: dict[str, BundledKernel] = {}
+    skipped: list[str] = []
+    for source, load in _sources():
+        try:
+            for item in _as_kernels(load()):
+                if item.name in found:
+                    skipped.append(f"{source}: a kernel named {item.name!r} is already there")
+                else:
+                    found[item.name] = item
+        except Exception as error:  # whatever a user's module raises must not stop the others
+            reason = " ".join(str(error).split()) or "no reason given"
+            skipped.append(f"{source}: not loaded: {type(error).__name__}: {reason}")
+    return found, tuple(skipped)
+
+
+def _sources() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """(where it comes from, how to load it), the bundled ones first."""
+    points = sorted(metadata.entry_points(group=GROUP), key=lambda point: point.name)
+    bundled = [point for point in points if point.value.startswith(f"{PACKAGE}.")]
+    if bundled:
+        yield from ((f"entry point {point.name}", point.load) for point in bundled)
+    else:
+        yield from _from_folder()
+    for point in points:
+        if point not in bundled:
+            yield f"entry point {point.name} ({point.value})", point.load
+
+
+def _from_folder() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The bundled kernels of a checkout, loaded under the package name they have when installed."""
+    folder = Path(__file__).resolve().parents[2] / "kernels"
+    if importlib.util.find_spec(PACKAGE) is None:
+        spec = importlib.util.spec_from_file_location(
+            PACKAGE, folder / "__init__.py", submodule_search_locations=[str(folder)]
+        )
+        if spec is None or spec.loader is None or not folder.is_dir():
+            return
+        package = importlib.util.module_from_spec(spec)
+        sys.modules[PACKAGE] = package
+        spec.loader.exec_module(package)
+    for name in sys.modules[PACKAGE].MODULES if PACKAGE in sys.modules else ():
+        yield f"kernels/{name}.py", lambda name=name: _bundled(name)
+
+
+def _bundled(name: str) -> Any:
+    return import_module(f"{PACKAGE}.{name}").KERNELS
+
+
+def _as_kernels(loaded: Any) -> Iterable[BundledKernel]:
+    items = (loaded,) if isinstance(loaded, BundledKernel) else tuple(loaded)
+    for item in items:
+        if not isinstance(item, BundledKernel):
+            raise TypeError(f"{type(item).__name__} is not a BundledKernel")
+    return items

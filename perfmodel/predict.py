@@ -1,0 +1,316 @@
+"""Algorithm × schedule × device → `Prediction`: every resource's time, the limiter, the reasons.
+
+`predict` answers one problem; `predict_arrays` answers arrays of problems of one kind with the same
+code, menus included. Seconds inside, microseconds only where a table or JSON says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms import Attention, Matmul, Problem
+from perfmodel.hardware import Device
+from perfmodel.timing import floors, spread
+from perfmodel.timing.constants import Constants, default
+from perfmodel.timing.operator import Timed, time_operator
+
+SCHEMA_VERSION = 1
+
+# Problems timed at once: small enough that arrays of problems × menu stay in cache.
+CHUNK = 512
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One case on one device. Times in seconds, traffic in bytes, intensity in FLOP per byte.
+
+    `terms` holds every resource's own time: their largest is the limiter, their sum is not the
+    total because resources overlap. `flops` counts executed matrix operations, vector operations
+    and special functions; `useful_flops` the operations by the papers' convention.
+    """
+
+    device: str
+    algorithm: str
+    schedule: str
+    implementation: str
+    problem: Mapping[str, Any]
+    seconds: float
+    low_seconds: float
+    high_seconds: float
+    limiter: str
+    terms: Mapping[str, float]
+    flops: Mapping[str, float]
+    useful_flops: float
+    bytes: Mapping[str, float]
+    footprint_bytes: float
+    tile: Mapping[str, float]
+    waves: float
+    occupancy: float
+    assumptions: tuple[str, ...]
+
+    @property
+    def intensity(self) -> dict[str, float]:
+        """FLOP per byte at each level: executed operations over the bytes that cross it."""
+        work = self.flops["matrix"] or self.flops["vector"] + self.flops["special"]
+        return {
+            level: work / moved if moved else float("inf") for level, moved in self.bytes.items()
+        }
+
+    @property
+    def flops_per_second(self) -> float:
+        """Executed operations per second, the height of the kernel on a roofline."""
+        work = self.flops["matrix"] or self.flops["vector"] + self.flops["special"]
+        return work / self.seconds
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: microseconds and bytes, the unit in every name that needs one."""
+        micro = 1e6
+        return {
+            "device": self.device,
+            "algorithm": self.algorithm,
+            "schedule": self.schedule,
+            "implementation": self.implementation,
+            "problem": dict(self.problem),
+            "time_us": self.seconds * micro,
+            "low_us": self.low_seconds * micro,
+            "high_us": self.high_seconds * micro,
+            "limiter": self.limiter,
+            "terms_us": {name: value * micro for name, value in self.terms.items()},
+            "flops": dict(self.flops),
+            "useful_flops": self.useful_flops,
+            "bytes": dict(self.bytes),
+            "arithmetic_intensity": self.intensity,
+            "footprint_bytes": self.footprint_bytes,
+            "tile": dict(self.tile),
+            "waves": self.waves,
+            "occupancy": self.occupancy,
+            "assumptions": list(self.assumptions),
+        }
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions of n problems of one kind on one device, as arrays of length n."""
+
+    device: Device
+    algorithm: str
+    schedule: str
+    implementation: str
+    problem: Problem
+    seconds: np.ndarray
+    low_seconds: np.ndarray
+    high_seconds: np.ndarray
+    limiter: np.ndarray
+    terms: Mapping[str, np.ndarray]
+    flops: Mapping[str, np.ndarray]
+    useful_flops: np.ndarray
+    bytes: Mapping[str, np.ndarray]
+    footprint_bytes: np.ndarray
+    tile: Mapping[str, np.ndarray]
+    waves: np.ndarray
+    occupancy: np.ndarray
+    assumptions: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def one(self, i: int) -> Prediction:
+        """The i-th prediction."""
+        pick = lambda table: {name: float(values[i]) for name, values in table.items()}  # noqa: E731
+        return Prediction(
+            device=self.device.slug,
+            algorithm=self.algorithm,
+            schedule=self.schedule,
+            implementation=self.implementation,
+            problem=describe(self.problem, i),
+            seconds=float(self.seconds[i]),
+            low_seconds=float(self.low_seconds[i]),
+            high_seconds=float(self.high_seconds[i]),
+            limiter=str(self.limiter[i]),
+            terms=pick(self.terms),
+            flops=pick(self.flops),
+            useful_flops=float(self.useful_flops[i]),
+            bytes=pick(self.bytes),
+            footprint_bytes=float(self.footprint_bytes[i]),
+            tile=pick(self.tile),
+            waves=float(self.waves[i]),
+            occupancy=float(self.occupancy[i]),
+            assumptions=self.assumptions,
+        )
+
+
+def describe(problem: Problem, i: int = 0) -> dict[str, Any]:
+    """The fields of a problem as plain values, the i-th where they are arrays."""
+    found: dict[str, Any] = {}
+    for item in fields(problem):
+        value = getattr(problem, item.name)
+        if isinstance(value, np.ndarray):
+            value = value[i].item()
+        if value is not None and value != "":
+            found[item.name] = value
+    return found
+
+
+def predict(
+    problem: Problem,
+    device: Device,
+    *,
+    schedule: str = "auto",
+    implementation: str | None = None,
+    harness: str = "kernel",
+    includes: Sequence[str] = (),
+    constants: Constants | None = None,
+) -> Prediction:
+    """Predict one problem on one device.
+
+    `schedule` is a name of `perfmodel.timing.operator.SCHEDULES`; `implementation` a class or the
+    name of a library's kernel, which overrides it; `harness` how a run would be timed ("kernel" is
+    device time alone); `includes` what else the timed region holds. Raises `ProblemError` and
+    `UnknownName` (one line each) for what has no meaning or is not there.
+    """
+    return predict_arrays(
+        problem,
+        device,
+        schedule=schedule,
+        implementation=implementation,
+        harness=harness,
+        includes=includes,
+        constants=constants,
+    ).one(0)
+
+
+def predict_arrays(
+    problem: Problem,
+    device: Device,
+    *,
+    schedule: str = "auto",
+    implementation: str | None = None,
+    harness: str = "kernel",
+    includes: Sequence[str] = (),
+    constants: Constants | None = None,
+) -> Predictions:
+    """Predict arrays of problems of one kind (sizes may be arrays of one length n, the rest not).
+
+    Memory grows with `CHUNK`, not with n. Arguments and errors as for `predict`.
+    """
+    values = constants or default()
+    n = length(problem)
+    pieces = [
+        (
+            index,
+            _timed(
+                pick(problem, index), device, values, schedule, implementation, harness, includes
+            ),
+        )
+        for index in _pieces(problem, n)
+    ]
+    return _assemble(problem, device, pieces, n, harness)
+
+
+def length(problem: Problem) -> int:
+    """How many problems the arrays hold: 1 where there are none."""
+    return max((v.size for v in _arrays(problem).values()), default=1)
+
+
+def _arrays(problem: Problem) -> dict[str, np.ndarray]:
+    values = ((item.name, getattr(problem, item.name)) for item in fields(problem))
+    return {name: value for name, value in values if isinstance(value, np.ndarray)}
+
+
+def pick(problem: Problem, index: np.ndarray) -> Problem:
+    """The problems at `index`."""
+    arrays = _arrays(problem)
+    return replace(problem, **{name: value[index] for name, value in arrays.items()})
+
+
+def _pieces(problem: Problem, n: int) -> list[np.ndarray]:
+    """Index sets of at most `CHUNK` problems that share a head dimension and a phase."""
+    if not isinstance(problem, Attention) or n == 1:
+        whole = [np.arange(n)]
+    else:
+        key = np.broadcast_to(problem.head_dim, (n,)) * 2 + np.broadcast_to(
+            problem.seq_q == 1, (n,)
+        )
+        whole = [np.flatnonzero(key == value) for value in np.unique(key)]
+    return [part[i : i + CHUNK] for part in whole for i in range(0, len(part), CHUNK)]
+
+
+def _timed(
+    problem: Problem,
+    device: Device,
+    constants: Constants,
+    schedule: str,
+    implementation: str | None,
+    harness: str,
+    includes: Sequence[str],
+) -> Timed:
+    return time_operator(
+        problem,
+        device,
+        constants,
+        schedule=schedule,
+        implementation=implementation,
+        harness=harness,
+        includes=includes,
+    )
+
+
+def _assemble(
+    problem: Problem,
+    device: Device,
+    pieces: list[tuple[np.ndarray, Timed]],
+    n: int,
+    harness: str,
+) -> Predictions:
+    """Put the pieces back in the order of the problems."""
+    first = pieces[0][1]
+
+    def gather(get: Callable[[Timed], np.ndarray]) -> np.ndarray:
+        whole = np.empty(n)
+        for index, timed in pieces:
+            whole[index] = get(timed)
+        return whole
+
+    terms = {name: gather(lambda t, k=name: t.estimate.terms[k]) for name in first.estimate.terms}
+    terms["launch"] = gather(lambda t: t.launch_seconds)
+    terms["included"] = gather(lambda t: t.included_seconds)
+    seconds = gather(lambda t: t.seconds)
+    names = np.array(list(terms))
+    low, high = spread.interval(problem, device, seconds, terms)
+    useful = np.broadcast_to(np.asarray(useful_flops(problem), dtype=np.float64), (n,))
+    return Predictions(
+        device=device,
+        algorithm=floors.operator_name(problem),
+        schedule=first.schedule,
+        implementation=first.implementation,
+        problem=problem,
+        seconds=seconds,
+        low_seconds=low,
+        high_seconds=high,
+        limiter=names[np.argmax(np.stack(list(terms.values())), axis=0)],
+        terms=terms,
+        flops={
+            "matrix": gather(lambda t: t.estimate.matrix_flops),
+            "vector": gather(lambda t: t.estimate.vector_ops),
+            "special": gather(lambda t: t.estimate.special_ops),
+        },
+        useful_flops=useful,
+        bytes={
+            level: gather(lambda t, k=level: t.estimate.bytes[k])
+            for level in ("hbm", "l2", "shared")
+        },
+        footprint_bytes=gather(lambda t: t.estimate.memory_bytes),
+        tile={name: gather(lambda t, k=name: t.tile[k]) for name in first.tile},
+        waves=gather(lambda t: t.estimate.waves),
+        occupancy=gather(lambda t: t.estimate.occupancy),
+        assumptions=first.assumptions,
+    )
+
+
+def useful_flops(problem: Problem) -> Any:
+    """Operations by the papers' convention; row-wise operators have none of their own."""
+    return problem.flops() if isinstance(problem, Attention | Matmul) else 0.0

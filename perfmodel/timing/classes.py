@@ -1,0 +1,137 @@
+"""Families of kernels as discrete facts: which schedule, tiles and instructions they use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import yaml
+
+from perfmodel.errors import PerfmodelError, UnknownName
+from perfmodel.timing.machine import Machine
+
+Instruction = Literal["register", "native", "vector"]
+TileRow = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class KernelClass:
+    """One implementation family; fields as in `classes.yaml`, tiles as (rows, columns, threads)."""
+
+    name: str
+    op: str
+    instruction: Instruction
+    overlap: str
+    tiles: Mapping[int, tuple[TileRow, ...]]
+    source: str
+    schedule: str = "tiled"
+    decode: Mapping[int, tuple[TileRow, ...]] | None = None
+    splits: tuple[int, ...] = (1,)
+    formats: tuple[str, ...] = ()
+    generations: tuple[float, float] | None = None
+    fallback: str | None = None
+    promoted: bool = False
+    matches: tuple[str, ...] = ()
+
+    def runs_on(self, machine: Machine) -> bool:
+        """Whether the device has the instructions this class needs."""
+        if self.generations is None:
+            return True
+        return self.generations[0] <= machine.generation <= self.generations[1]
+
+    def menu(self, head_dim: int, *, decode: bool) -> tuple[TileRow, ...]:
+        """Tiles for the smallest listed head dimension that holds `head_dim` (0 for matmul)."""
+        table = self.decode if decode and self.decode is not None else self.tiles
+        fitting = [dim for dim in sorted(table) if dim >= head_dim]
+        return table[fitting[0]] if fitting else table[max(table)]
+
+
+def _tiles(entry: Any) -> dict[int, tuple[TileRow, ...]]:
+    """Menus by head dimension; a plain list is a menu for all."""
+    menus = entry if isinstance(entry, dict) else {0: entry}
+    return {int(dim): tuple((int(a), int(b), int(t)) for a, b, t in m) for dim, m in menus.items()}
+
+
+@lru_cache(maxsize=1)
+def classes() -> Mapping[str, KernelClass]:
+    """All classes by name, in file order."""
+    text = files("perfmodel.timing").joinpath("classes.yaml").read_text(encoding="utf-8")
+    document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    found = {}
+    for name, entry in document["classes"].items():
+        entry = dict(entry, tiles=_tiles(entry["tiles"]))
+        for key in ("splits", "formats", "generations", "matches"):
+            if key in entry:
+                entry[key] = tuple(entry[key])
+        if "decode" in entry:
+            entry["decode"] = _tiles(entry["decode"])
+        found[name] = KernelClass(name=name, **entry)
+    return found
+
+
+def kernel_class(name: str) -> KernelClass:
+    """The class called `name`; raises `UnknownName` with the nearest ones."""
+    try:
+        return classes()[name]
+    except KeyError:
+        raise UnknownName("implementation class", name, classes()) from None
+
+
+def resolve(
+    op: str, implementation: str | None, dtype: str, machine: Machine
+) -> tuple[KernelClass, tuple[str, ...]]:
+    """The class that stands for an implementation on a device, and what was assumed.
+
+    Unknown names get the nearest class; a class without its instructions falls back as its library
+    does. Raises `PerfmodelError` where no class computes the operator.
+    """
+    said: list[str] = []
+    chosen = None
+    if implementation:
+        chosen = classes().get(implementation) or _matching(op, implementation, dtype)
+        if chosen is None:
+            said.append(f"implementation {implementation!r} is not known; the usual one taken")
+        elif chosen.name != implementation:
+            said.append(f"implementation {implementation!r} modelled as {chosen.name}")
+    if chosen is None or chosen.op != op:
+        chosen = usual(op, dtype, machine)
+    while not chosen.runs_on(machine) and chosen.fallback is not None:
+        said.append(f"{chosen.name} does not run on {machine.device.slug}; {chosen.fallback} taken")
+        chosen = kernel_class(chosen.fallback)
+    return chosen, tuple(said)
+
+
+def _matching(op: str, implementation: str, dtype: str) -> KernelClass | None:
+    for entry in classes().values():
+        if entry.op != op or (entry.formats and dtype not in entry.formats):
+            continue
+        if any(re.search(pattern, implementation) for pattern in entry.matches):
+            return entry
+    return None
+
+
+def usual(op: str, dtype: str, machine: Machine) -> KernelClass:
+    """The class a good library would use on the device when nothing is said."""
+    if op == "attention":
+        newest = {9: "flash3", 10: "flash4", 11: "flash4"}.get(int(machine.generation), "flash2")
+        return kernel_class(newest)
+    for entry in classes().values():
+        if entry.op == op and dtype in entry.formats:
+            return entry
+    raise PerfmodelError(f"no implementation class computes {op} in {dtype}")
+
+
+def matrix_share(kernel: KernelClass, machine: Machine) -> float:
+    """Share of the matrix unit's rate that the class's instructions can reach.
+
+    Register-fed instructions keep about 62 % of the rate on Hopper (Luo et al. 2025, mma.sync
+    against wgmma) and a quarter on datacentre Blackwell (569 of 2250 TFLOP/s measured); everywhere
+    else they are the native ones.
+    """
+    if kernel.instruction != "register":
+        return 1.0
+    return {9: 0.62, 10: 0.25, 11: 0.25}.get(int(machine.generation), 1.0)

@@ -1,0 +1,93 @@
+"""Constants of the time model: one file, each with meaning, unit, bounds and source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from perfmodel.errors import PerfmodelError
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Constant:
+    """One constant: its value, the physical bounds it must lie in, and where it comes from."""
+
+    name: str
+    value: float
+    unit: str
+    low: float
+    high: float
+    meaning: str
+    source: str
+    fitted: bool
+
+
+class Constants(dict[str, float]):
+    """Values by name; `with_values` makes a changed copy (for fitting and for ablation)."""
+
+    def with_values(self, changes: Mapping[str, float]) -> Constants:
+        """A copy with some values changed; raises `PerfmodelError` for an unknown name."""
+        for name in changes:
+            if name not in self:
+                raise PerfmodelError(f"no constant named {name!r}; it must be in constants.yaml")
+        return Constants({**self, **changes})
+
+
+def read(path: Path) -> tuple[Constant, ...]:
+    """Constants of a file, checked; raises `PerfmodelError` in one line saying what is wrong."""
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_loader())
+    except FileNotFoundError:
+        raise PerfmodelError(f"no constants file {path}; reinstall perfmodel or name one") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        line = " ".join(str(error).split())
+        raise PerfmodelError(f"{path}: cannot be read as constants: {line}") from None
+    if not isinstance(document, dict) or document.get("version") != VERSION:
+        raise PerfmodelError(f"{path}: constants of another version; this code reads {VERSION}")
+    return tuple(_constant(path, name, entry) for name, entry in document["constants"].items())
+
+
+def _loader() -> Any:
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _constant(path: Path, name: str, entry: Mapping[str, Any]) -> Constant:
+    try:
+        constant = Constant(
+            name=name,
+            value=float(entry["value"]),
+            unit=str(entry["unit"]),
+            low=float(entry["low"]),
+            high=float(entry["high"]),
+            meaning=str(entry["meaning"]),
+            source=str(entry["source"]),
+            fitted=bool(entry["fitted"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise PerfmodelError(f"{path}: constant {name}: {error!r} is missing or wrong") from None
+    if not constant.low <= constant.value <= constant.high:
+        raise PerfmodelError(
+            f"{path}: constant {name} = {constant.value:g} lies outside its physical bounds "
+            f"[{constant.low:g}, {constant.high:g}]"
+        )
+    return constant
+
+
+@lru_cache(maxsize=1)
+def shipped() -> tuple[Constant, ...]:
+    """The constants that come with the package."""
+    return read(Path(str(files("perfmodel.timing").joinpath("constants.yaml"))))
+
+
+@lru_cache(maxsize=1)
+def default() -> Constants:
+    """Values of the shipped constants."""
+    return Constants({constant.name: constant.value for constant in shipped()})

@@ -1,0 +1,100 @@
+"""One kernel's counts → seconds, every term kept.
+
+    t = price of its blocks + ‖ busiest unit, L2, HBM, latency, power ‖
+
+The busiest unit runs matrix, special-function and vector work with the overlap of its schedule
+class, shared-memory traffic beside the matrix work. Chip-wide resources overlap with it as a
+p-norm. What is serial (filling the pipeline, the first load, the last store of each block) is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.arithmetic import Number
+from perfmodel.count import KernelCost
+from perfmodel.count.executed import executed
+from perfmodel.elements import ElementType
+from perfmodel.schedules.schedule import Schedule
+from perfmodel.timing import memory, pipes, power
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.machine import Machine
+from perfmodel.timing.occupancy import residency
+
+TERMS = ("matrix", "special", "vector", "shared", "l2", "hbm", "latency", "power", "blocks")
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a class of kernel uses the machine; see `classes` for the table that fills it.
+
+    `compute` is the type whose rate the matrix unit runs at, `matrix_share` the share of that rate
+    its instructions can reach, `overlap` the share of non-matrix work hidden under the matrix unit,
+    `multicast` how many blocks share an L2 read, `price` the multiple of a plain block's price,
+    `warm` the share of L2-sized inputs found there, `vector_share` the share of the vector rate.
+    """
+
+    compute: str
+    matrix_share: float = 1.0
+    overlap: float = 0.0
+    multicast: float = 1.0
+    price: float = 1.0
+    warm: float = 0.0
+    vector_share: float = 1.0
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """Seconds of one kernel and of each of its terms; infinite where it does not fit on chip."""
+
+    seconds: np.ndarray
+    terms: Mapping[str, np.ndarray]
+    hbm_bytes: np.ndarray
+    waves: np.ndarray
+    occupancy: np.ndarray
+
+
+def time_kernel(
+    machine: Machine,
+    constants: Constants,
+    schedule: Schedule,
+    cost: KernelCost,
+    elements: Mapping[str, ElementType],
+    style: Style,
+) -> KernelTime:
+    """Time one counted kernel; arrays broadcast over problems and tiles."""
+    where = residency(machine, cost)
+    share = pipes.busiest_share(cost, where)
+    work = executed(schedule, cost)
+    on_vector = style.compute not in machine.device.matrix_types or style.compute == "fp32"
+    matrix_rate = machine.matrix_per_unit(style.compute)
+
+    def unit(total: Number, rate: float) -> np.ndarray:
+        return pipes.per_unit_seconds(total, rate, cost.blocks, share)
+
+    terms = {
+        "matrix": unit(work.matrix_flops, matrix_rate * style.matrix_share),
+        "special": unit(work.special_ops, machine.special_per_unit),
+        "vector": unit(work.vector_ops, machine.vector_ops_per_unit * style.vector_share),
+        "shared": unit(cost.shared_bytes, machine.shared_bytes_per_unit),
+        "l2": memory.l2_seconds(machine, constants, cost, where, style.multicast),
+    }
+    moved = memory.hbm_bytes(machine, constants, schedule, cost, elements, where, style.warm)
+    terms["hbm"] = moved / memory.hbm_rate(machine, constants)
+    latency = machine.hbm_latency * constants["latency_share"]
+    terms["latency"] = memory.latency_seconds(machine, cost, where, latency)
+    joules = work.matrix_flops * power.operation_joules(
+        machine, constants, style.compute, vector=on_vector
+    )
+    terms["power"] = power.power_seconds(machine, constants, joules, moved)
+    rounds = np.maximum(where.busiest / np.maximum(where.blocks_per_unit, 1.0), 1.0)
+    terms["blocks"] = rounds * constants["block_price"] * style.price * 1.75e9 / machine.clock_hz
+    matrix = pipes.together([terms["matrix"], terms["shared"]], constants["overlap_power"])
+    busy = pipes.overlapped([matrix, terms["special"], terms["vector"]], style.overlap)
+    chip = [busy, terms["l2"], terms["hbm"], terms["latency"], terms["power"]]
+    seconds = terms["blocks"] + pipes.together(chip, constants["overlap_power"])
+    seconds = np.where(where.blocks_per_unit < 1, np.inf, seconds)
+    return KernelTime(seconds, terms, moved, where.waves, where.blocks_per_unit)

@@ -1,0 +1,156 @@
+"""The numbers that the time model takes from a device, each with a stated fallback.
+
+A spec says only what is documented. Where it is silent, the value of the nearest documented
+relative is used and the prediction carries the sentence that says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
+
+# L2 read bandwidth in bytes per clock per compute unit, by compute capability: medians of the
+# measured values in `hardware_specs/` (gpu-benches on V100, A100, A40, L40, H100/H200, B300,
+# RTX PRO 6000), used for devices that were not measured.
+_L2_BYTES_PER_CLOCK = {
+    "6": 22.0,
+    "7": 22.0,
+    "8.0": 35.0,
+    "8": 16.0,
+    "9": 40.0,
+    "10": 44.0,
+    "12": 16.0,
+}
+
+# Energy of one 16-bit multiply-add falls with the process node; see `power`. Node in nanometres.
+_NODE = {"6": 16.0, "7": 12.0, "8.0": 7.0, "8": 8.0, "8.9": 5.0, "9": 4.0, "10": 4.0, "12": 4.0}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A device as the time model sees it: SI units, everything filled in.
+
+    Rates named `_per_unit` are those of one compute unit. `generation` is the compute capability as
+    a number (0 for other makes). `assumptions` says what the spec did not.
+    """
+
+    device: Device
+    units: int
+    clock_hz: float
+    generation: float
+    vector_ops_per_unit: float
+    special_per_unit: float
+    shared_bytes_per_unit: float
+    shared_capacity: float
+    shared_per_block: float
+    shared_reserved: float
+    registers_bytes: float
+    max_threads: float
+    max_blocks: float
+    l2_bytes_per_s: float
+    l2_capacity: float
+    hbm_bytes_per_s: float
+    hbm_latency: float
+    l2_latency: float
+    node_nm: float
+    tdp_watts: float
+    memory_family: str
+    assumptions: tuple[str, ...]
+
+    def matrix_per_unit(self, dtype: str) -> float:
+        """FLOP/s of one unit for a matrix type; the vector unit where fp32 or fp64 has no other.
+
+        Raises `ProblemError` naming the types the device has.
+        """
+        device = self.device
+        if dtype in device.matrix_types and not (dtype == "fp32" and device.vendor != "AMD"):
+            return device.matrix_flops(dtype) / self.units
+        if dtype in ("fp32", "fp64", "tf32"):
+            return device.vector_flops("fp32" if dtype == "tf32" else dtype) / self.units
+        if dtype == "fp16" and not device.matrix_types:
+            return device.vector_flops("fp16") / self.units
+        if dtype == "bf16" and "bf16" not in device.matrix_types and not device.matrix_types:
+            return device.vector_flops("fp32") / self.units
+        return device.matrix_flops(dtype) / self.units  # raises, naming what there is
+
+
+def _by_generation(table: dict[str, float], capability: str | None, otherwise: float) -> float:
+    if capability is None:
+        return otherwise
+    return table.get(capability, table.get(capability.split(".")[0], otherwise))
+
+
+def machine(device: Device) -> Machine:
+    """Fill in what the spec leaves out; raises `ProblemError` for a device without a clock."""
+    said: list[str] = []
+
+    def known(value: float | None, otherwise: float, what: str) -> float:
+        if value is not None:
+            return float(value)
+        said.append(f"{what} is not in the spec; {otherwise:.4g} taken")
+        return otherwise
+
+    capability = device.compute_capability
+    clock = device.boost_hz
+    if not clock:
+        raise ProblemError(f"{device.slug} has no clock, so nothing can be timed on it")
+    shared = known(device.shared_bytes_per_clock, 128.0, "shared-memory bytes per clock")
+    vector = known(_vector_ops(device), _widest_matrix(device) / 32, "fp32 vector rate")
+    vector = vector / device.units
+    per_clock = _by_generation(_L2_BYTES_PER_CLOCK, capability, 24.0)
+    l2 = device.measured_l2_bytes_per_s or device.l2_bytes_per_s
+    hbm = device.hbm_bytes_per_s
+    l2_rate = max(known(l2, per_clock * device.units * clock, "L2 bandwidth"), 1.05 * hbm)
+    infinite = 1e18
+    return Machine(
+        device=device,
+        units=device.units,
+        clock_hz=clock,
+        generation=float(capability) if capability else 0.0,
+        vector_ops_per_unit=vector,
+        special_per_unit=known(
+            device.special_per_clock, vector / clock / 8, "special functions per clock"
+        )
+        * clock,
+        shared_bytes_per_unit=shared * clock,
+        shared_capacity=float(device.shared_capacity_bytes or infinite),
+        shared_per_block=float(device.shared_max_per_block_bytes or infinite),
+        shared_reserved=float(device.shared_reserved_bytes or 0),
+        registers_bytes=float(4 * device.registers) if device.registers else infinite,
+        max_threads=float(device.max_threads or 2048),
+        max_blocks=float(device.max_blocks or 32),
+        l2_bytes_per_s=l2_rate,
+        l2_capacity=known(device.l2_capacity_bytes, 0.0, "L2 capacity"),
+        hbm_bytes_per_s=hbm,
+        hbm_latency=known(device.latency_seconds("hbm"), 650 / 1.75e9, "memory latency (s)"),
+        l2_latency=known(device.latency_seconds("l2"), 260 / 1.75e9, "L2 latency (s)"),
+        node_nm=_by_generation(_NODE, capability, 6.0),
+        tdp_watts=known(device.tdp_watts, 1e9, "board power (W)"),
+        memory_family=_family(device.hbm_technology),
+        assumptions=tuple(said),
+    )
+
+
+def _vector_ops(device: Device) -> float | None:
+    """Operations a second of the vector unit, a fused multiply-add being one."""
+    try:
+        return device.vector_flops("fp32") / 2
+    except ProblemError:
+        return None
+
+
+def _widest_matrix(device: Device) -> float:
+    """FLOP/s of the widest matrix type (the slowest one the device lists)."""
+    return min(device.matrix_flops(dtype) for dtype in device.matrix_types)
+
+
+def _family(technology: str) -> str:
+    """Memory technologies that reach alike shares of their peak."""
+    name = technology.upper().replace(" ", "")
+    if name.startswith(("GDDR5", "HBM1")) or name in ("HBM", "GDDR6", "GDDR5X"):
+        return "gddr"
+    if name.startswith(("HBM", "GDDR")):
+        return "hbm"
+    return "other"

@@ -1,0 +1,108 @@
+"""Bytes and seconds at the HBM and L2 boundaries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from perfmodel.arithmetic import Number
+from perfmodel.count import KernelCost, rule, waves
+from perfmodel.elements import ElementType
+from perfmodel.schedules.schedule import Schedule
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.machine import Machine
+from perfmodel.timing.occupancy import Residency
+
+
+def held_share(working_set: Number, capacity: float, knee: float) -> np.ndarray:
+    """Share of a working set that the L2 still holds when it is asked for again.
+
+    1 / (1 + (set / (knee · capacity))²): near 1 while it fits, falling smoothly rather than off a
+    cliff, because replacement is not exact and a partitioned L2 holds some lines twice.
+    """
+    if capacity <= 0:
+        return np.zeros(np.shape(working_set))
+    return 1.0 / (1.0 + np.square(np.asarray(working_set, dtype=np.float64) / (knee * capacity)))
+
+
+def hbm_bytes(
+    machine: Machine,
+    constants: Constants,
+    schedule: Schedule,
+    cost: KernelCost,
+    elements: Mapping[str, ElementType],
+    where: Residency,
+    warm: float,
+) -> np.ndarray:
+    """Bytes over HBM: each tensor once per pass that the waves of blocks cannot share in L2.
+
+    `warm` is the share of inputs that fit in L2 and are still there from an earlier run of the same
+    kernel, as in timing loops that do not clear the cache.
+    """
+    tensors = schedule.algorithm.tensors
+    nest, reads = cost.nest, schedule.reads(cost.nest.kernel)
+    knee, capacity = constants["l2_knee"], machine.l2_capacity
+
+    def held(working_set: Number) -> np.ndarray:
+        return held_share(working_set, capacity, knee)
+
+    touched = sum((t.total_bytes for t in cost.hbm.values()), start=np.zeros(()))
+    kept = warm * held(touched)
+    if not cost.nest.kernel.steps:  # a combining kernel reads what was just written
+        return np.asarray(touched * (1.0 - held(touched)))
+    loops = waves.grid_loops(nest)
+    concurrent = np.minimum(where.slots, np.asarray(cost.blocks, dtype=np.float64))
+    widths = {tensors[n]: elements[tensors[n].element].bytes for n in cost.hbm}
+    between = [
+        waves.footprint(nest, widths, loops, np.maximum(loop.stride, concurrent)) for loop in loops
+    ]
+    streaming = waves.footprint(nest, widths, loops, concurrent)
+    total: Number = np.zeros(())
+    for name, least in cost.hbm.items():
+        asked = cost.l2[name]
+        if name in reads:
+            passes = waves.hbm_passes(
+                nest, tensors[name], concurrent, held, between, streaming, loops
+            )
+            # A row that is streamed twice for its normaliser may still be in L2 the second time.
+            again = rule.normaliser_passes(schedule, nest, name) - 1
+            passes = passes + again * (1.0 - held(streaming))
+            total = total + least.read_bytes * passes * (1.0 - kept)
+        else:
+            again = asked.total_bytes - least.write_bytes
+            total = total + least.write_bytes + again * (1.0 - held(streaming))
+    return np.asarray(total)
+
+
+def hbm_rate(machine: Machine, constants: Constants) -> float:
+    """Bytes per second that a stream reaches: the peak times the share its memory family allows."""
+    return machine.hbm_bytes_per_s * constants[f"hbm_share_{machine.memory_family}"]
+
+
+def l2_seconds(
+    machine: Machine, constants: Constants, cost: KernelCost, where: Residency, multicast: float
+) -> np.ndarray:
+    """Seconds at the L2 boundary: all bytes over the L2's rate, or the busiest unit's over its port.
+
+    A unit's port takes 64 bytes a clock (NVIDIA since Volta). Blocks of a cluster that ask for the
+    same tile get it from one read: `multicast` is how many share (Hopper Tuning Guide, 1.4.1.3).
+    """
+    moved = np.asarray(cost.bytes_at("l2"), dtype=np.float64) / multicast
+    chip = moved / (machine.l2_bytes_per_s * constants["l2_share"])
+    port = moved / cost.blocks * where.busiest / (64.0 * machine.clock_hz)
+    return np.maximum(chip, port)
+
+
+def latency_seconds(
+    machine: Machine, cost: KernelCost, where: Residency, latency: float
+) -> np.ndarray:
+    """Seconds if every streamed tile waits its latency: Little's law at the busiest unit.
+
+    A unit holds `stages` − 1 tiles of each of its resident blocks in flight (at least one), so a
+    round of tiles takes one latency: passes / resident / (stages − 1) × latency.
+    """
+    stages = np.maximum(np.asarray(cost.nest.kernel.stages, dtype=np.float64) - 1.0, 1.0)
+    per_block = np.asarray(cost.passes, dtype=np.float64) / cost.blocks
+    resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
+    return per_block * where.busiest / resident / stages * latency

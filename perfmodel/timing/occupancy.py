@@ -1,0 +1,59 @@
+"""Thread blocks that one compute unit holds at once, and how the grid fills the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.arithmetic import Number
+from perfmodel.count import KernelCost
+from perfmodel.timing.machine import Machine
+
+# Registers of a thread that hold addresses, indices and masks rather than tiles.
+_ADDRESSING_REGISTERS = 40
+
+
+@dataclass(frozen=True)
+class Residency:
+    """`blocks_per_unit` resident at once (0: does not fit), `slots` on the whole machine,
+    `active_units` that have work, `busiest` blocks on the busiest unit, `waves` of the grid.
+    """
+
+    blocks_per_unit: np.ndarray
+    slots: np.ndarray
+    active_units: np.ndarray
+    busiest: np.ndarray
+    waves: np.ndarray
+
+
+def residency(machine: Machine, cost: KernelCost) -> Residency:
+    """Least of the limits by shared memory, registers, threads and blocks (CUDA C++ Programming
+    Guide, compute capabilities). A footprint above the limit of a block gives 0.
+    """
+    threads = np.asarray(cost.nest.kernel.threads, dtype=np.float64)
+    shared = np.asarray(cost.shared_footprint_bytes, dtype=np.float64)
+    registers = cost.register_footprint_bytes + 4.0 * _ADDRESSING_REGISTERS * threads
+    by_shared = machine.shared_capacity // (shared + machine.shared_reserved + 1e-9)
+    by_registers = machine.registers_bytes // registers
+    by_threads = machine.max_threads // threads
+    blocks = np.minimum(
+        np.minimum(by_shared, by_registers), np.minimum(by_threads, machine.max_blocks)
+    )
+    # Registers spill rather than forbid: a block that asks for too many still runs, alone.
+    blocks = np.maximum(blocks, 1.0)
+    blocks = np.where(shared > machine.shared_per_block, 0.0, blocks)
+    return fill(machine, cost.blocks, blocks)
+
+
+def fill(machine: Machine, grid: Number, blocks_per_unit: np.ndarray) -> Residency:
+    """How a grid of blocks spreads: evenly over units first, then onto further slots."""
+    grid = np.asarray(grid, dtype=np.float64)
+    slots = machine.units * np.maximum(blocks_per_unit, 1.0)
+    return Residency(
+        blocks_per_unit=blocks_per_unit,
+        slots=slots,
+        active_units=np.minimum(grid, machine.units),
+        busiest=np.ceil(grid / machine.units),
+        waves=grid / slots,
+    )

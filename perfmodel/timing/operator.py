@@ -1,0 +1,173 @@
+"""An operator on a device: class → plans → best tile → floor, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
+from perfmodel.timing import attention, floors, matmul, rowwise
+from perfmodel.timing.classes import KernelClass, resolve, usual
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.machine import Machine, machine
+from perfmodel.timing.plan import Estimate, Plan, estimate
+
+# Timing loops that repeat one kernel without clearing the cache find small inputs in L2.
+_WARM = {"cuda_graph": 1.0, "cuda_events_eager": 1.0, "wall_clock": 1.0, "profiler": 1.0}
+
+SCHEDULES = {
+    "attention": ("auto", "standard", "tiled", "tiled-1", "tiled-2", "tiled-3", "split-kv"),
+    "gemm": ("auto", "tiled", "split-k"),
+    "rowwise": ("auto",),
+}
+_BY_SCHEDULE = {"standard": "eager", "tiled-1": "flash1", "tiled-2": "flash2", "tiled-3": "flash3"}
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The best column of the menu for each of n problems, with the floor added."""
+
+    schedule: str
+    implementation: str
+    seconds: np.ndarray
+    estimate: Estimate
+    launch_seconds: np.ndarray
+    included_seconds: np.ndarray
+    tile: dict[str, np.ndarray]
+    assumptions: tuple[str, ...]
+
+
+def column_shape(problem: Problem) -> tuple[Problem, int]:
+    """The problem with every array as a column of shape (n, 1), and n."""
+    changes = {}
+    n = 1
+    for item in fields(problem):
+        value = getattr(problem, item.name)
+        if isinstance(value, np.ndarray):
+            changes[item.name] = value.reshape(-1, 1)
+            n = max(n, value.size)
+    return (replace(problem, **changes) if changes else problem), n
+
+
+def time_operator(
+    problem: Problem,
+    device: Device,
+    constants: Constants,
+    *,
+    schedule: str = "auto",
+    implementation: str | None = None,
+    harness: str = "kernel",
+    includes: Sequence[str] = (),
+) -> Timed:
+    """Time n problems of one kind; arrays of `problem` must share one head dimension.
+
+    Raises `ProblemError` for a schedule, harness or type that is not there, and where no tile of
+    the menu fits on chip.
+    """
+    here = machine(device)
+    columns, n = column_shape(problem)
+    name = floors.operator_name(problem)
+    warm = _WARM.get(harness, 0.0)
+    kernel, said = _class_of(columns, schedule, implementation, here)
+    plans = _plans(columns, schedule, kernel, here, constants, warm)
+    total, tile = _best(here, constants, plans, n)
+    if not np.all(np.isfinite(total.seconds)):
+        raise ProblemError(_does_not_fit(device, plans[0], columns))
+    extra = np.broadcast_to(
+        np.asarray(floors.included_seconds(here, constants, columns, includes), dtype=np.float64)
+        .reshape(-1),
+        (n,),
+    )  # fmt: skip
+    device_seconds = total.seconds + extra
+    seconds = floors.with_floor(constants, harness, name, device_seconds)
+    return Timed(
+        schedule=" + ".join(plan.schedule for plan in plans),
+        implementation=kernel.name if kernel else name,
+        seconds=seconds,
+        estimate=total,
+        launch_seconds=seconds - device_seconds,
+        included_seconds=extra,
+        tile=tile,
+        assumptions=(*here.assumptions, *said),
+    )
+
+
+def _class_of(
+    problem: Problem, schedule: str, implementation: str | None, here: Machine
+) -> tuple[KernelClass | None, tuple[str, ...]]:
+    if isinstance(problem, Rowwise):
+        _check_schedule(schedule, "rowwise")
+        return None, ()
+    name = "attention" if isinstance(problem, Attention) else "gemm"
+    _check_schedule(schedule, name)
+    if schedule in _BY_SCHEDULE and implementation is None:
+        implementation = _BY_SCHEDULE[schedule]
+    if schedule in ("tiled", "split-kv") and implementation is None:
+        return usual(name, problem.dtype, here), ()
+    return resolve(name, implementation, problem.dtype, here)
+
+
+def _check_schedule(schedule: str, name: str) -> None:
+    if schedule not in SCHEDULES[name]:
+        known = ", ".join(SCHEDULES[name])
+        raise ProblemError(f"schedule {schedule!r} is not known for {name}; it is one of {known}")
+
+
+def _plans(
+    problem: Problem,
+    schedule: str,
+    kernel: KernelClass | None,
+    here: Machine,
+    constants: Constants,
+    warm: float,
+) -> list[Plan]:
+    if isinstance(problem, Rowwise):
+        return [rowwise.plan(problem, here, constants, warm)]
+    assert kernel is not None
+    if isinstance(problem, Matmul):
+        if schedule == "tiled":
+            kernel = replace(kernel, splits=(1,))
+        return [matmul.plan(problem, kernel, here, constants, warm)]
+    plans = []
+    if problem.direction in ("fwd", "fwdbwd"):
+        plans.append(
+            attention.forward_plan(
+                problem, kernel, here, constants, warm, split=schedule == "split-kv"
+            )
+        )
+    if problem.direction in ("bwd", "fwdbwd"):
+        plans.append(attention.backward_plan(problem, kernel, here, constants, warm))
+    return plans
+
+
+def _best(
+    here: Machine, constants: Constants, plans: list[Plan], n: int
+) -> tuple[Estimate, dict[str, np.ndarray]]:
+    """Each plan's fastest column for every problem, added over the plans."""
+    total: Estimate | None = None
+    tile: dict[str, np.ndarray] = {}
+    for plan in plans:
+        width = max((value.shape[-1] for value in plan.tile.values()), default=1)
+        timed = estimate(here, constants, plan, (n, width))
+        column = np.argmin(timed.seconds, axis=1)
+        best = timed.take(column)
+        if total is None:
+            total = best
+            tile = {name: np.broadcast_to(v, (n, width))[np.arange(n), column]
+                    for name, v in plan.tile.items()}  # fmt: skip
+        else:
+            total = total.plus(best)
+    assert total is not None
+    return total, tile
+
+
+def _does_not_fit(device: Device, plan: Plan, problem: Problem) -> str:
+    limit = device.shared_max_per_block_bytes or 0
+    return (
+        f"no tile of {plan.schedule} fits on {device.slug}: a block may hold "
+        f"{limit / 1024:.0f} KiB of shared memory; use a smaller head dimension or another schedule"
+    )

@@ -1,0 +1,65 @@
+"""Seconds that each unit of the busiest compute unit needs, and how they overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perfmodel.arithmetic import Number
+from perfmodel.count import KernelCost
+from perfmodel.timing.occupancy import Residency
+
+
+def per_unit_seconds(total: Number, rate: Number, grid: Number, share: np.ndarray) -> np.ndarray:
+    """Seconds for the busiest unit: its share of blocks times one block's work over the rate.
+
+    Wave quantisation is in `share`: with t blocks on p units the busiest does ⌈t/p⌉ of them, so the
+    machine works at t / (⌈t/p⌉·p) of its rate (NVIDIA Matmul Background User's Guide).
+    """
+    return np.asarray(total, dtype=np.float64) / grid * share / rate
+
+
+def busiest_share(cost: KernelCost, where: Residency) -> np.ndarray:
+    """Mean blocks' worth of work on the busiest unit.
+
+    Equal blocks: ⌈t/p⌉. A causal or windowed mask makes them unequal: no schedule beats the longest
+    block, and with the longest first (as libraries launch them) the rest fills in behind it
+    (Graham 1969, LPT), so the share is the larger of the even share and the longest block.
+    """
+    visits = cost.nest.visits
+    if visits is None:
+        return where.busiest
+    tiles = np.asarray(cost.passes, dtype=np.float64) / cost.blocks
+    key_tile = cost.nest.tile(cost.nest.mask.key) if cost.nest.mask is not None else 1
+    longest = np.ceil(np.asarray(visits.most_keys, dtype=np.float64) / key_tile)
+    even = np.asarray(cost.blocks, dtype=np.float64) / where.active_units
+    uneven = np.maximum(longest / np.maximum(tiles, 1e-9), 1.0)
+    # Whole blocks can only be split so finely: half a mean block of slack where they are equal.
+    ragged = np.minimum(where.busiest, even + 1.0 / np.maximum(uneven, 1.0))
+    return np.maximum(ragged, uneven)
+
+
+def overlapped(times: list[np.ndarray], overlap: Number) -> np.ndarray:
+    """max + (1 − overlap) × the rest: 0 runs the units one after another, 1 hides all but one.
+
+    FlashAttention-1 and simple kernels lie near 0, warp-specialised ping-pong kernels hide about
+    half, software-pipelined ones with two query tiles most (FlashAttention-3 section 3.2, -4
+    section 3.1).
+    """
+    total = sum(times[1:], start=times[0])
+    longest = times[0]
+    for time in times[1:]:
+        longest = np.maximum(longest, time)
+    return longest + (1.0 - overlap) * (total - longest)
+
+
+def together(times: list[np.ndarray], power: float) -> np.ndarray:
+    """p-norm of resources that overlap: the largest where one dominates, more where two tie.
+
+    A plain maximum misses what is lost when two resources are equally busy.
+    """
+    top = times[0]
+    for time in times[1:]:
+        top = np.maximum(top, time)
+    safe = np.where(top > 0, top, 1.0)
+    total = sum((np.power(time / safe, power) for time in times), start=np.zeros(()))
+    return np.where(top > 0, safe * np.power(total, 1.0 / power), 0.0)

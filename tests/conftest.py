@@ -1,0 +1,58 @@
+"""What all tests share: one Hypothesis profile, the `gpu` marker's rule, the measured data."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+HERE = Path(__file__).parent
+# Helpers beside the tests (walker.py) import by plain name under --import-mode=importlib.
+sys.path.insert(0, str(HERE))
+
+settings.register_profile(
+    "perfmodel",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    print_blob=False,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("perfmodel")
+
+# The cheap sign of a GPU, asked before anything imports torch or triton: triton reads its
+# interpreter switch when it is first imported.
+_DRIVER = any(Path(node).exists() for node in ("/dev/nvidiactl", "/dev/kfd"))
+if not (_DRIVER or shutil.which("nvidia-smi")):
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+def _gpu_missing() -> str | None:
+    """Why GPU tests cannot run here, or None where they can."""
+    try:
+        import torch
+    except ImportError:
+        return "torch is not installed"
+    return None if torch.cuda.is_available() else "torch finds no CUDA or ROCm device"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip GPU tests in this one place; torch is not imported unless there is one to run."""
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    reason = _gpu_missing() if marked else None
+    if reason:
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def measured() -> Path:
+    """The folder of measured runs; a test that needs it is skipped where it is absent."""
+    folder = Path(os.environ.get("PERFMODEL_DATA", HERE.parent.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no measured runs at {folder}; set PERFMODEL_DATA to their folder")
+    return folder
