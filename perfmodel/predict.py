@@ -228,15 +228,19 @@ def pick(problem: Problem, index: np.ndarray) -> Problem:
 
 
 def _pieces(problem: Problem, n: int) -> list[np.ndarray]:
-    """Index sets of at most `CHUNK` problems that share a head dimension and a phase."""
-    if not isinstance(problem, Attention) or n == 1:
-        whole = [np.arange(n)]
-    else:
-        key = np.broadcast_to(problem.head_dim, (n,)) * 2 + np.broadcast_to(
-            problem.seq_q == 1, (n,)
-        )
-        whole = [np.flatnonzero(key == value) for value in np.unique(key)]
+    """Index sets of at most `CHUNK` problems that one menu serves."""
+    whole = [np.arange(n)]
+    if n > 1 and isinstance(problem, Attention):
+        decode = np.broadcast_to(problem.seq_q == 1, (n,))
+        whole = _alike(np.broadcast_to(problem.head_dim, (n,)) * 2 + decode)
+    elif n > 1 and isinstance(problem, Matmul):
+        whole = _alike(np.broadcast_to(problem.batch > 1, (n,)))
     return [part[i : i + CHUNK] for part in whole for i in range(0, len(part), CHUNK)]
+
+
+def _alike(key: np.ndarray) -> list[np.ndarray]:
+    """Index sets of equal keys."""
+    return [np.flatnonzero(key == value) for value in np.unique(key)]
 
 
 def _timed(

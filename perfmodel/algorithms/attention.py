@@ -101,7 +101,9 @@ class Attention:
     def mask(self) -> Band | None:
         """The band of visible keys, or None where all are."""
         left = None if self.window is None or np.all(np.asarray(self.window) == 0) else self.window
-        if not self.causal and left is None:
+        # One query aligned to the end sees every key, causal or not.
+        hides = self.causal and self.phase != "decode"
+        if not hides and left is None:
             return None
         right = 0 if self.causal else (None if left is None else left - 1)
         return Band("q", "x", left=left, right=right)

@@ -94,7 +94,8 @@ class Matmul:
 def matmul(*, dequantise: bool = False, promote_every: int | None = None) -> Algorithm:
     """One contraction over k.
 
-    `dequantise` widens the weights on the way: two vector operations a weight (unpack, scale).
+    `dequantise` widens the weights on the way: one vector operation a weight
+    (unpack and scale, two packed 16-bit numbers at a time).
     `promote_every` adds partial sums of that many k into fp32 accumulators with their block scales,
     two vector operations an output each time (DeepGEMM's two-level accumulation).
     """
@@ -107,7 +108,7 @@ def matmul(*, dequantise: bool = False, promote_every: int | None = None) -> Alg
     weights = "B"
     if dequantise:
         parts.append(Tensor("Bw", ("b", "k", "n")))
-        steps.append(Step("dequantise", "map", ("B",), ("Bw",), vector=2))
+        steps.append(Step("dequantise", "map", ("B",), ("Bw",), vector=1))
         weights = "Bw"
     promotion = 2 / promote_every if promote_every else 0.0
     steps.append(Step("multiply", "contraction", ("A", weights), ("C",), ("k",), vector=promotion))

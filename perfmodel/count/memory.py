@@ -49,12 +49,12 @@ def workspace_bytes(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -
             spilt = elements[kernel.spill.get(name, tensor.element)]
             sequential, parts = _passes(schedule, kernel, nest, tensor)
             whole = rule.size(sizes, tensor)
+            if name not in kernel.atomic:
+                total = total + where(parts > 1, to_bytes(parts * whole, spilt), 0)
+            elif spilt != elements[tensor.element]:
+                total = total + where(parts > 1, to_bytes(whole, spilt), 0)
             if spilt != elements[tensor.element]:
                 total = total + where(sequential > 1, to_bytes(whole, spilt), 0)
-            if name in kernel.atomic:
-                total = total + where(parts > 1, to_bytes(whole, spilt), 0)
-            else:
-                total = total + where(parts > 1, to_bytes(parts * whole, spilt), 0)
     return total
 
 

@@ -100,23 +100,29 @@ def _axes(schedule: Schedule, step: str) -> tuple[str, ...]:
 
 def outside(kernel: Kernel, tensor: Tensor) -> dict[str, tuple[Loop, ...]]:
     """Loops, by axis, that make a tensor move again: the rule's condition and nothing else."""
+    again = _repeating(kernel, tensor)
+    again.pop(kernel.first_pass.get(tensor.name, ""), None)
+    return again
+
+
+def _repeating(kernel: Kernel, tensor: Tensor) -> dict[str, tuple[Loop, ...]]:
+    """Loops that come back to every tile of a tensor."""
     indexing = [i for i, loop in enumerate(kernel.nest) if loop.axis in tensor.axes]
     innermost = indexing[-1] if indexing else -1
-    first_only = kernel.first_pass.get(tensor.name)
     again: dict[str, tuple[Loop, ...]] = {}
     for i, loop in enumerate(kernel.nest):
-        if loop.axis in tensor.axes or loop.axis == first_only:
-            continue
-        if loop.grid or i < innermost:
+        if loop.axis not in tensor.axes and (loop.grid or i < innermost):
             again[loop.axis] = (*again.get(loop.axis, ()), loop)
     return again
 
 
 def moved(nest: Nest, tensor: Tensor) -> Number:
     """Elements of a tensor that cross the boundary of the blocks, each time it is touched."""
-    if tensor.name in nest.kernel.first_pass:
-        return touched(nest, tensor)
-    return nest.over(tensor.axes, outside(nest.kernel, tensor))
+    again = outside(nest.kernel, tensor)
+    first = nest.kernel.first_pass.get(tensor.name)
+    if first in _repeating(nest.kernel, tensor):
+        return product([touched(nest, tensor), *(nest.trips(a, ls) for a, ls in again.items())])
+    return nest.over(tensor.axes, again)
 
 
 def touched(nest: Nest, tensor: Tensor) -> Number:
@@ -155,7 +161,7 @@ def reduces(schedule: Schedule, kernel: Kernel, name: str) -> tuple[str, ...]:
 
 
 def normaliser_passes(schedule: Schedule, nest: Nest, name: str) -> Number:
-    """How often an input passes by: twice where a normalisation streams it and keeps its axis.
+    """How often an input passes by: again where a normalisation streams it and keeps its axis.
 
     The normaliser is known only after the whole row has gone by, so an output that keeps the axis
     needs the row again, unless the row stays on chip (one trip). Where a later step of the same
@@ -173,7 +179,7 @@ def normaliser_passes(schedule: Schedule, nest: Nest, name: str) -> Number:
         kept = [n for n in step.outputs if along in schedule.algorithm.tensors[n].axes]
         loops = tuple(loop for loop in nest.kernel.loops(along) if not loop.grid)
         if loops and any(n in written for n in kept):
-            passes = where(nest.trips(along, loops) > 1, 2, passes)
+            passes = where(nest.trips(along, loops) > 1, nest.kernel.row_passes, passes)
     return passes
 
 

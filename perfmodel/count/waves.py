@@ -9,8 +9,10 @@ block, slow and exact, that the closed form is tested against.
 Closed form. Take the grid loops innermost first, with trips t and stride s (blocks an iteration
 spans). A loop that indexes T changes nothing. A loop that does not repeats the set of blocks that
 touch a tile t times, s blocks apart: those lie in t times as many waves, but never in more than
-their whole span of blocks has, 1 + (span − g) / W with g = gcd of the stride and W (waves start at
-multiples of W). Each such repeat costs a fetch unless the cache still holds the tile: its reuse
+the blocks from the first to the last of them do. With D blocks between these two and the first at
+multiples of g (the gcd of W and the strides of the loops that index T; waves start at multiples
+of W), that is 1 + ⌊D/g⌋·g / W in the mean over where it falls; nor in more than there are waves or
+touching blocks. Each such repeat costs a fetch unless the cache still holds the tile: its reuse
 distance is the footprint of the blocks in between, at least one wave.
 """
 
@@ -22,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Tensor
-from perfmodel.arithmetic import Number, ceil_div, maximum, minimum, product
-from perfmodel.count.rule import Nest, moved, outside, size
+from perfmodel.arithmetic import Number, ceil_div, floor_div, maximum, minimum, product
+from perfmodel.count.rule import Nest, blocks, moved, outside, size
 
 Held = Callable[[Number], Number]
 
@@ -92,13 +94,15 @@ def hbm_passes(
     one iteration of the sequential loops of all concurrent blocks.
     """
     waves: Number = 1
-    span: Number = 1
+    reach: Number = 0
     fetched: Number = 1
+    aligned = _aligned(tensor, loops, concurrent)
+    most = minimum(ceil_div(blocks(nest), concurrent), _touching(nest, tensor))
     for loop, between in zip(reversed(loops), reversed(footprints), strict=True):
         if loop.axis in tensor.axes:
             continue
-        span = (loop.trips - 1) * loop.stride + span
-        merged = 1 + (span - _gcd(loop.stride, concurrent)) / concurrent
+        reach = (loop.trips - 1) * loop.stride + reach
+        merged = minimum(1 + floor_div(reach, aligned) * aligned / concurrent, most)
         more = maximum(minimum(loop.trips * waves, merged), waves)
         fetched = fetched * (1 + (more / waves - 1) * (1 - held(between)))
         waves = more
@@ -107,10 +111,26 @@ def hbm_passes(
     return _masked(nest, tensor, fetched, loops, streamed)
 
 
-def _gcd(stride: Number, concurrent: Number) -> Number:
-    """gcd where both are whole; 1 where a fractional concurrency leaves waves unaligned."""
-    whole = np.asarray(stride, dtype=np.int64), np.asarray(concurrent, dtype=np.int64)
-    return np.gcd(*whole)
+def _aligned(tensor: Tensor, loops: Sequence[GridLoop], concurrent: Number) -> Number:
+    """Blocks that the first touch of every tile is a multiple of, within a wave.
+
+    1 where a fractional concurrency leaves waves unaligned.
+    """
+    waves = np.asarray(concurrent)
+    common = waves.astype(np.int64)
+    for loop in loops:
+        if loop.axis in tensor.axes:
+            # Taken modulo the wave first, so that no huge stride meets a 64-bit integer.
+            apart = np.asarray(loop.stride % concurrent * (loop.trips > 1))
+            common = np.gcd(common, apart.astype(np.int64))
+    return np.where(waves == np.floor(waves), common, 1)
+
+
+def _touching(nest: Nest, tensor: Tensor) -> Number:
+    """How many blocks touch one tile of a tensor."""
+    again = outside(nest.kernel, tensor)
+    grid = {axis: tuple(x for x in loops if x.grid) for axis, loops in again.items()}
+    return product(nest.trips(axis, loops) for axis, loops in grid.items() if loops)
 
 
 def _stream_passes(nest: Nest, tensor: Tensor) -> Number:

@@ -40,7 +40,8 @@ class Kernel:
     (rows, columns) of output that share one fetch of their operands: the warp tile of a
     register-fed matrix instruction, the instruction's own shape where it reads shared memory.
     `threads` is the size of a thread block. A kernel without steps `combines` partial results that
-    an earlier kernel left, some of them exponential `weights`.
+    an earlier kernel left, some of them exponential `weights`. `row_passes` are the times that a
+    row streamed for its normaliser goes by: 2, or 3 where maximum and sum are taken apart.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Kernel:
     operand_tile: tuple[Number, Number] | None = None
     combines: tuple[str, ...] = ()
     weights: frozenset[str] = frozenset()
+    row_passes: Number = 2
     overlap: Overlap = "pipelined"
     stages: Number = 2
     threads: Number = 128

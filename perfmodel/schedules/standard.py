@@ -45,9 +45,11 @@ def _over_keys(step: str) -> Kernel:
     )
 
 
-def _rowwise(step: str) -> Kernel:
-    """One block a row, the row held on chip."""
-    return Kernel(step, (step,), (*_HEADS, Loop("q", 1, grid=True)), masked=False)
+def _rowwise(step: str, row_tile: Number | None) -> Kernel:
+    """One block a row, held on chip or streamed in tiles: then it goes by three times."""
+    along = () if row_tile is None else (Loop("x", row_tile),)
+    nest = (*_HEADS, Loop("q", 1, grid=True), *along)
+    return Kernel(step, (step,), nest, masked=False, row_passes=3)
 
 
 def standard(
@@ -58,11 +60,12 @@ def standard(
     dropout: bool = False,
     scaled_copy: bool = False,
     statistics: tuple[str, ...] = (),
+    row_tile: Number | None = None,
 ) -> Schedule:
     """Standard attention forward, tile (BM, BN, BK) in its two matmuls.
 
     A causal problem costs a masking pass of its own where `mask_pass` says so; the mask never saves
-    work here.
+    work here. Rows of scores longer than `row_tile` are streamed through their softmax.
     """
     algorithm = attention.forward(
         mask,
@@ -71,7 +74,7 @@ def standard(
         dropout=dropout,
         scaled_copy=scaled_copy,
     )
-    return Schedule("standard", algorithm, _kernels(algorithm, tile))
+    return Schedule("standard", algorithm, _kernels(algorithm, tile, row_tile))
 
 
 def standard_backward(
@@ -81,15 +84,18 @@ def standard_backward(
     mask_pass: MaskPass = "none",
     dropout: bool = False,
     scaled_copy: bool = False,
+    row_tile: Number | None = None,
 ) -> Schedule:
     """Standard attention backward from saved probabilities."""
     algorithm = attention.backward_saved(
         mask, mask_pass=mask_pass, dropout=dropout, scaled_copy=scaled_copy
     )
-    return Schedule("standard-backward", algorithm, _kernels(algorithm, tile))
+    return Schedule("standard-backward", algorithm, _kernels(algorithm, tile, row_tile))
 
 
-def _kernels(algorithm: Algorithm, tile: tuple[Number, Number, Number]) -> tuple[Kernel, ...]:
+def _kernels(
+    algorithm: Algorithm, tile: tuple[Number, Number, Number], row_tile: Number | None
+) -> tuple[Kernel, ...]:
     matmuls = {
         "scores": ("q", "x", "d"),
         "values": ("q", "e", "x"),
@@ -103,5 +109,5 @@ def _kernels(algorithm: Algorithm, tile: tuple[Number, Number, Number]) -> tuple
         elif step.kind == "contraction":
             kernels.append(_over_keys(step.name))
         else:
-            kernels.append(_rowwise(step.name))
+            kernels.append(_rowwise(step.name, row_tile if "softmax" in step.name else None))
     return tuple(kernels)

@@ -38,6 +38,7 @@ def tiled(
     order: Order = 2,
     accounting: Accounting = "impl",
     pack: Number = 1,
+    query_slice: Number | None = None,
     stages: Number = 2,
     threads: Number = 128,
     operand_tile: tuple[Number, Number] | None = (64, 64),
@@ -48,9 +49,10 @@ def tiled(
     `accounting` matters to order 1 alone: "paper" keeps the unfinished O in the data type and skips
     its first read (3Tc + 1 passes of N·d, FlashAttention Figure 2), "literal" reads it back on the
     first pass too (Algorithm 1: 3Tc + 2), "impl" keeps it in fp32 as the released kernel does.
+    `query_slice` lets order 1 spread that many query rows a block, as later releases did.
     """
     if order == 1:
-        return _outer_keys(mask, br, bc, accounting, threads, operand_tile)
+        return _outer_keys(mask, br, bc, accounting, query_slice, threads, operand_tile)
     heads = (_HEADS[0], _HEADS[1], Loop("r", pack, grid=True))
     rows = Loop("q", _packed_rows(br, pack), grid=True)
     kernel = Kernel(
@@ -78,16 +80,18 @@ def _outer_keys(
     br: Number,
     bc: Number,
     accounting: Accounting,
+    query_slice: Number | None,
     threads: Number,
     operand_tile: tuple[Number, Number] | None,
 ) -> Schedule:
-    """FlashAttention-1's loop order: keys outside, queries inside, one block per head."""
+    """FlashAttention-1's loop order: keys outside, queries inside, one block per head or slice."""
     if accounting not in ("paper", "literal", "impl"):
         raise ProblemError(f"accounting must be paper, literal or impl, not {accounting!r}")
+    slices = () if query_slice is None else (Loop("q", query_slice, grid=True),)
     kernel = Kernel(
         "tiled-forward-1",
         ("scores", "softmax", "values"),
-        (*_HEADS, Loop("x", bc), Loop("q", br)),
+        (*_HEADS, *slices, Loop("x", bc), Loop("q", br)),
         zeroed=frozenset({"O"}) if accounting == "literal" else frozenset(),
         spill={"O": "accumulator"} if accounting == "impl" else {},
         registers=frozenset({"S", "P"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 
+# Scores of a row that a warp holds; longer rows go by three times (PyTorch SoftMax.cu).
+_HELD_ROW = 1024
 # Slices that a split-KV launch may choose from (FlashAttention-2 tries all up to 128).
+_QUERY_SLICES = np.array([1, 2, 4, 8, 16, 32])
 _SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128])
 
 
@@ -37,8 +41,9 @@ def style(
         compute=compute_type(problem, machine),
         matrix_share=share,
         overlap=constants[kernel.overlap],
+        price=constants["attention_block_price"] / constants["block_price"],
         warm=warm,
-        vector_share=constants["vector_share"],
+        vector_share=constants["softmax_vector_share"],
     )
 
 
@@ -60,37 +65,48 @@ def forward_plan(
 ) -> Plan:
     """Forward attention by the class's schedule; decode adds the choice of slices."""
     how = style(problem, kernel, machine, constants, warm)
-    sizes, elements = problem.sizes(), problem.elements()
+    sizes, elements = dict(problem.sizes()), problem.elements()
     if kernel.schedule == "standard":
         return _standard(problem, how)
     decode = split or problem.phase == "decode"
     menu = kernel.menu(int(np.max(problem.head_dim)), decode=decode)
     rows, columns, threads = (np.array(column) for column in zip(*menu, strict=True))
-    extra: dict[str, Any] = {}
     if decode and kernel.schedule != "tiled-1":
         each, splits = np.meshgrid(np.arange(len(menu)), _SPLITS, indexing="ij")
         br, bc = rows[each.ravel()][None], columns[each.ravel()][None]
         threads = threads[each.ravel()][None]
-        slice_keys = ceil_div(ceil_div(problem.seq_kv, splits.ravel()[None]), bc) * bc
-        extra["threads"] = threads
+        mask = problem.mask()
+        if problem.phase == "decode" and mask is not None:
+            # A window leaves one query so many whole key tiles, and nothing else is sliced.
+            sizes["x"] = np.minimum(sizes["x"], (ceil_div(mask.left, bc) + 1) * bc)
+            mask = None
+        slice_keys = ceil_div(ceil_div(sizes["x"], splits.ravel()[None]), bc) * bc
         schedule = tiled.split_kv(
-            problem.mask(),
+            mask,
             br,
             slice_keys,
             bc,
             pack=sizes["r"],
             operand_tile=operand_tile(kernel, machine, bc),
-            **extra,
+            threads=threads,
         )
         tile = {"rows": br, "keys": bc, "splits": splits.ravel()[None]}
         return Plan("split-kv", (Part(schedule, sizes, elements, how),), tile)
     br, bc = rows[None], columns[None]
     order = int(kernel.schedule.rsplit("-", 1)[1])
+    query_slice = None
+    if order == 1:
+        # Slices of the queries, as few as fill the machine: a menu of powers of two.
+        br, bc, threads = (np.repeat(v, len(_QUERY_SLICES)) for v in (rows, columns, threads))
+        slices = np.tile(_QUERY_SLICES, len(menu))
+        query_slice = ceil_div(ceil_div(problem.seq_q, slices[None]), br[None]) * br[None]
+        br, bc = br[None], bc[None]
     schedule = tiled.tiled(
         problem.mask(),
         br,
         bc,
         order=order,  # type: ignore[arg-type]
+        query_slice=query_slice,
         threads=threads[None],
         operand_tile=operand_tile(kernel, machine, bc),
     )
@@ -105,13 +121,7 @@ def backward_plan(
     how = style(problem, kernel, machine, constants, warm)
     if kernel.schedule == "standard":
         return _standard(problem, how, backward=True)
-    how = Style(
-        compute=how.compute,
-        matrix_share=how.matrix_share * constants["backward_share"],
-        overlap=how.overlap,
-        warm=warm,
-        vector_share=how.vector_share,
-    )
+    how = replace(how, matrix_share=how.matrix_share * constants[kernel.backward])
     order = int(kernel.schedule.rsplit("-", 1)[1])
     br = np.array([[64, 128]]) if order != 1 else np.array([[16]])
     bc = np.array([[128, 64]]) if order != 1 else np.array([[128]])
@@ -131,6 +141,6 @@ def _standard(problem: Attention, how: Style, *, backward: bool = False) -> Plan
     mask = problem.mask()
     passes: Any = "none" if mask is None else "masked_fill"
     build = standard.standard_backward if backward else standard.standard
-    schedule = build(mask, mask_pass=passes)
+    schedule = build(mask, mask_pass=passes, row_tile=np.minimum(problem.seq_kv, _HELD_ROW))
     part = Part(schedule, problem.sizes(), problem.elements(), how)
     return Plan(schedule.name, (part,), {"rows": np.array([[128]]), "keys": np.array([[128]])})

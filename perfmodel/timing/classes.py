@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -19,15 +19,30 @@ TileRow = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
+class Rows:
+    """How a row-wise kernel lays out a row: columns held on chip, elements and threads, passes."""
+
+    held_columns: int
+    elements_per_thread: int
+    most_threads: int
+    passes: int
+
+
+@dataclass(frozen=True)
 class KernelClass:
     """One implementation family; fields as in `classes.yaml`, tiles as (rows, columns, threads)."""
 
     name: str
     op: str
-    instruction: Instruction
-    overlap: str
-    tiles: Mapping[int, tuple[TileRow, ...]]
     source: str
+    instruction: Instruction = "vector"
+    overlap: str = "overlap_flash1"
+    tiles: Mapping[int, tuple[TileRow, ...]] = field(default_factory=dict)
+    rows: Rows | None = None
+    batched: str | None = None
+    start: str | None = None
+    backward: str = "backward_share"
+    host_floor: str | None = None
     schedule: str = "tiled"
     decode: Mapping[int, tuple[TileRow, ...]] | None = None
     splits: tuple[int, ...] = (1,)
@@ -63,7 +78,9 @@ def classes() -> Mapping[str, KernelClass]:
     document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     found = {}
     for name, entry in document["classes"].items():
-        entry = dict(entry, tiles=_tiles(entry["tiles"]))
+        entry = dict(entry, tiles=_tiles(entry.get("tiles", {})))
+        if "rows" in entry:
+            entry["rows"] = Rows(**entry["rows"])
         for key in ("splits", "formats", "generations", "matches"):
             if key in entry:
                 entry[key] = tuple(entry[key])
@@ -82,7 +99,7 @@ def kernel_class(name: str) -> KernelClass:
 
 
 def resolve(
-    op: str, implementation: str | None, dtype: str, machine: Machine
+    op: str, implementation: str | None, dtype: str, machine: Machine, *, batched: bool = False
 ) -> tuple[KernelClass, tuple[str, ...]]:
     """The class that stands for an implementation on a device, and what was assumed.
 
@@ -97,8 +114,10 @@ def resolve(
             said.append(f"implementation {implementation!r} is not known; the usual one taken")
         elif chosen.name != implementation:
             said.append(f"implementation {implementation!r} modelled as {chosen.name}")
-    if chosen is None or chosen.op != op:
+    if chosen is None or chosen.op not in (op, "rowwise"):
         chosen = usual(op, dtype, machine)
+    if batched and chosen.batched is not None and kernel_class(chosen.batched).runs_on(machine):
+        chosen = kernel_class(chosen.batched)
     while not chosen.runs_on(machine) and chosen.fallback is not None:
         said.append(f"{chosen.name} does not run on {machine.device.slug}; {chosen.fallback} taken")
         chosen = kernel_class(chosen.fallback)
@@ -119,6 +138,8 @@ def usual(op: str, dtype: str, machine: Machine) -> KernelClass:
     if op == "attention":
         newest = {9: "flash3", 10: "flash4", 11: "flash4"}.get(int(machine.generation), "flash2")
         return kernel_class(newest)
+    if op not in ("gemm", "attention"):
+        return kernel_class("fused-rows")
     for entry in classes().values():
         if entry.op == op and dtype in entry.formats:
             return entry

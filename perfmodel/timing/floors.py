@@ -9,6 +9,7 @@ import numpy as np
 from perfmodel.algorithms import Attention, Matmul, Problem
 from perfmodel.arithmetic import Number, product
 from perfmodel.errors import ProblemError
+from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import hbm_rate
@@ -41,14 +42,23 @@ def floor_seconds(constants: Constants, harness: str, operator: str) -> float:
 
 
 def with_floor(
-    constants: Constants, harness: str, operator: str, seconds: np.ndarray
+    constants: Constants,
+    harness: str,
+    operator: str,
+    seconds: np.ndarray,
+    kernel: KernelClass,
 ) -> np.ndarray:
     """What the harness reports for device time `seconds`.
 
     Eager event timing overlaps the host's work with the device's, so it shows the larger of the
-    two; in a graph, and in wall-clock time, launching comes before.
+    two; in a graph, and in wall-clock time, launching comes before. A class may add its library's
+    own start, and may have host work that nothing of it beats, whatever the harness.
     """
     floor = floor_seconds(constants, harness, operator)
+    if harness != "kernel" and kernel.start is not None:
+        seconds = seconds + constants[kernel.start]
+    if harness != "kernel" and kernel.host_floor is not None:
+        return np.maximum(constants[kernel.host_floor], floor + seconds)
     if harness == "cuda_events_eager":
         return np.maximum(floor, seconds + constants["eager_fixed"])
     return floor + seconds

@@ -34,7 +34,8 @@ class Style:
     `compute` is the type whose rate the matrix unit runs at, `matrix_share` the share of that rate
     its instructions can reach, `overlap` the share of non-matrix work hidden under the matrix unit,
     `multicast` how many blocks share an L2 read, `price` the multiple of a plain block's price,
-    `warm` the share of L2-sized inputs found there, `vector_share` the share of the vector rate.
+    `warm` the share of L2-sized inputs found there, `vector_share` the share of the vector rate,
+    `stream_share` the share of a plain stream's bandwidth that its access pattern reaches.
     """
 
     compute: str
@@ -44,6 +45,7 @@ class Style:
     price: float = 1.0
     warm: float = 0.0
     vector_share: float = 1.0
+    stream_share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def time_kernel(
         "l2": memory.l2_seconds(machine, constants, cost, where, style.multicast),
     }
     moved = memory.hbm_bytes(machine, constants, schedule, cost, elements, where, style.warm)
-    terms["hbm"] = moved / memory.hbm_rate(machine, constants)
+    terms["hbm"] = moved / (memory.hbm_rate(machine, constants) * style.stream_share)
     latency = machine.hbm_latency * constants["latency_share"]
     terms["latency"] = memory.latency_seconds(machine, cost, where, latency)
     joules = work.matrix_flops * power.operation_joules(

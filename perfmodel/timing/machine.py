@@ -128,7 +128,7 @@ def machine(device: Device) -> Machine:
         l2_latency=known(device.latency_seconds("l2"), 260 / 1.75e9, "L2 latency (s)"),
         node_nm=_by_generation(_NODE, capability, 6.0),
         tdp_watts=known(device.tdp_watts, 1e9, "board power (W)"),
-        memory_family=_family(device.hbm_technology),
+        memory_family=_family(device),
         assumptions=tuple(said),
     )
 
@@ -143,14 +143,16 @@ def _vector_ops(device: Device) -> float | None:
 
 def _widest_matrix(device: Device) -> float:
     """FLOP/s of the widest matrix type (the slowest one the device lists)."""
-    return min(device.matrix_flops(dtype) for dtype in device.matrix_types)
+    return min((device.matrix_flops(dtype) for dtype in device.matrix_types), default=0.0)
 
 
-def _family(technology: str) -> str:
-    """Memory technologies that reach alike shares of their peak."""
-    name = technology.upper().replace(" ", "")
-    if name.startswith(("GDDR5", "HBM1")) or name in ("HBM", "GDDR6", "GDDR5X"):
-        return "gddr"
-    if name.startswith(("HBM", "GDDR")):
-        return "hbm"
-    return "other"
+def _family(device: Device) -> str:
+    """Memory systems that reach alike shares of their peak.
+
+    Pascal's and Turing's controllers reach less of it than all later ones (and Volta's); host
+    memory and the on-package memory of other makes are a family of their own.
+    """
+    if (device.compute_capability or "") in ("6.0", "6.1", "7.5"):
+        return "early"
+    name = device.hbm_technology.upper()
+    return "modern" if name.startswith(("HBM", "GDDR")) else "other"

@@ -34,15 +34,19 @@ def plan(
     each, slices = np.meshgrid(np.arange(len(menu)), np.array(kernel.splits), indexing="ij")
     rows, columns, threads = (np.array(c)[each.ravel()][None] for c in zip(*menu, strict=True))
     slices = slices.ravel()[None]
-    depth = 32 if kernel.instruction == "vector" else 64
-    slice_k = ceil_div(ceil_div(problem.k, slices), depth) * depth
+    elements = problem.elements()
+    on_vector = kernel.instruction == "vector"
+    # A step of k is a 128-byte line of the wider operand; vector kernels take 16.
+    width = max(elements["data"].bytes, elements["weights"].bytes)
+    depth = 16 if on_vector else int(128 // width)
+    slice_k = ceil_div(ceil_div(problem.k, slices), 2 * depth) * 2 * depth
     schedule = tiled_matmul(
         rows,
         columns,
-        depth if kernel.instruction != "vector" else 16,
+        depth,
         group_m=_GROUP,
         split_k=slice_k if len(kernel.splits) > 1 else None,
-        stages=4 if machine.generation >= 8 else 2,
+        stages=_stages(machine, (rows + columns) * depth * width),
         threads=threads,
         operand_tile=_operand_tile(kernel, machine, rows, columns),
         algorithm=matmul(
@@ -50,7 +54,6 @@ def plan(
             promote_every=128 if kernel.promoted else None,
         ),
     )
-    on_vector = kernel.instruction == "vector"
     share = constants["vector_gemm_share" if on_vector else "matrix_share"]
     how = Style(
         compute=compute_type(problem, machine),
@@ -59,9 +62,21 @@ def plan(
         multicast=2.0 if machine.generation >= 9 and kernel.instruction == "native" else 1.0,
         warm=warm,
         vector_share=constants["vector_share"],
+        stream_share=constants["stream_share_tiles"],
     )
-    part = Part(schedule, problem.sizes(), problem.elements(), how)
+    part = Part(schedule, problem.sizes(), elements, how)
     return Plan(schedule.name, (part,), {"m": rows, "n": columns, "slices": slices})
+
+
+def _stages(machine: Machine, stage_bytes: Number) -> Number:
+    """Buffers of k steps in flight: double buffering through registers before Ampere, then as many
+    asynchronous copies as half (Ampere) or all (Hopper on, one block a unit) of shared memory holds.
+    """
+    if 0 < machine.generation < 8:
+        return 2
+    if machine.generation < 9:
+        return np.clip(machine.shared_per_block / 2 // stage_bytes, 3, 5)
+    return np.clip(machine.shared_per_block // stage_bytes, 3, 8)
 
 
 def _operand_tile(

@@ -69,6 +69,14 @@ def hbm_bytes(
             again = rule.normaliser_passes(schedule, nest, name) - 1
             passes = passes + again * (1.0 - held(streaming))
             total = total + least.read_bytes * passes * (1.0 - kept)
+        elif name in cost.nest.kernel.atomic:
+            # Concurrent blocks add to one copy in L2; every pass brings it in and takes it out.
+            role = cost.nest.kernel.spill.get(name, tensors[name].element)
+            whole = rule.size(nest.sizes, tensors[name]) * elements[role].bytes
+            passes = waves.hbm_passes(
+                nest, tensors[name], concurrent, held, between, streaming, loops
+            )
+            total = total + 2.0 * whole * passes
         else:
             again = asked.total_bytes - least.write_bytes
             total = total + least.write_bytes + again * (1.0 - held(streaming))

@@ -83,10 +83,10 @@ def time_operator(
         (n,),
     )  # fmt: skip
     device_seconds = total.seconds + extra
-    seconds = floors.with_floor(constants, harness, name, device_seconds)
+    seconds = floors.with_floor(constants, harness, name, device_seconds, kernel)
     return Timed(
         schedule=" + ".join(plan.schedule for plan in plans),
-        implementation=kernel.name if kernel else name,
+        implementation=kernel.name,
         seconds=seconds,
         estimate=total,
         launch_seconds=seconds - device_seconds,
@@ -98,17 +98,18 @@ def time_operator(
 
 def _class_of(
     problem: Problem, schedule: str, implementation: str | None, here: Machine
-) -> tuple[KernelClass | None, tuple[str, ...]]:
+) -> tuple[KernelClass, tuple[str, ...]]:
     if isinstance(problem, Rowwise):
         _check_schedule(schedule, "rowwise")
-        return None, ()
+        return resolve(problem.op, implementation, problem.dtype, here)
     name = "attention" if isinstance(problem, Attention) else "gemm"
     _check_schedule(schedule, name)
     if schedule in _BY_SCHEDULE and implementation is None:
         implementation = _BY_SCHEDULE[schedule]
     if schedule in ("tiled", "split-kv") and implementation is None:
         return usual(name, problem.dtype, here), ()
-    return resolve(name, implementation, problem.dtype, here)
+    batched = isinstance(problem, Matmul) and bool(np.all(np.asarray(problem.batch) > 1))
+    return resolve(name, implementation, problem.dtype, here, batched=batched)
 
 
 def _check_schedule(schedule: str, name: str) -> None:
@@ -120,14 +121,13 @@ def _check_schedule(schedule: str, name: str) -> None:
 def _plans(
     problem: Problem,
     schedule: str,
-    kernel: KernelClass | None,
+    kernel: KernelClass,
     here: Machine,
     constants: Constants,
     warm: float,
 ) -> list[Plan]:
     if isinstance(problem, Rowwise):
-        return [rowwise.plan(problem, here, constants, warm)]
-    assert kernel is not None
+        return [rowwise.plan(problem, kernel, here, constants, warm)]
     if isinstance(problem, Matmul):
         if schedule == "tiled":
             kernel = replace(kernel, splits=(1,))

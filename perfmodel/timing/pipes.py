@@ -29,8 +29,9 @@ def busiest_share(cost: KernelCost, where: Residency) -> np.ndarray:
     if visits is None:
         return where.busiest
     tiles = np.asarray(cost.passes, dtype=np.float64) / cost.blocks
-    key_tile = cost.nest.tile(cost.nest.mask.key) if cost.nest.mask is not None else 1
-    longest = np.ceil(np.asarray(visits.most_keys, dtype=np.float64) / key_tile)
+    key = cost.nest.mask.key if cost.nest.mask is not None else ""
+    most = np.minimum(visits.most_keys, cost.nest.block_extent(key))
+    longest = np.ceil(np.asarray(most, dtype=np.float64) / cost.nest.tile(key))
     even = np.asarray(cost.blocks, dtype=np.float64) / where.active_units
     uneven = np.maximum(longest / np.maximum(tiles, 1e-9), 1.0)
     # Whole blocks can only be split so finely: half a mean block of slack where they are equal.

@@ -6,29 +6,41 @@ import numpy as np
 
 from perfmodel.algorithms.rowwise import Rowwise
 from perfmodel.schedules import rowwise
+from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 
-# Rows up to this long are held by one warp, four to a block (PyTorch's persistent softmax, norms).
-_WARP_ROW = 1024
-# Bytes of a row that a block keeps on chip; longer rows are streamed twice.
-_ROW_BYTES = 48 * 1024
+# Dependent reductions across a block that each row waits for.
+_REDUCTIONS = {"softmax": 2, "layernorm": 2, "rmsnorm": 1, "quantise": 1}
 
 
-def plan(problem: Rowwise, machine: Machine, constants: Constants, warm: float) -> Plan:
-    """One kernel; a row per warp when short, per block when long, streamed when very long."""
+def plan(
+    problem: Rowwise, kernel: KernelClass, machine: Machine, constants: Constants, warm: float
+) -> Plan:
+    """One kernel; a row per warp while it holds the row, else per block, streamed as the class does.
+
+    A row costs a chain of dependent reductions: `row_price` each, whatever its length.
+    """
     elements = problem.elements()
-    if problem.op == "pointwise":
+    if problem.op == "pointwise" or kernel.rows is None:
         schedule = rowwise.elementwise(problem)
         price = 0.0
     else:
-        short = np.asarray(problem.cols) <= _WARP_ROW
-        per_block = np.where(short, 4, 1)
-        limit = int(_ROW_BYTES / elements["data"].bytes)
-        schedule = rowwise.rows(problem, per_block, np.minimum(problem.cols, limit))
-        price = constants["row_price"] / constants["block_price"]
+        layout = kernel.rows
+        columns = np.asarray(problem.cols)
+        held = columns <= layout.held_columns
+        threads = np.clip(-(-columns // layout.elements_per_thread), 32, layout.most_threads)
+        by_warp = held & (columns <= 1024)
+        schedule = rowwise.rows(
+            problem,
+            np.where(by_warp, 4, 1),
+            np.where(held, columns, np.minimum(threads * 4, columns)),
+            threads=np.where(by_warp, 128, np.maximum(threads, 64)),
+            row_passes=np.where(held, 1, layout.passes),
+        )
+        price = _REDUCTIONS[problem.op] * constants["row_price"] / constants["block_price"]
     how = Style(
         compute="fp32",
         overlap=1.0,

@@ -1,0 +1,171 @@
+"""Fit the time model's constants to measured runs: one set for all devices, within physical bounds.
+
+Residuals are ln(predicted / measured) under a robust loss, every operator × direction weighing the
+same, each device within it the same. A weak pull towards the start keeps what the data cannot
+identify where its source put it. Deterministic: the sample is stratified by position, not drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfmodel.compare import LEFT_OUT, predict_table
+from perfmodel.timing.constants import Constant, Constants
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Rows of one kind that enter the fit; more only repeat what these say.
+_PER_KIND = 60
+_KIND = ("source", "device", "op", "implementation", "dtype", "kv_dtype", "direction", "phase")
+# One unit of ln(constant) away from its start costs as much as a residual this large.
+_PULL = 0.03
+_ROBUST_SCALE = 0.15
+_STEP = 0.02
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A constant with the interval the data leave it, and whether they identify it at all."""
+
+    constant: Constant
+    low: float
+    high: float
+    identified: bool
+
+
+def sample(table: pd.DataFrame, per_kind: int = _PER_KIND) -> pd.DataFrame:
+    """Evenly spaced rows of every kind, ordered by time so that all sizes are there."""
+    kept = table[~table["flag"].isin(LEFT_OUT)] if "flag" in table.columns else table
+    kept = kept[kept["measured_us"] > 0]
+    picked: list[int] = []
+    for _, rows in kept.groupby(list(_KIND), dropna=False, sort=True):
+        order = rows.sort_values("measured_us", kind="stable").index
+        where = np.unique(np.linspace(0, len(order) - 1, min(per_kind, len(order))).astype(int))
+        picked += list(order[where])
+    return kept.loc[sorted(picked)].reset_index(drop=True)
+
+
+def weights(table: pd.DataFrame) -> np.ndarray:
+    """Square roots of weights: operators alike, and within each its devices × sources alike."""
+    outer = table.groupby(["op", "direction", "phase"], dropna=False)["measured_us"]
+    inner = table.groupby(
+        ["op", "direction", "phase", "device", "source", "implementation"], dropna=False
+    )["measured_us"]
+    kinds = table.groupby(["op", "direction", "phase"], dropna=False)["implementation"]
+    rows = inner.transform("size").to_numpy(float)
+    peers = kinds.transform("nunique").to_numpy(float)
+    whole = outer.transform("size").to_numpy(float)
+    # Small groups count a little more than their size, large ones a little less.
+    return np.sqrt(np.sqrt(1.0 / (rows * peers)) / np.sqrt(whole) ** 0.5)
+
+
+class _Problem:
+    """Residuals as a function of ln(constants), re-predicting only the operators a step touches."""
+
+    def __init__(self, table: pd.DataFrame, free: Sequence[Constant], start: Constants) -> None:
+        self.table, self.free, self.start = table, free, start
+        self.measured = np.log(table["measured_us"].to_numpy(float))
+        self.weight = weights(table)
+        self.weight = self.weight / np.sqrt(np.mean(self.weight**2))
+        self.touches: dict[int, np.ndarray] = {}
+        self.ops = table["op"].astype(str) + table["direction"].astype(str) + table["phase"].astype(str)
+        self.x0 = np.log([constant.value for constant in free])
+
+    def _values(self, x: np.ndarray) -> Constants:
+        return self.start.with_values(
+            {constant.name: float(np.exp(v)) for constant, v in zip(self.free, x, strict=True)}
+        )
+
+    def _errors(self, x: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        table = self.table if rows is None else self.table.iloc[rows]
+        measured = self.measured if rows is None else self.measured[rows]
+        found = predict_table(table, constants=self._values(x))["predicted_us"].to_numpy(float)
+        error = np.log(found) - measured
+        return np.where(np.isfinite(error), error, 0.0)
+
+    def residuals(self, x: np.ndarray) -> np.ndarray:
+        pull = _PULL * np.sqrt(len(self.table)) * (x - self.x0) / np.sqrt(len(x))
+        return np.concatenate([self.weight * self._errors(x), pull * 0.1])
+
+    def jacobian(self, x: np.ndarray) -> np.ndarray:
+        base = self._errors(x)
+        n, m = len(base), len(x)
+        result = np.zeros((n + m, m))
+        for j in range(m):
+            moved = x.copy()
+            moved[j] += _STEP if x[j] + _STEP <= np.log(self.free[j].high) else -_STEP
+            rows = self.touches.get(j)
+            change = self._errors(moved, rows) - (base if rows is None else base[rows])
+            if rows is None:
+                touched = self.ops.isin(self.ops[np.abs(change) > 1e-9])
+                self.touches[j] = rows = np.flatnonzero(touched.to_numpy())
+                change = change[rows]
+            result[rows, j] = self.weight[rows] * change / (moved[j] - x[j])
+        pull = 0.1 * _PULL * np.sqrt(n) / np.sqrt(m)
+        result[n:] = np.eye(m) * pull
+        return result
+
+
+def fit(
+    table: pd.DataFrame,
+    constants: Sequence[Constant],
+    *,
+    only: Sequence[str] = (),
+    per_kind: int = _PER_KIND,
+    steps: int = 12,
+    verbose: int = 0,
+) -> list[Fitted]:
+    """Fit every constant marked `fitted` (or those named) to a measured-run table.
+
+    Returns all constants, the fitted ones with their 95 % interval. Needs SciPy (extra `[fit]`).
+    """
+    from scipy.optimize import least_squares
+
+    start = Constants({constant.name: constant.value for constant in constants})
+    free = [c for c in constants if c.fitted and c.value > 0 and (not only or c.name in only)]
+    problem = _Problem(sample(table, per_kind), free, start)
+    low = np.log([max(constant.low, constant.high * 1e-4) for constant in free])
+    high = np.log([constant.high for constant in free])
+    solution = least_squares(
+        problem.residuals,
+        np.clip(problem.x0, low + 1e-9, high - 1e-9),
+        jac=problem.jacobian,
+        bounds=(low, high),
+        loss="soft_l1",
+        f_scale=_ROBUST_SCALE,
+        max_nfev=steps,
+        verbose=verbose,
+    )
+    return _intervals(constants, free, solution.x, solution.jac, solution.fun)
+
+
+def _intervals(
+    constants: Sequence[Constant],
+    free: Sequence[Constant],
+    x: np.ndarray,
+    jacobian: np.ndarray,
+    residuals: np.ndarray,
+) -> list[Fitted]:
+    """95 % intervals from the curvature at the solution; wide ones are not identified."""
+    from dataclasses import replace
+
+    variance = np.median(np.abs(residuals)) ** 2 / 0.455
+    spread = 1.96 * np.sqrt(np.diag(np.linalg.pinv(jacobian.T @ jacobian)) * variance)
+    found: Mapping[str, tuple[float, float]] = {
+        constant.name: (float(v), float(s)) for constant, v, s in zip(free, x, spread, strict=True)
+    }
+    result = []
+    for constant in constants:
+        if constant.name not in found:
+            result.append(Fitted(constant, constant.value, constant.value, False))
+            continue
+        value, width = found[constant.name]
+        best = replace(constant, value=float(np.clip(np.exp(value), constant.low, constant.high)))
+        bounds = float(np.exp(value - width)), float(np.exp(value + width))
+        result.append(Fitted(best, *bounds, identified=width < 0.5))
+    return result
