@@ -51,10 +51,7 @@ class ChainConfig:
 
 
 CONFIGS = tuple(
-    ChainConfig(rows, cols, warps)
-    for rows in (4, 8, 16)
-    for cols in (256, 512)
-    for warps in (4, 8)
+    ChainConfig(rows, cols, warps) for rows in (4, 8, 16) for cols in (256, 512) for warps in (4, 8)
 )
 
 
@@ -184,5 +181,7 @@ def _kernel(name: str, summary: str, groups: tuple[tuple[str, ...], ...]) -> Bun
 
 KERNELS = (
     _kernel("chain-fused", "bias + GeLU + residual in one kernel", (_STEPS,)),
-    _kernel("chain-unfused", "bias, GeLU and residual as three kernels", tuple((s,) for s in _STEPS)),
+    _kernel(
+        "chain-unfused", "bias, GeLU and residual as three kernels", tuple((s,) for s in _STEPS)
+    ),
 )

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import torch
 import triton
 import triton.language as tl
+from perfmodel_kernels.common import ceil_div
 
 from perfmodel.algorithms import Matmul
 from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.schedules.schedule import Schedule
-from perfmodel_kernels.common import ceil_div
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,8 @@ DESCRIPTOR_CONFIGS = (
     MatmulConfig(128, 128, 64, warps=8, stages=4, descriptors=True, specialise=True),
 )
 
+# Group height that no problem reaches: one group holds all rows of tiles.
+ALL_ROWS = 1 << 14
 # How the accumulator becomes the result of an integer matmul.
 INTEGER_SCALE = 1.0 / 1024
 
@@ -95,10 +97,9 @@ def matmul(
         if DESCRIPTORS:
             a_tiles = tl.make_tensor_descriptor(a_base, [m, last], [k, 1], [BM, BK])
             b_tiles = tl.make_tensor_descriptor(b_base, [last, n], [n, 1], [BK, BN])
-        if INTEGER:
-            total = tl.full([BM, BN], 0, tl.int32)
-        else:
-            total = tl.full([BM, BN], 0.0, tl.float32)
+        # int32 for integers, fp32 for everything else
+        kind: tl.constexpr = tl.int32 if INTEGER else tl.float32
+        total = tl.full([BM, BN], 0, kind)
         for k0 in tl.range(part * split_k, last, BK):
             if DESCRIPTORS:
                 a = a_tiles.load([m0, k0])
@@ -114,10 +115,7 @@ def matmul(
                     b_base + b_at, mask=(depth < last)[:, None] & (columns < n)[None, :], other=0.0
                 )
             total = tl.dot(a, b, total, input_precision="ieee", out_dtype=total.dtype)
-        if INTEGER:
-            result = total.to(tl.float32)
-        else:
-            result = total
+        result = total.to(tl.float32)
         if not SPLIT:
             result = result * scale
             if C.dtype.element_ty == tl.int8:
@@ -145,7 +143,7 @@ def combine(
     inside = (rows < m)[:, None] & (columns < n)[None, :]
     at = rows.to(tl.int64)[:, None] * n + columns[None, :]
     total = tl.full([BM, BN], 0.0, tl.float32)
-    for part in range(0, slices):
+    for part in range(slices):
         total += tl.load(PARTS + (batch * slices + part) * m * n + at, mask=inside, other=0.0)
     total = total * scale
     if C.dtype.element_ty == tl.int8:
@@ -198,7 +196,7 @@ def _plan(problem: Matmul, config: MatmulConfig) -> tuple[Launch, ...]:
             "BM": config.bm,
             "BN": config.bn,
             "BK": config.bk,
-            "GROUP": config.group_m or row_tiles,
+            "GROUP": config.group_m or ALL_ROWS,
             "SPLIT": slices > 1,
             "INTEGER": matmul_format(problem.dtype).compute == "int8",
             "DESCRIPTORS": config.descriptors,

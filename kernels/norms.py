@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import torch
 import triton
 import triton.language as tl
+from perfmodel_kernels.common import power_of_two
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.rowwise import rows
 from perfmodel.schedules.schedule import Schedule
-from perfmodel_kernels.common import power_of_two
 
 EPSILON = 1e-5
 # Columns of a block and rows of a step in the weight-gradient kernel, as its schedule has them.

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import torch
 import triton
 import triton.language as tl
+from perfmodel_kernels.common import power_of_two
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.rowwise import rows
 from perfmodel.schedules.schedule import Schedule
-from perfmodel_kernels.common import power_of_two
 
 
 @dataclass(frozen=True)

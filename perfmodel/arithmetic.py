@@ -5,7 +5,7 @@ Everything else in the counting code is `+`, `-` and `*`, which mean the same fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ def is_symbolic(*values: Number) -> bool:
 
 def ceil_div(a: Number, b: Number) -> Number:
     """⌈a / b⌉; for symbols it simplifies where the declaration says that b divides a."""
+    if isinstance(a, np.ndarray) and a.dtype == np.float64:
+        # Exact for whole numbers below 2^53, and several times faster than integer division.
+        return np.ceil(a / b)
     if is_symbolic(a, b):
         import sympy
 
@@ -82,12 +85,19 @@ def where(condition: Any, yes: Number, no: Number) -> Number:
     return yes if condition else no
 
 
+def as_floats(sizes: Mapping[str, Number]) -> dict[str, Number]:
+    """Sizes with every array as float64: whole numbers stay exact below 2^53 and divide faster."""
+    return {name: wide(value) for name, value in sizes.items()}
+
+
 def wide(value: Number) -> Number:
     """An array as float64, so that products of sizes cannot wrap; anything else as it is.
 
     Integers up to 2^53 stay exact in a float64; plain ints and symbols are exact at any size.
     """
-    return value.astype(np.float64) if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray) and value.dtype != np.float64:
+        return value.astype(np.float64)
+    return value
 
 
 def product(values: Iterable[Number]) -> Number:

@@ -8,6 +8,7 @@ Rows of one kind (device, operation, types, circumstances) are predicted in one 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise, attention
+from perfmodel.algorithms.attention import Direction
 from perfmodel.algorithms.matmul import matmul, matmul_format
 from perfmodel.count import rule
 from perfmodel.errors import PerfmodelError, TableError
@@ -24,6 +26,8 @@ from perfmodel.predict import Predictions, predict_arrays
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from perfmodel.timing.constants import Constants
 
 Sizes = Mapping[str, np.ndarray]
 Columns = dict[str, np.ndarray]
@@ -37,7 +41,8 @@ _SAMPLE = 8  # rows tried one by one before a whole group is refused with one re
 _CLOCK_MARGIN = 1.02  # boards run a little above the clock that a peak is rated at
 _MICRO = 1e6
 ALL = "all"
-_LIKELY = "likely sparsity, a wrong dtype or shape, cached data, or a wrong device"
+_LIKELY_MATRIX = "likely a wrong type, FLOP count or shape, or sparsity"
+_LIKELY_MEMORY = "likely data held in cache, or fewer bytes than the row says"
 
 # What a row needs to be one kind with its neighbours: everything but sizes.
 _KIND = (
@@ -58,9 +63,10 @@ class _Kind:
     includes: str
     dtype: str
     kv_dtype: str
-    direction: str
+    direction: Direction
     causal: bool
     windowed: bool
+    constants: Constants | None
 
     def options(self) -> dict[str, Any]:
         """The circumstances, as `predict_arrays` takes them."""
@@ -68,6 +74,7 @@ class _Kind:
             "implementation": self.implementation or None,
             "harness": self.harness or "kernel",
             "includes": tuple(part for part in self.includes.split("+") if part),
+            "constants": self.constants,
         }
 
     def problems(self, sizes: Sizes) -> list[Problem]:
@@ -86,13 +93,14 @@ class _Kind:
         names = SIZES_OF["attention"]
         optional = ["head_dim_v"] if "head_dim_v" in sizes else []
         optional += ["window"] if self.windowed else []
-        kind: dict[str, Any] = {
-            "causal": bool(self.causal),
-            "dtype": self.dtype,
-            "kv_dtype": self.kv_dtype or None,
-            "direction": self.direction,
-        }
-        return Attention(**{name: sizes[name] for name in (*names, *optional)}, **kind)
+        given: dict[str, Any] = {name: sizes[name] for name in (*names, *optional)}
+        return Attention(
+            **given,
+            causal=bool(self.causal),
+            dtype=self.dtype,
+            kv_dtype=self.kv_dtype or None,
+            direction=self.direction,
+        )
 
     def _matmuls(self, sizes: Sizes) -> list[Problem]:
         """C = A·B; its backward pass is two matmuls: dA = dC·Bᵀ and dB = Aᵀ·dC."""
@@ -103,7 +111,7 @@ class _Kind:
         return list(parts[self.direction])
 
 
-def predict_table(table: pd.DataFrame) -> pd.DataFrame:
+def predict_table(table: pd.DataFrame, *, constants: Constants | None = None) -> pd.DataFrame:
     """`table` with predicted_us, low_us, high_us, floor_us, limiter and reason, row by row.
 
     A row that cannot be predicted keeps its place: its times are missing and `reason` says why.
@@ -117,7 +125,7 @@ def predict_table(table: pd.DataFrame) -> pd.DataFrame:
     added["reason"] = _obstacles(table, sizes)
     for names, index in _groups(table, sizes, added["reason"] == ""):
         try:
-            kind = _Kind(load(names.pop("device")), **names)
+            kind = _Kind(load(names.pop("device")), **names, constants=constants)
         except PerfmodelError as error:
             added["reason"][index] = str(error)
             continue
@@ -143,7 +151,7 @@ def _obstacles(table: pd.DataFrame, sizes: Columns) -> np.ndarray:
     ops = table["op"].to_numpy(object)
 
     def refuse(rows: np.ndarray, say: Callable[[int], str]) -> None:
-        for i in np.flatnonzero(rows & (reason == "")):
+        for i in np.flatnonzero(rows & (reason == "")).tolist():
             reason[i] = say(i)
 
     known = ", ".join(SIZES_OF)
@@ -178,7 +186,8 @@ def _groups(
     )
     rows = np.flatnonzero(usable)
     grouped = keys.iloc[rows].groupby([*_KIND, "windowed", "decode"], sort=False)
-    for key, members in grouped.indices.items():
+    found: Any = grouped.indices
+    for key, members in found.items():
         yield dict(zip((*_KIND, "windowed"), key, strict=False)), rows[members]
 
 
@@ -228,13 +237,13 @@ def _ask(kind: _Kind, sizes: Sizes) -> Columns:
 def floor_seconds(problem: Problem, device: Device, found: Predictions) -> np.ndarray:
     """Seconds that no kernel can beat, by datasheet peaks.
 
-    Bytes: inputs and outputs once, less what the last cache may hold from before, or the predicted
-    traffic where that is less (a window hides part of an input). Operations: executed or by the
-    papers' convention, whichever is less. Operators without a matrix product have no compute floor.
+    Bytes: inputs and outputs once, less what the last cache may hold from before. Operations:
+    executed or by the papers' convention, whichever is less. Operators without a matrix product
+    have no compute floor.
     """
     caches = (device.memory.l2, device.memory.llc)
     cached = max((cache.capacity.si for cache in caches if cache), default=0.0)
-    moved = np.minimum(_compulsory_bytes(problem), found.bytes["hbm"])
+    moved = _compulsory_bytes(problem)
     seconds = np.maximum(moved - cached, 0.0) / device.hbm_bytes_per_s
     work = np.minimum(found.flops["matrix"], found.useful_flops)
     if np.any(work > 0):
@@ -251,9 +260,13 @@ def _compulsory_bytes(problem: Problem) -> np.ndarray:
     else:
         algorithm = matmul() if isinstance(problem, Matmul) else problem.algorithm()
     sizes = {axis: np.asarray(size, np.float64) for axis, size in problem.sizes().items()}
+    if isinstance(problem, Attention) and problem.window is not None:
+        seen = sizes["q"] + (1 if problem.causal else 2) * np.asarray(problem.window)
+        sizes["x"] = np.minimum(sizes["x"], seen)
     elements = problem.elements()
     tensors = [algorithm.tensors[name] for name in (*algorithm.inputs, *algorithm.outputs)]
-    return sum(rule.size(sizes, tensor) * elements[tensor.element].bytes for tensor in tensors)
+    moved = [rule.size(sizes, item) * elements[item.element].bytes for item in tensors]
+    return np.asarray(sum(moved))
 
 
 def _dense_peak(problem: Problem, device: Device) -> float:
@@ -310,7 +323,7 @@ def _errors(group: pd.DataFrame, include_flags: bool) -> dict[str, Any]:
     counts = {"n": len(kept), "unpredicted": unpredicted, "flagged": flagged}
     measured, predicted = kept["measured_us"], kept["predicted_us"]
     ratio = predicted / measured
-    logs = np.log(ratio)
+    logs = ratio.map(math.log)
     inside = (kept["low_us"] <= measured) & (measured <= kept["high_us"])
     ranks = predicted.rank(), measured.rank()
     varied = all(rank.nunique() > 1 for rank in ranks)
@@ -318,7 +331,7 @@ def _errors(group: pd.DataFrame, include_flags: bool) -> dict[str, Any]:
         "mape": float((ratio - 1).abs().mean()),
         "median_abs_ln": float(logs.abs().median()),
         "p90_abs_ln": float(logs.abs().quantile(0.9)),
-        "bias": float(np.exp(logs.mean())),
+        "bias": math.exp(logs.mean()),
         "spearman": float(ranks[0].corr(ranks[1])) if varied else float("nan"),
         "coverage": float(inside.mean()),
     }
@@ -330,7 +343,7 @@ def gate(summary: pd.DataFrame, max_error: float) -> list[str]:
     Every line of the report must hold, and a group that has rows of which none could be predicted
     fails.
     """
-    names = [name for name in summary.columns[: summary.columns.get_loc("n")]]
+    names = list(summary.columns)[: list(summary.columns).index("n")]
     misses = []
     for line in summary.to_dict("records"):
         group = " ".join(str(line[name]) or "-" for name in names) or ALL
@@ -357,8 +370,10 @@ def diagnoses(table: pd.DataFrame) -> list[str]:
     for i in beats:
         row = table.iloc[i]
         times = row["floor_us"] / row["measured_us"]
+        matrix = row["op"] == "gemm" or (row["op"] == "attention" and row["seq_q"] > 1)
         lines.append(
             f"row {i + 1} ({row['op']} {row['dtype']}, {row['implementation'] or 'kernel'}) beats "
-            f"the floor of {row['device']} by {times:.2f}x: {_LIKELY}"
+            f"the floor of {row['device']} by {times:.2f}x: "
+            f"{_LIKELY_MATRIX if matrix else _LIKELY_MEMORY}"
         )
     return lines

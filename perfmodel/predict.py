@@ -21,7 +21,7 @@ from perfmodel.timing.operator import Timed, time_operator
 SCHEMA_VERSION = 1
 
 # Problems timed at once: small enough that arrays of problems × menu stay in cache.
-CHUNK = 512
+CHUNK = 1024
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""Attention: the rule against the walker, its laws, and worked examples with their arithmetic."""
+"""Attention: the rule against the walker, and its laws."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from walker import same, walk
 
@@ -165,7 +165,7 @@ def test_arrays_of_problems_are_each_of_them(name, data):
 def test_symbols_are_the_same_counts_before_the_numbers_are_put_in(name, causal):
     sympy = pytest.importorskip("sympy")
     letters = sympy.symbols("B G R T c d e", positive=True, integer=True)
-    batch, kv, ratio, trips, bc, dim, dim_v = letters
+    bc = letters[4]
 
     def problem(batch, kv, ratio, trips, bc, dim, dim_v):
         length = 2 * trips * bc
@@ -190,16 +190,17 @@ names = st.sampled_from(sorted(SCHEDULES))
 @settings(max_examples=200)
 @given(names, problems(), tiles, tiles)
 def test_bytes_never_grow_towards_memory_and_every_tensor_moves_once(name, problem, br, bc):
-    if problem.mask() is not None and name not in ("standard", "standard-bwd"):
-        # A mask may hide whole rows or keys, which then never move at all.
-        problem = Attention(2, 2, 1, 33, 47, 8, dtype=problem.dtype)
+    # Parts of rows that see no key are never made, though the whole result is due at the end.
+    hidden = problem.mask() is not None and problem.seq_q > problem.seq_kv
+    assume(not (hidden and name in ("split", "bwd2")))
     cost = counts(SCHEDULES[name], problem, br, bc)
     for kernel in cost.kernels:
         assert kernel.l2.keys() == kernel.hbm.keys()
         for tensor, traffic in kernel.l2.items():
             assert kernel.hbm[tensor].total_bytes <= traffic.total_bytes, tensor
     assert cost.bytes_at("hbm") <= cost.bytes_at("l2")
-    assert cost.bytes_at("hbm") >= cost.memory_bytes
+    if problem.mask() is None:
+        assert cost.bytes_at("hbm") >= cost.memory_bytes
 
 
 @settings(max_examples=200)
@@ -269,112 +270,3 @@ def test_huge_ints_follow_the_closed_form(seq_q, seq_kv, tile, causal):
     problem = Attention(1, 1, 1, seq_q, seq_kv, 64)
     kernel = counts(SCHEDULES["fa2"], problem, tile, 64).kernels[0]
     assert kernel.l2["K"].read_bytes == 2 * 64 * seq_kv * -(-seq_q // tile)
-
-
-# -- worked examples -----------------------------------------------------------------------------
-
-
-def elements(make, problem: Attention, *args, **options) -> dict[str, tuple[float, float]]:
-    """(read, written) elements of each tensor, from bytes of one width."""
-    cost = counts(make, problem, *args, **options)
-    width = {name: float(kind.bits / 8) for name, kind in problem.elements().items()}
-    tensors = cost.schedule.algorithm.tensors
-    return {
-        name: (t.read_bytes / width[tensors[name].element], t.write_bytes / width[tensors[name].element])
-        for name, t in cost.kernels[0].l2.items()
-    }  # fmt: skip
-
-
-def square(n: int, dim: int = 64, **options) -> Attention:
-    return Attention(1, 1, 1, n, n, dim, **options)
-
-
-# reference/counting.md. Reads of Q, K, V, O and writes of O, in elements.
-WORKED = [
-    # ⌈1000/128⌉ = 8 query tiles read K and V: 8 · 64,000 = 512,000.
-    ("FA2 order", tiled, square(1000), (128, 64), {}, (64_000, 512_000, 512_000, 0), 64_000),
-    # ⌈1000/64⌉ = 16 key tiles read Q and write O: 16 · 64,000; O is read back 15 times.
-    (
-        "FA1 order", tiled, square(1000), (128, 64), {"order": 1, "accounting": "paper"},
-        (1_024_000, 64_000, 64_000, 960_000), 1_024_000,
-    ),
-    # N = 256 in tiles of 64: Tc = 4, Nd = 16,384; 4 + 1 + 1 + 3 read and 4 written: 13 Nd.
-    (
-        "FA1 order, (3Tc+1)Nd = 212,992", tiled, square(256), (64, 64),
-        {"order": 1, "accounting": "paper"}, (65_536, 16_384, 16_384, 49_152), 65_536,
-    ),
-    # Tile i sees 2(i+1) key tiles, the last 16: 2 + 4 + … + 16 = 72 pairs. The last tile's last
-    # key tile holds 40 keys: (71 · 64 + 40) · 64 = 293,376.
-    ("causal", tiled, square(1000, causal=True), (128, 64), {},
-     (64_000, 293_376, 293_376, 0), 64_000),
-    # 1 + 2 + … + 16 = 136 pairs, one of them 40 keys wide: (135 · 64 + 40) · 64 = 555,520.
-    ("causal, square tiles", tiled, square(1000, causal=True), (64, 64), {},
-     (64_000, 555_520, 555_520, 0), 64_000),
-    # Tile i sees ⌈128(i+1)/96⌉ = 2, 3, 4, 6, 7, 8, 10, 11 key tiles: 51 pairs, the last 40 keys
-    # wide (1000 − 10 · 96): (50 · 96 + 40) · 64 = 309,760.
-    ("causal, tiles that do not nest", tiled, square(1000, causal=True), (128, 96), {},
-     (64_000, 309_760, 309_760, 0), 64_000),
-    # 200 queries stand at keys 800 … 999. Tile 0 ends at 928: 15 key tiles, 960 keys; tile 1 sees
-    # all 1000. (960 + 1000) · 64 = 125,440.
-    ("causal, aligned to the end", tiled, Attention(1, 1, 1, 200, 1000, 64, causal=True),
-     (128, 64), {}, (12_800, 125_440, 125_440, 0), 12_800),
-    # Tile i starts at key ⌊max(0, 128i − 199)/64⌋ · 64 = 0, 0, 0, 128, 256, 384, 512, 640 and ends
-    # at min(1000, 128(i+1)): 128 + 256 + 384·5 + 360 = 2664 keys; · 64 = 170,496.
-    ("window of 200", tiled, square(1000, causal=True, window=200), (128, 64), {},
-     (64_000, 170_496, 170_496, 0), 64_000),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("row", WORKED, ids=[row[0] for row in WORKED])
-def test_worked_examples(row):
-    _, make, problem, tile, options, reads, written = row
-    moved = elements(make, problem, *tile, **options)
-    assert tuple(moved[name][0] for name in ("Q", "K", "V", "O")) == reads
-    assert moved["O"][1] == written
-
-
-@pytest.mark.parametrize(("tile", "pairs"), [((128, 64), 72), ((64, 64), 136), ((128, 96), 51)])
-def test_worked_pairs(tile, pairs):
-    assert counts(tiled, square(1000, causal=True), *tile).kernels[0].passes == pairs
-
-
-def test_standard_attention_moves_4n2_forward_and_7n2_backward():
-    # Forward: S w, P r w, P r = 4 N² and Q, K, V r, O w = 4 Nd. Backward: P and dP r, dP w, dS w,
-    # P r, dS r r = 7 N²; dO r r, V, K, Q r and dQ, dK, dV w = 8 Nd. Two bytes each.
-    n, d = 4096, 64
-    forward = counts(standard, square(n), statistics=())
-    backward = counts(standard_backward, square(n))
-    assert forward.bytes_at("hbm") == 2 * (4 * n * n + 4 * n * d)
-    assert backward.bytes_at("hbm") == 2 * (7 * n * n + 8 * n * d)
-
-
-def test_memory_grows_with_the_square_of_the_length_only_where_scores_are_kept():
-    # Twice the length: the scores quadruple, everything else doubles.
-    short, long = 16384, 32768
-    kept = [counts(standard, square(n)).memory_bytes for n in (short, long)]
-    fused = [counts(tiled, square(n), 128, 64).memory_bytes for n in (short, long)]
-    assert kept[1] / kept[0] == pytest.approx(4, rel=0.01)
-    assert fused[1] == 2 * fused[0]
-    # Q, K, V, O in 2 bytes and L in 4.
-    assert fused[0] == short * (4 * 64 * 2 + 4)
-
-
-def test_a_decoding_query_head_group_reads_its_keys_once_when_packed():
-    problem = Attention(1, 8, 1, 1, 4096, 128)
-    apart = counts(tiled, problem, 16, 64).kernels[0].l2["K"].read_bytes
-    packed = counts(tiled, problem, 16, 64, pack=8).kernels[0].l2["K"].read_bytes
-    assert packed == 4096 * 128 * 2
-    assert apart == 8 * packed
-
-
-def test_split_keys_leave_fp32_parts_that_the_second_kernel_reads():
-    # 8 slices of 512 of 4096 keys: each leaves 128 floats of O and one of L for one query row.
-    cost = counts(split_kv, Attention(1, 1, 1, 1, 4096, 128, causal=True), 16, 512, 64)
-    first, second = cost.kernels
-    assert first.l2["Q"].read_bytes == 8 * 128 * 2
-    assert first.l2["O"].write_bytes == second.l2["O"].read_bytes == 8 * 128 * 4
-    assert first.l2["L"].write_bytes == second.l2["L"].read_bytes == 8 * 4
-    assert second.l2["O"].write_bytes == 128 * 2
-    alone = counts(split_kv, Attention(1, 1, 1, 1, 4096, 128), 16, 4096, 64)
-    assert alone.kernels[0].l2["O"].write_bytes == 128 * 2
-    assert alone.kernels[1].bytes_at("l2") == 0

@@ -117,10 +117,12 @@ def test_split_k_adds_up_fp32_parts():
 
 def test_operands_cross_shared_memory_by_the_warp_tile():
     # A tile of 32 rows × 128 columns: A is fetched once per 128 columns, B once per 32 rows.
-    # A: 256 · 512 · 64 / 128 · 2 B, B: … / 32 · 2 B.
-    cost = counts(Matmul(256, 512, 64), 128, 128, 32, operand_tile=(32, 128))
+    # A: 256 · 512 · 64 / 128 elements, B: … / 32, each of its own width.
     points = 256 * 512 * 64
-    assert cost.bytes_at("shared") == points / 128 * 2 + points / 32 * 2
+    for dtype, wide_a, wide_b in (("bf16", 2, 2), ("fp8", 1, 1), ("fp32", 4, 4)):
+        problem = Matmul(256, 512, 64, dtype=dtype)
+        cost = counts(problem, 128, 128, 32, operand_tile=(32, 128))
+        assert cost.bytes_at("shared") == points / 128 * wide_a + points / 32 * wide_b
 
 
 def test_the_tile_in_flight_counts_once_a_stage():

@@ -108,3 +108,6 @@ def test_symbols():
     problem = Rowwise("softmax", n, 2 * t * c)
     held = counts(rows(problem), problem)
     assert sympy.simplify(held.bytes_at("l2") - 2 * n * 2 * t * c * 2) == 0
+    # Whether a streamed row needs its second pass stays open until the tile count is known.
+    streamed = counts(rows(problem, 1, c), problem).bytes_at("l2")
+    assert streamed.subs({n: 8, t: 3, c: 16}) == 3 * 8 * 96 * 2

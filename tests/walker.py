@@ -1,6 +1,6 @@
 """A second opinion on the counting rule: walk a kernel's loops tile by tile and add up what moves.
 
-Slow and obvious on purpose, plain ints only, and `walk` shares no code with `perfmodel.count`. Every
+Slow and obvious on purpose, plain ints only; `walk` shares no code with `perfmodel.count`. Every
 block starts with nothing on chip. A tile is fetched in the body of the innermost loop that indexes
 its tensor (before the sequential loops where only grid loops do), and one tile a tensor is kept:
 with `keep` a tile asked for twice running stays, without it every entry of the body fetches.
@@ -61,7 +61,8 @@ class _Walker:
 
     def parted(self, name: str) -> bool:
         """Whether several blocks make one element together."""
-        spread = {loop.axis for loop in self.kernel.nest if loop.grid}
+        grid = (x for x in self.kernel.nest if x.grid and x.tile < self.sizes[x.axis])
+        spread = {loop.axis for loop in grid}
         return bool(spread & self.sums_over(name))
 
     def tile(self, name: str, at: dict[str, Span]) -> tuple[Span, ...]:
@@ -113,7 +114,8 @@ class _Walker:
             return
         elements = prod(b - a for a, b in tile)
         before = self.seen.setdefault(name, set())
-        summed = self.sums_over(name) and not self.parted(name)
+        around = {x.axis for x in self.kernel.nest[: self.level(name)] if not x.grid}
+        summed = around & self.sums_over(name) and not self.parted(name)
         if summed and (tile in before or name in self.kernel.zeroed):
             self.walk.reads[name] += elements
         self.walk.writes[name] += elements
@@ -125,7 +127,7 @@ class _Walker:
     def finish(self) -> Walk:
         """Rows of a result that a mask hides from every key are written once all the same."""
         for name in self.schedule.writes(self.kernel):
-            if not self.parted(name):
+            if not self.parted(name) and name not in self.kernel.atomic:
                 whole = prod(self.sizes[a] for a in self.algorithm.tensors[name].axes)
                 self.walk.writes[name] += whole - self.walk.last[name]
                 self.walk.last[name] = whole
@@ -184,10 +186,10 @@ def _traffic(schedule: Schedule, kernel: Kernel, walked: Walk, sizes, elements, 
     reads, writes, last = walked.reads[name], walked.writes[name], walked.last[name]
     if name in schedule.reads(kernel):
         return reads * final / 8, 0, 0
-    if name in kernel.atomic:
+    spread = [x for x in kernel.nest if x.grid and x.axis in _lost(schedule, name)]
+    if name in kernel.atomic and spread:
         return 0, 0, writes * spilt / 8
-    lost = _lost(schedule, name)
-    if any(x.grid and x.axis in lost and x.tile < sizes[x.axis] for x in kernel.nest):
+    if any(loop.tile < sizes[loop.axis] for loop in spread):
         return 0, writes * spilt / 8, 0
     return reads * spilt / 8, ((writes - last) * spilt + last * final) / 8, 0
 

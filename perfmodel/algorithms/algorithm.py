@@ -20,11 +20,16 @@ StepKind = Literal["contraction", "map", "normalisation", "reduction"]
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An array with named axes; `element` is the *role* whose type the problem states."""
+    """An array with named axes; `element` is the *role* whose type the problem states.
+
+    `windows` lists (axis, tap, stride): together the two axes index one dimension, at
+    axis · stride + tap, as the image of a convolution does.
+    """
 
     name: str
     axes: tuple[str, ...]
     element: str = "data"
+    windows: tuple[tuple[str, str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +59,25 @@ class Band:
     """A mask that lets query i see key j when i + shift - left < j <= i + shift + right.
 
     `shift` = seq_kv - seq_q aligns the last query with the last key. Causal: right = 0. A sliding
-    window of w keys: left = w. None is unbounded.
+    window of w keys: left = w. None is unbounded. `share` is the share of the tile pairs that a
+    block-sparse pattern keeps, spread evenly (FlashAttention, Proposition 4); it stands alone.
     """
 
     query: str
     key: str
     left: Number | None = None
     right: Number | None = None
+    share: Number = 1
 
     @property
     def bounded(self) -> bool:
         """Whether the mask hides anything at all."""
-        return self.left is not None or self.right is not None
+        return self.left is not None or self.right is not None or self.sparse
+
+    @property
+    def sparse(self) -> bool:
+        """Whether a pattern keeps a share of the tile pairs only."""
+        return not (isinstance(self.share, int) and self.share == 1)
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def forward(op: str) -> Algorithm:
 
 def backward(op: str) -> Algorithm:
     """Gradients: softmax reads Y and dY; norms read X and dY and reduce the weights' gradients."""
-    vector, special = _WORK[op]
+    vector, _ = _WORK[op]
     source = "Y" if op == "softmax" else "X"
     parts = [Tensor(source, ("n", "c")), Tensor("dY", ("n", "c")), Tensor("dX", ("n", "c"))]
     weights = {"layernorm": ("gamma", "beta"), "rmsnorm": ("gamma",)}.get(op, ())

@@ -35,8 +35,9 @@ class Visits:
     """Sums over the visited (query tile, key tile) pairs, for one head.
 
     `pairs` counts them; `queries` and `keys` add up the pair's query and key extents; `area` their
-    products; `distinct_queries` is how many query rows see any key at all; `most_keys` is the
-    largest key extent that one query tile visits.
+    products; `distinct_queries` is how many query rows lie in a tile that sees any key at all;
+    `most_keys` is the largest key extent that one query tile visits; `distinct_keys` is how many
+    keys lie in a tile that any query sees.
     """
 
     pairs: Number
@@ -45,6 +46,7 @@ class Visits:
     area: Number
     distinct_queries: Number
     most_keys: Number
+    distinct_keys: Number
 
 
 def visit(band: Band | None, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
@@ -54,13 +56,28 @@ def visit(band: Band | None, seq_q: Number, seq_kv: Number, br: Number, bc: Numb
     of the other), and `ProblemError` otherwise.
     """
     if band is None or not band.bounded:
-        tq, tk = ceil_div(seq_q, br), ceil_div(seq_kv, bc)
-        return Visits(
-            wide(tq) * tk, wide(seq_q) * tk, wide(seq_kv) * tq, wide(seq_q) * seq_kv, seq_q, seq_kv
-        )
+        return _every(seq_q, seq_kv, br, bc)
+    if band.sparse:
+        every, s = _every(seq_q, seq_kv, br, bc), band.share
+        pairs, queries, keys = s * every.pairs, s * every.queries, s * every.keys
+        return Visits(pairs, queries, keys, s * every.area, seq_q, s * seq_kv, seq_kv)
     if is_symbolic(seq_q, seq_kv, br, bc):
         return _symbolic(band, seq_q, seq_kv, br, bc)
     return _exact(band, seq_q, seq_kv, br, bc)
+
+
+def _every(seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
+    """All pairs of tiles."""
+    tq, tk = ceil_div(seq_q, br), ceil_div(seq_kv, bc)
+    return Visits(
+        pairs=wide(tq) * tk,
+        queries=wide(seq_q) * tk,
+        keys=wide(seq_kv) * tq,
+        area=wide(seq_q) * seq_kv,
+        distinct_queries=seq_q,
+        most_keys=seq_kv,
+        distinct_keys=seq_kv,
+    )
 
 
 def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
@@ -69,7 +86,7 @@ def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) ->
     shift = seq_kv - seq_q
     zero = 0 * (tq + tk)
     if band.right is None:
-        above, at_end, last_high, none_below = tq * tk, tq, tk, zero
+        above, at_end, last_high, none_below = wide(tq) * tk, tq, tk, zero
     else:
         offset = shift + band.right
         # Tiles before the last end on a full row (i+1)·Br: none_below of them see nothing,
@@ -79,20 +96,22 @@ def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) ->
         start = (none_below + 1) * br + offset + bc - 1
         rising = floor_sum(full - none_below, bc, br, start)
         last_high = ceil_div(clamp(seq_q + offset, 0, seq_kv), bc)
-        above = rising + (tq - 1 - full) * tk + last_high
+        above = rising + wide(tq - 1 - full) * tk + last_high
         # Tiles whose last key tile is the ragged one: e_i > (tk − 1)·Bc.
         first = clamp(floor_div((tk - 1) * bc - offset, br), 0, tq - 1)
         at_end = (tq - 1 - first) + where(last_high == tk, 1, 0)
     if band.left is None:
-        below, last_low = zero, zero
+        below, last_low, hidden = zero, zero, zero
     else:
         start = shift - band.left + 1
         skipped = clamp(floor_div(-start, br) + 1, 0, tq)
         below = floor_sum(tq - skipped, bc, br, skipped * br + start)
         last_low = floor_div(clamp((tq - 1) * br + start, 0, seq_kv), bc)
+        # Each tile's keys reach up to the next one's, so only those before the first are unseen.
+        hidden = floor_div(clamp(none_below * br + start, 0, seq_kv), bc) * bc
     pairs = above - below
     ragged_keys = tk * bc - seq_kv
-    keys = pairs * bc - at_end * ragged_keys
+    keys = wide(pairs) * bc - wide(at_end) * ragged_keys
     last_pairs = last_high - last_low
     last_keys = last_pairs * bc - where(last_high == tk, ragged_keys, zero)
     ragged_rows = tq * br - seq_q
@@ -104,6 +123,7 @@ def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) ->
         area=wide(keys) * br - wide(ragged_rows) * last_keys,
         distinct_queries=seq_q - unseen,
         most_keys=_most_keys(band, seq_kv, br, bc, last_keys),
+        distinct_keys=seq_kv - hidden,
     )
 
 
@@ -138,4 +158,4 @@ def _symbolic(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number)
         pairs = tk * (tk + 1) / ratio / 2
     else:
         raise ProblemError("symbolic causal counts need nesting tiles: one a multiple of the other")
-    return Visits(pairs, pairs * br, pairs * bc, pairs * br * bc, seq_q, seq_kv)
+    return Visits(pairs, pairs * br, pairs * bc, pairs * br * bc, seq_q, seq_kv, seq_kv)

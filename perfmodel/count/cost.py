@@ -1,8 +1,8 @@
 """Cost: operations per unit, bytes per tensor across each boundary, footprint. No seconds.
 
 Boundaries, from the device inwards: `hbm` (what must move at the least: each tensor once per kernel
-that touches it), `l2` (what the thread blocks ask of the L2, by the counting rule) and `shared`
-(operands that the matrix unit fetches from shared memory).
+that touches it, less what a mask hides), `l2` (what the thread blocks ask of the L2, by the
+counting rule) and `shared` (operands that the matrix unit fetches from shared memory).
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _count_kernel(
         kind = elements[tensors[name].element]
         again = rule.normaliser_passes(schedule, nest, name)
         l2[name] = Traffic(read_bytes=to_bytes(again * rule.moved(nest, tensors[name]), kind))
-        hbm[name] = Traffic(read_bytes=to_bytes(rule.size(sizes, tensors[name]), kind))
+        hbm[name] = Traffic(read_bytes=to_bytes(rule.least(nest, tensors[name]), kind))
     for name in schedule.writes(kernel):
         l2[name] = _written(schedule, kernel, nest, tensors[name], elements)
         whole = rule.size(sizes, tensors[name])
@@ -180,7 +180,7 @@ def _written(
             return Traffic(atomic_bytes=to_bytes(writes, spilt))
         # One slice needs no second kernel: it is the result, in its final type.
         slices = slices_of(schedule, kernel, nest, tensor)
-        alone = to_bytes(writes, final)
+        alone = to_bytes(whole, final)
         return Traffic(write_bytes=where(slices == 1, alone, to_bytes(writes, spilt)))
     if not rule.reduced_outside(schedule, kernel, tensor, grid=False):
         return Traffic(write_bytes=to_bytes(writes, final))
@@ -347,7 +347,7 @@ def footprint(
     operands = {n for step in steps if step.kind == "contraction" for n in step.inputs}
     for name in names:
         tensor = tensors[name]
-        held = product(nest.tile(axis) for axis in tensor.axes)
+        held = product(rule.extents(tensor, nest.tile))
         kind = elements["accumulator" if name in sums else tensor.element]
         if name in reads and kernel.operand_tile is not None and name not in kernel.registers:
             copies = kernel.stages if streamed & set(tensor.axes) else 1

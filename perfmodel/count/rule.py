@@ -13,7 +13,7 @@ its own changes, and the loops outside the innermost such change make every fetc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from perfmodel.algorithms.algorithm import Band, Step, Tensor
@@ -122,7 +122,30 @@ def moved(nest: Nest, tensor: Tensor) -> Number:
     first = nest.kernel.first_pass.get(tensor.name)
     if first in _repeating(nest.kernel, tensor):
         return product([touched(nest, tensor), *(nest.trips(a, ls) for a, ls in again.items())])
+    if tensor.windows:
+        return product([windowed(nest, tensor), *(nest.trips(a, ls) for a, ls in again.items())])
     return nest.over(tensor.axes, again)
+
+
+def windowed(nest: Nest, tensor: Tensor) -> Number:
+    """Elements of a tensor with windows over all tiles of its own axes, overlaps fetched again.
+
+    A tile of p positions and r taps spans stride·(p − 1) + r; over Tp × Tr tiles these add up to
+    stride·(P − Tp)·Tr + R·Tp: P·R where taps are taken one by one (im2col), P + Tp·(R − 1) where
+    all are held (a halo a tile).
+    """
+
+    def trips(axis: str) -> Number:
+        loops = nest.kernel.loops(axis)
+        return nest.trips(axis, loops) if loops else 1
+
+    def span(axis: str, tap: str, stride: int) -> Number:
+        positions = nest.sizes[axis] - trips(axis)
+        return stride * positions * trips(tap) + nest.sizes[tap] * trips(axis)
+
+    inside = {axis for window in tensor.windows for axis in window[:2]}
+    plain = [nest.sizes[axis] for axis in tensor.axes if axis not in inside]
+    return product([*plain, *(span(*window) for window in tensor.windows)])
 
 
 def touched(nest: Nest, tensor: Tensor) -> Number:
@@ -133,9 +156,31 @@ def touched(nest: Nest, tensor: Tensor) -> Number:
     return product([nest.visits.distinct_queries, *rest])
 
 
+def least(nest: Nest, tensor: Tensor) -> Number:
+    """Elements of an input that must cross at least once: all but what a mask hides from it.
+
+    A mask spares only tensors that are fetched once the two indices it couples are both known.
+    """
+    mask, visits = nest.mask, nest.visits
+    if mask is None or visits is None:
+        return size(nest.sizes, tensor)
+    known = {*tensor.axes, *_repeating(nest.kernel, tensor)}
+    if not {mask.query, mask.key} <= known:
+        return size(nest.sizes, tensor)
+    seen = {mask.query: visits.distinct_queries, mask.key: visits.distinct_keys}
+    return product(seen.get(axis, nest.sizes[axis]) for axis in tensor.axes)
+
+
 def size(sizes: Sizes, tensor: Tensor) -> Number:
     """Elements of a tensor."""
-    return product(sizes[axis] for axis in tensor.axes)
+    return product(extents(tensor, sizes.__getitem__))
+
+
+def extents(tensor: Tensor, of: Callable[[str], Number]) -> list[Number]:
+    """Extents of a tensor's dimensions, `of` giving those of its axes; windows join two of them."""
+    inside = {axis for window in tensor.windows for axis in window[:2]}
+    joined = [stride * (of(axis) - 1) + of(tap) for axis, tap, stride in tensor.windows]
+    return [*(of(axis) for axis in tensor.axes if axis not in inside), *joined]
 
 
 def reduced_outside(

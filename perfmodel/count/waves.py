@@ -25,7 +25,7 @@ import numpy as np
 
 from perfmodel.algorithms.algorithm import Tensor
 from perfmodel.arithmetic import Number, ceil_div, floor_div, maximum, minimum, product
-from perfmodel.count.rule import Nest, blocks, moved, outside, size
+from perfmodel.count.rule import Nest, blocks, extents, least, moved, outside
 
 Held = Callable[[Number], Number]
 
@@ -73,8 +73,8 @@ def footprint(
         covered[loop.axis] = reach if inner is None else maximum(inner, reach)
     total: Number = 0
     for tensor, width in tensors.items():
-        extents = [minimum(covered.get(a, nest.sizes[a]), nest.sizes[a]) for a in tensor.axes]
-        total = total + product(extents) * width
+        spans = {a: minimum(covered.get(a, nest.sizes[a]), nest.sizes[a]) for a in tensor.axes}
+        total = total + product(extents(tensor, spans.__getitem__)) * width
     return total
 
 
@@ -87,7 +87,7 @@ def hbm_passes(
     stream_footprint: Number,
     loops: Sequence[GridLoop],
 ) -> Number:
-    """How often each element of a tensor crosses the memory boundary, 1 at the least.
+    """How often each element that a tensor must move crosses the memory boundary, 1 at the least.
 
     `held` gives the fraction of a working set (bytes) that the cache keeps; `footprints` are those
     of one iteration of each grid loop (or one wave, if that is more), `stream_footprint` that of
@@ -148,9 +148,9 @@ def _masked(
         return fetched
     free = [loop.trips for loop in loops if loop.axis not in tensor.axes]
     every = product([*free, streamed])
-    asked = moved(nest, tensor) / size(nest.sizes, tensor)
+    asked = moved(nest, tensor) / least(nest, tensor)
     share = (asked - 1) / maximum(every - 1, 1)
-    return maximum(1 + (fetched - 1) * minimum(maximum(share, 0), 1), minimum(asked, 1))
+    return 1 + (fetched - 1) * minimum(share, 1)
 
 
 @dataclass(frozen=True, slots=True)

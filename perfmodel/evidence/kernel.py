@@ -175,16 +175,20 @@ class BundledKernel:
     def execute(self, problem: Any, config: Any, tensors: Tensors) -> None:
         """Launch everything on tensors that are already there (nothing is allocated)."""
         for launch in self.plan(problem, config):
-            bound = {
-                name: tensors[value] if isinstance(value, str) else value
-                for name, value in launch.arguments.items()
-            }
-            launch.function[launch.grid](
-                **bound,
-                **launch.constexprs,
-                num_warps=launch.num_warps,
-                num_stages=launch.num_stages,
-            )
+            self.launch(launch, tensors)
+
+    def launch(self, launch: Launch, tensors: Tensors) -> None:
+        """One launch on tensors that are already there."""
+        bound = {
+            name: tensors[value] if isinstance(value, str) else value
+            for name, value in launch.arguments.items()
+        }
+        launch.function[launch.grid](
+            **bound,
+            **launch.constexprs,
+            num_warps=launch.num_warps,
+            num_stages=launch.num_stages,
+        )
 
     def run(self, inputs: Inputs, config: Any) -> Tensors:
         """Poisoned outputs, then every launch; returns the outputs by name."""

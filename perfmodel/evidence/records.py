@@ -9,18 +9,12 @@ pandas is loaded when a table is, never before: predicting does not need it.
 
 from __future__ import annotations
 
-import csv
-import gzip
 import io
 import os
 import sys
-import warnings
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib import resources
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import OutputError, TableError
@@ -106,6 +100,8 @@ def tidy(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
 
 def published() -> pd.DataFrame:
     """Runs that papers report, as a measured-run table; `source` names paper, table or figure."""
+    from importlib import resources
+
     text = resources.files("perfmodel.evidence").joinpath("published.csv").read_bytes()
     return tidy(_parse_csv(text, "published.csv"), "published.csv")
 
@@ -115,9 +111,10 @@ def write_table(table: pd.DataFrame, path: str | Path) -> None:
 
     Raises `OutputError` for another suffix and for a path that cannot be written.
     """
+    import gzip
+
     name = str(path)
-    if not name.endswith(SUFFIXES):
-        raise OutputError(f"{name}: a table is written as {' or '.join(SUFFIXES)}; change the name")
+    table_suffix(name)
     with replacing(path) as partial:
         if name.endswith(".parquet"):
             _needs_pyarrow(name, OutputError)
@@ -127,12 +124,22 @@ def write_table(table: pd.DataFrame, path: str | Path) -> None:
             partial.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
 
 
+def table_suffix(path: str) -> str:
+    """The suffix that says how a table is written; raises `OutputError` for another one."""
+    for suffix in SUFFIXES:
+        if path.endswith(suffix):
+            return suffix
+    raise OutputError(f"{path}: a table is written as {' or '.join(SUFFIXES)}; change the name")
+
+
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary file in the folder of `path` that takes its place once all went well.
 
     Raises `OutputError` where the folder or the file cannot be written; nothing is left behind.
     """
+    from tempfile import NamedTemporaryFile
+
     target = Path(path)
     try:
         if target.is_dir():
@@ -189,6 +196,9 @@ def _bytes(path: str) -> bytes:
 
 
 def _decompress(data: bytes, where: str) -> bytes:
+    import gzip
+    import zlib
+
     try:
         return gzip.decompress(data)
     except EOFError:
@@ -200,6 +210,9 @@ def _decompress(data: bytes, where: str) -> bytes:
 
 
 def _parse_csv(data: bytes, where: str) -> pd.DataFrame:
+    import csv
+    import warnings
+
     import pandas as pd
 
     if b"\x00" in data:
@@ -220,7 +233,10 @@ def _parse_csv(data: bytes, where: str) -> pd.DataFrame:
             table = pd.read_csv(
                 io.StringIO(text), dtype=str, keep_default_na=False, index_col=False, na_values=[]
             )
-    except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
+    except pd.errors.ParserWarning:
+        said = "rows have more cells than the header"
+        raise TableError(f"{where}: not sound CSV ({said}); mend or write it again") from None
+    except (pd.errors.ParserError, ValueError) as error:
         reason = " ".join(str(error).removeprefix("Error tokenizing data. C error: ").split())
         raise TableError(f"{where}: not sound CSV ({reason}); mend or write it again") from None
     table.columns = table.columns.str.strip()
@@ -241,7 +257,8 @@ def _parse_parquet(data: bytes, where: str) -> pd.DataFrame:
     try:
         return pd.read_parquet(io.BytesIO(data))
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        reason = " ".join(str(error).partition(": ")[2].split(". ")[0].split())
+        said = str(error)
+        reason = " ".join((said.partition(": ")[2] or said).split(". ")[0].split())
         raise TableError(
             f"{where}: not a sound Parquet file ({reason}); fetch or write it again"
         ) from None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
@@ -90,8 +90,8 @@ def _from_folder() -> Iterator[tuple[str, Callable[[], Any]]]:
         package = importlib.util.module_from_spec(spec)
         sys.modules[PACKAGE] = package
         spec.loader.exec_module(package)
-    for name in sys.modules[PACKAGE].MODULES if PACKAGE in sys.modules else ():
-        yield f"kernels/{name}.py", lambda name=name: _bundled(name)
+    for name in import_module(PACKAGE).MODULES:
+        yield f"kernels/{name}.py", partial(_bundled, name)
 
 
 def _bundled(name: str) -> Any:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from perfmodel.algorithms.attention import Attention
-from perfmodel.arithmetic import Number, ceil_div
+from perfmodel.arithmetic import Number, as_floats, ceil_div
 from perfmodel.schedules import standard, tiled
+from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import KernelClass, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 
+# Numbers of slices that are timed in full.
+KEEP = 5
 # Scores of a row that a warp holds; longer rows go by three times (PyTorch SoftMax.cu).
 _HELD_ROW = 1024
 # Slices that a split-KV launch may choose from (FlashAttention-2 tries all up to 128).
@@ -31,7 +35,11 @@ def compute_type(problem: Attention, machine: Machine) -> str:
 
 
 def style(
-    problem: Attention, kernel: KernelClass, machine: Machine, constants: Constants, warm: float
+    problem: Attention,
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    around: Circumstances,
 ) -> Style:
     """The class's facts and constants as the kernel timer wants them."""
     share = constants["matrix_share"] * matrix_share(kernel, machine)
@@ -42,7 +50,8 @@ def style(
         matrix_share=share,
         overlap=constants[kernel.overlap],
         price=constants["attention_block_price"] / constants["block_price"],
-        warm=warm,
+        warm=around.warm,
+        activity=around.activity,
         vector_share=constants["softmax_vector_share"],
     )
 
@@ -59,77 +68,131 @@ def forward_plan(
     kernel: KernelClass,
     machine: Machine,
     constants: Constants,
-    warm: float,
+    around: Circumstances,
     *,
     split: bool = False,
 ) -> Plan:
     """Forward attention by the class's schedule; decode adds the choice of slices."""
-    how = style(problem, kernel, machine, constants, warm)
-    sizes, elements = dict(problem.sizes()), problem.elements()
+    how = style(problem, kernel, machine, constants, around)
     if kernel.schedule == "standard":
         return _standard(problem, how)
-    decode = split or problem.phase == "decode"
-    menu = kernel.menu(int(np.max(problem.head_dim)), decode=decode)
-    rows, columns, threads = (np.array(column) for column in zip(*menu, strict=True))
-    if decode and kernel.schedule != "tiled-1":
-        each, splits = np.meshgrid(np.arange(len(menu)), _SPLITS, indexing="ij")
-        br, bc = rows[each.ravel()][None], columns[each.ravel()][None]
-        threads = threads[each.ravel()][None]
-        mask = problem.mask()
-        if problem.phase == "decode" and mask is not None:
-            # A window leaves one query so many whole key tiles, and nothing else is sliced.
-            sizes["x"] = np.minimum(sizes["x"], (ceil_div(mask.left, bc) + 1) * bc)
-            mask = None
-        slice_keys = ceil_div(ceil_div(sizes["x"], splits.ravel()[None]), bc) * bc
-        schedule = tiled.split_kv(
-            mask,
-            br,
-            slice_keys,
-            bc,
-            pack=sizes["r"],
-            operand_tile=operand_tile(kernel, machine, bc),
-            threads=threads,
-        )
-        tile = {"rows": br, "keys": bc, "splits": splits.ravel()[None]}
-        return Plan("split-kv", (Part(schedule, sizes, elements, how),), tile)
-    br, bc = rows[None], columns[None]
-    order = int(kernel.schedule.rsplit("-", 1)[1])
+    if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
+        return _split_plan(problem, kernel, machine, constants, how)
+    menu = np.array(kernel.menu(int(np.max(problem.head_dim)), decode=False))
+    br, bc, threads = menu.T[:, None]
     query_slice = None
-    if order == 1:
+    if kernel.schedule == "tiled-1":
         # Slices of the queries, as few as fill the machine: a menu of powers of two.
-        br, bc, threads = (np.repeat(v, len(_QUERY_SLICES)) for v in (rows, columns, threads))
-        slices = np.tile(_QUERY_SLICES, len(menu))
-        query_slice = ceil_div(ceil_div(problem.seq_q, slices[None]), br[None]) * br[None]
-        br, bc = br[None], bc[None]
+        br, bc, threads = (np.repeat(v, len(_QUERY_SLICES), axis=1) for v in (br, bc, threads))
+        slices = np.tile(_QUERY_SLICES, len(menu))[None]
+        query_slice = ceil_div(ceil_div(problem.seq_q, slices), br) * br
     schedule = tiled.tiled(
         problem.mask(),
         br,
         bc,
-        order=order,  # type: ignore[arg-type]
+        order=_order(kernel),
         query_slice=query_slice,
-        threads=threads[None],
+        stages=kernel.stages,
+        threads=threads,
         operand_tile=operand_tile(kernel, machine, bc),
     )
-    tile = {"rows": br, "keys": bc}
-    return Plan(schedule.name, (Part(schedule, sizes, elements, how),), tile)
+    part = Part(schedule, problem.sizes(), problem.elements(), how)
+    return Plan(schedule.name, (part,), {"rows": br, "keys": bc})
+
+
+def _order(kernel: KernelClass) -> tiled.Order:
+    orders: dict[str, tiled.Order] = {"tiled-1": 1, "tiled-2": 2, "tiled-3": 3}
+    return orders[kernel.schedule]
+
+
+def _split_plan(
+    problem: Attention,
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    how: Style,
+    *,
+    keep: int = KEEP,
+) -> Plan:
+    """Split-KV over the `keep` most promising numbers of slices, query heads packed into tiles."""
+    sizes, elements = as_floats(problem.sizes()), problem.elements()
+    width, dim = elements["kv"].bytes, int(np.max(problem.head_dim))
+    rows, bc, threads = kernel.first_fitting(
+        kernel.menu(dim, decode=True),
+        lambda tile: (tile[0] + 2 * kernel.stages * tile[1]) * dim * width,
+        machine.shared_per_block,
+    )
+    mask = problem.mask()
+    if problem.phase == "decode" and mask is not None:
+        # A window leaves one query so many whole key tiles, and nothing else is sliced.
+        sizes["x"] = np.minimum(sizes["x"], (ceil_div(mask.left, bc) + 1) * bc)
+        mask = None
+    splits = _promising(sizes, rows, bc, machine, constants, keep)
+    x = sizes["x"] * np.ones((1, 1))
+    schedule = tiled.split_kv(
+        mask,
+        rows,
+        np.ceil(np.ceil(x / splits) / bc) * bc,
+        bc,
+        pack=sizes["r"],
+        stages=kernel.stages,
+        operand_tile=operand_tile(kernel, machine, bc),
+        threads=threads,
+    )
+    full = np.ones_like(splits)
+    tile = {"rows": rows * full, "keys": bc * full, "splits": splits}
+    return Plan("split-kv", (Part(schedule, sizes, elements, how),), tile)
+
+
+def _promising(
+    sizes: Mapping[str, Number],
+    rows: int,
+    bc: int,
+    machine: Machine,
+    constants: Constants,
+    keep: int,
+) -> np.ndarray:
+    """Numbers of slices (n, keep) that can be fastest: enough to fill the machine, and no more.
+
+    More slices shorten the longest chain of key tiles and cost a round of blocks and a combining
+    kernel. Tests hold the choice against the whole menu.
+    """
+    b, g, r, q, x, d = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqxd")
+    splits = _SPLITS[None].astype(np.float64)
+    grid = b * g * np.ceil(q * r / rows) * splits
+    busiest = np.ceil(grid / machine.units)
+    tiles = np.maximum(np.ceil(x / splits / bc), 1.0)
+    latency = machine.hbm_latency * constants["latency_share"]
+    chain = busiest * tiles * latency
+    stream = busiest * tiles * (4.0 * bc * d) * (machine.units / machine.hbm_bytes_per_s)
+    price = constants["attention_block_price"] * 1.75e9 / machine.clock_hz
+    partial = 8.0 * b * g * r * q * d * splits / machine.l2_bytes_per_s
+    second = np.where(splits > 1, price + constants["split_price"] + partial, 0.0)
+    score = busiest * price + second + np.maximum(chain, stream)
+    best = np.argpartition(score, keep, axis=1)[:, :keep]
+    return np.take_along_axis(np.broadcast_to(splits, score.shape), best, axis=1)
 
 
 def backward_plan(
-    problem: Attention, kernel: KernelClass, machine: Machine, constants: Constants, warm: float
+    problem: Attention,
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    around: Circumstances,
 ) -> Plan:
     """Backward attention: recomputed in tiles, or unfused from saved probabilities."""
-    how = style(problem, kernel, machine, constants, warm)
+    how = style(problem, kernel, machine, constants, around)
     if kernel.schedule == "standard":
         return _standard(problem, how, backward=True)
     how = replace(how, matrix_share=how.matrix_share * constants[kernel.backward])
-    order = int(kernel.schedule.rsplit("-", 1)[1])
+    order = _order(kernel)
     br = np.array([[64, 128]]) if order != 1 else np.array([[16]])
     bc = np.array([[128, 64]]) if order != 1 else np.array([[128]])
     schedule = tiled.tiled_backward(
         problem.mask(),
         br,
         bc,
-        order=order,  # type: ignore[arg-type]
+        order=order,
         operand_tile=operand_tile(kernel, machine, bc),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)

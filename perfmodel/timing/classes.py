@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
@@ -50,6 +50,7 @@ class KernelClass:
     generations: tuple[float, float] | None = None
     fallback: str | None = None
     promoted: bool = False
+    stages: int = 2
     matches: tuple[str, ...] = ()
 
     def runs_on(self, machine: Machine) -> bool:
@@ -63,6 +64,12 @@ class KernelClass:
         table = self.decode if decode and self.decode is not None else self.tiles
         fitting = [dim for dim in sorted(table) if dim >= head_dim]
         return table[fitting[0]] if fitting else table[max(table)]
+
+    def first_fitting(
+        self, menu: tuple[TileRow, ...], held: Callable[[TileRow], float], capacity: float
+    ) -> TileRow:
+        """The first tile of a menu whose footprint fits (libraries dispatch so); else the last."""
+        return next((tile for tile in menu if held(tile) <= capacity), menu[-1])
 
 
 def _tiles(entry: Any) -> dict[int, tuple[TileRow, ...]]:

@@ -1,6 +1,6 @@
 """One kernel's counts → seconds, every term kept.
 
-    t = price of its blocks + ‖ busiest unit, L2, HBM, latency, power ‖
+    t = price of its blocks + max(power, ‖ busiest unit, L2, HBM, latency ‖)
 
 The busiest unit runs matrix, special-function and vector work with the overlap of its schedule
 class, shared-memory traffic beside the matrix work. Chip-wide resources overlap with it as a
@@ -35,7 +35,8 @@ class Style:
     its instructions can reach, `overlap` the share of non-matrix work hidden under the matrix unit,
     `multicast` how many blocks share an L2 read, `price` the multiple of a plain block's price,
     `warm` the share of L2-sized inputs found there, `vector_share` the share of the vector rate,
-    `stream_share` the share of a plain stream's bandwidth that its access pattern reaches.
+    `stream_share` the share of a plain stream's bandwidth that its access pattern reaches,
+    `activity` the switching activity of its data relative to random numbers.
     """
 
     compute: str
@@ -46,6 +47,7 @@ class Style:
     warm: float = 0.0
     vector_share: float = 1.0
     stream_share: float = 1.0
+    activity: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -88,15 +90,20 @@ def time_kernel(
     terms["hbm"] = moved / (memory.hbm_rate(machine, constants) * style.stream_share)
     latency = machine.hbm_latency * constants["latency_share"]
     terms["latency"] = memory.latency_seconds(machine, cost, where, latency)
-    joules = work.matrix_flops * power.operation_joules(
-        machine, constants, style.compute, vector=on_vector
+    joules = (
+        style.activity
+        * work.matrix_flops
+        * power.operation_joules(machine, constants, style.compute, vector=on_vector)
     )
     terms["power"] = power.power_seconds(machine, constants, joules, moved)
     rounds = np.maximum(where.busiest / np.maximum(where.blocks_per_unit, 1.0), 1.0)
     terms["blocks"] = rounds * constants["block_price"] * style.price * 1.75e9 / machine.clock_hz
-    matrix = pipes.together([terms["matrix"], terms["shared"]], constants["overlap_power"])
+    # Operand fetches run ahead of the matrix unit in hardware queues: the slower of the two rules.
+    matrix = np.maximum(terms["matrix"], terms["shared"])
     busy = pipes.overlapped([matrix, terms["special"], terms["vector"]], style.overlap)
-    chip = [busy, terms["l2"], terms["hbm"], terms["latency"], terms["power"]]
-    seconds = terms["blocks"] + pipes.together(chip, constants["overlap_power"])
+    chip = [busy, terms["l2"], terms["hbm"], terms["latency"]]
+    # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
+    working = np.maximum(pipes.together(chip, constants["overlap_power"]), terms["power"])
+    seconds = terms["blocks"] + working
     seconds = np.where(where.blocks_per_unit < 1, np.inf, seconds)
     return KernelTime(seconds, terms, moved, where.waves, where.blocks_per_unit)

@@ -28,6 +28,11 @@ _L2_BYTES_PER_CLOCK = {
 _NODE = {"6": 16.0, "7": 12.0, "8.0": 7.0, "8": 8.0, "8.9": 5.0, "9": 4.0, "10": 4.0, "12": 4.0}
 
 
+# Where integer instructions take turns with fp32 ones on the same lanes: Pascal has no integer
+# lanes of its own, GA10x, Ada and consumer Blackwell run fp32 on their integer lanes too.
+_SHARED_LANES = ("6.0", "6.1", "8.6", "8.7", "8.9", "12.0")
+
+
 @dataclass(frozen=True)
 class Machine:
     """A device as the time model sees it: SI units, everything filled in.
@@ -57,6 +62,7 @@ class Machine:
     node_nm: float
     tdp_watts: float
     memory_family: str
+    lanes_shared: bool
     assumptions: tuple[str, ...]
 
     def matrix_per_unit(self, dtype: str) -> float:
@@ -129,6 +135,7 @@ def machine(device: Device) -> Machine:
         node_nm=_by_generation(_NODE, capability, 6.0),
         tdp_watts=known(device.tdp_watts, 1e9, "board power (W)"),
         memory_family=_family(device),
+        lanes_shared=capability in _SHARED_LANES,
         assumptions=tuple(said),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
+
+Retain = Callable[[Number, float, float], np.ndarray]
 
 
 def held_share(working_set: Number, capacity: float, knee: float) -> np.ndarray:
@@ -34,18 +36,20 @@ def hbm_bytes(
     elements: Mapping[str, ElementType],
     where: Residency,
     warm: float,
+    retain: Retain = held_share,
 ) -> np.ndarray:
     """Bytes over HBM: each tensor once per pass that the waves of blocks cannot share in L2.
 
     `warm` is the share of inputs that fit in L2 and are still there from an earlier run of the same
-    kernel, as in timing loops that do not clear the cache.
+    kernel, as in timing loops that do not clear the cache. `retain` gives the share of a working
+    set that the L2 still holds, from its size, the capacity and the fitted knee.
     """
     tensors = schedule.algorithm.tensors
     nest, reads = cost.nest, schedule.reads(cost.nest.kernel)
     knee, capacity = constants["l2_knee"], machine.l2_capacity
 
     def held(working_set: Number) -> np.ndarray:
-        return held_share(working_set, capacity, knee)
+        return retain(working_set, capacity, knee)
 
     touched = sum((t.total_bytes for t in cost.hbm.values()), start=np.zeros(()))
     kept = warm * held(touched)

@@ -11,13 +11,11 @@ from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.timing import attention, floors, matmul, rowwise
+from perfmodel.timing.circumstances import Circumstances, circumstances
 from perfmodel.timing.classes import KernelClass, resolve, usual
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine, machine
 from perfmodel.timing.plan import Estimate, Plan, estimate
-
-# Timing loops that repeat one kernel without clearing the cache find small inputs in L2.
-_WARM = {"cuda_graph": 1.0, "cuda_events_eager": 1.0, "wall_clock": 1.0, "profiler": 1.0}
 
 SCHEDULES = {
     "attention": ("auto", "standard", "tiled", "tiled-1", "tiled-2", "tiled-3", "split-kv"),
@@ -71,9 +69,9 @@ def time_operator(
     here = machine(device)
     columns, n = column_shape(problem)
     name = floors.operator_name(problem)
-    warm = _WARM.get(harness, 0.0)
+    around = circumstances(harness, name, constants)
     kernel, said = _class_of(columns, schedule, implementation, here)
-    plans = _plans(columns, schedule, kernel, here, constants, warm)
+    plans = _plans(columns, schedule, kernel, here, constants, around)
     total, tile = _best(here, constants, plans, n)
     if not np.all(np.isfinite(total.seconds)):
         raise ProblemError(_does_not_fit(device, plans[0], columns))
@@ -124,23 +122,23 @@ def _plans(
     kernel: KernelClass,
     here: Machine,
     constants: Constants,
-    warm: float,
+    around: Circumstances,
 ) -> list[Plan]:
     if isinstance(problem, Rowwise):
-        return [rowwise.plan(problem, kernel, here, constants, warm)]
+        return [rowwise.plan(problem, kernel, here, constants, around)]
     if isinstance(problem, Matmul):
         if schedule == "tiled":
             kernel = replace(kernel, splits=(1,))
-        return [matmul.plan(problem, kernel, here, constants, warm)]
+        return [matmul.plan(problem, kernel, here, constants, around)]
     plans = []
     if problem.direction in ("fwd", "fwdbwd"):
         plans.append(
             attention.forward_plan(
-                problem, kernel, here, constants, warm, split=schedule == "split-kv"
+                problem, kernel, here, constants, around, split=schedule == "split-kv"
             )
         )
     if problem.direction in ("bwd", "fwdbwd"):
-        plans.append(attention.backward_plan(problem, kernel, here, constants, warm))
+        plans.append(attention.backward_plan(problem, kernel, here, constants, around))
     return plans
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from perfmodel.algorithms.rowwise import Rowwise
+from perfmodel.arithmetic import as_floats
 from perfmodel.schedules import rowwise
+from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
@@ -17,7 +19,11 @@ _REDUCTIONS = {"softmax": 2, "layernorm": 2, "rmsnorm": 1, "quantise": 1}
 
 
 def plan(
-    problem: Rowwise, kernel: KernelClass, machine: Machine, constants: Constants, warm: float
+    problem: Rowwise,
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    around: Circumstances,
 ) -> Plan:
     """One kernel; a row per warp while it holds the row, else per block, streamed as the class does.
 
@@ -45,8 +51,9 @@ def plan(
         compute="fp32",
         overlap=1.0,
         price=price,
-        warm=warm,
+        warm=around.warm,
+        activity=around.activity,
         vector_share=constants["vector_share"],
     )
-    part = Part(schedule, problem.sizes(), elements, how)
+    part = Part(schedule, as_floats(problem.sizes()), elements, how)
     return Plan(schedule.name, (part,), {})

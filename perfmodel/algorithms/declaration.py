@@ -1,0 +1,360 @@
+"""Algorithms of one's own: a short declaration, in YAML or as the same plain data in Python.
+
+    name: matmul
+    parameters: {m: 4096, n: 4096, k: 4096}
+    axes: {m: m, n: n, k: k}
+    tensors: {A: [m, k], B: [k, n], C: {axes: [m, n], element: output}}
+    steps:
+      multiply: {contraction: [A, B], to: C, over: k}
+    outputs: C
+
+Axes have extents written as expressions of the parameters, which are what a user sets. A step says
+its kind, what it reads, what it makes (`to`), which axes it sums away (`over`) or normalises
+(`along`). Steps may stand in any order; the whole is checked before anything is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import Any, NoReturn, get_args
+
+from perfmodel.algorithms.algorithm import Algorithm, Band, Step, StepKind, Tensor
+from perfmodel.algorithms.expressions import evaluate, resolve
+from perfmodel.elements import ElementType, element
+from perfmodel.errors import PerfmodelError, ProblemError, SpecError, UnknownName
+
+Path_ = tuple[str | int, ...]
+KINDS: tuple[str, ...] = get_args(StepKind)
+# Roles whose types need no saying: results no narrower than 16 bits, sums and statistics in fp32.
+_ROLES = ("data", "output", "accumulator", "statistic")
+_TOP = (
+    "name", "about", "source", "parameters", "axes", "types", "tensors", "steps", "outputs", "mask",
+)  # fmt: skip
+_STEP = ("to", "over", "along", "late", "vector", "special")
+_MASK = ("query", "key", "causal", "window", "share")
+
+
+@dataclass(frozen=True)
+class Case:
+    """An algorithm at given sizes: what the counting rule and the mapper need to start.
+
+    `parameters` are the resolved values that the sizes came from.
+    """
+
+    algorithm: Algorithm
+    sizes: Mapping[str, int]
+    elements: Mapping[str, ElementType]
+    parameters: Mapping[str, Any]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A declared algorithm; `at` gives it sizes.
+
+    `extents` maps axes to expressions of the `parameters`, whose own defaults may be expressions;
+    `types` maps element roles to types ("data": as the data); `mask` is as declared.
+    """
+
+    algorithm: Algorithm
+    about: str
+    source: str
+    parameters: Mapping[str, Any]
+    extents: Mapping[str, Any]
+    types: Mapping[str, str] = field(default_factory=dict)
+    mask: Mapping[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.algorithm.name
+
+    def at(self, dtype: str = "bf16", **given: Any) -> Case:
+        """The algorithm at given parameters; raises `ProblemError` for sizes without meaning."""
+        for name in given:
+            if name not in self.parameters:
+                raise UnknownName(f"parameter of {self.name}", name, self.parameters)
+        values = resolve({**self.parameters, **given}, self.name)
+        sizes = {axis: self._extent(axis, said, values) for axis, said in self.extents.items()}
+        algorithm = Algorithm(
+            self.name,
+            self.algorithm.axes,
+            self.algorithm.tensors,
+            self.algorithm.steps,
+            self.algorithm.outputs,
+            self._band({**values, **sizes}),
+        )
+        return Case(algorithm, sizes, self.elements(dtype), values, dtype)
+
+    def _extent(self, axis: str, said: Any, values: Mapping[str, Any]) -> int:
+        value = evaluate(said, values)
+        if isinstance(value, bool) or value != int(value) or value < 1:
+            shown = ", ".join(f"{k} = {v}" for k, v in values.items() if str(k) in str(said))
+            raise ProblemError(
+                f"axis {axis} of {self.name} is {said} = {value:g}, which is no whole number of at "
+                f"least 1; change {shown or 'it'}"
+            )
+        return int(value)
+
+    def _band(self, values: Mapping[str, Any]) -> Band | None:
+        if self.mask is None:
+            return None
+        query, key = str(self.mask["query"]), str(self.mask["key"])
+        share = evaluate(self.mask.get("share", 1), values)
+        if not 0 < share <= 1:
+            raise ProblemError(f"{self.name} keeps a share of {share:g} of its tiles; 0 < share ≤ 1")
+        if share < 1:
+            return Band(query, key, share=float(share))
+        # One query aligned to the end sees every key, causal or not.
+        causal = bool(evaluate(self.mask.get("causal", False), values)) and values[query] > 1
+        window = evaluate(self.mask.get("window", 0), values) or None
+        if not causal and window is None:
+            return None
+        right = 0 if causal else (None if window is None else window - 1)
+        return Band(query, key, left=window, right=right)
+
+    def elements(self, dtype: str) -> dict[str, ElementType]:
+        """Element type of every role when the data are of type `dtype`."""
+        data = element(dtype)
+        found = {
+            "data": data,
+            "output": data if data.bits >= 16 else element("bf16"),
+            "accumulator": element("fp32"),
+            "statistic": element("fp32"),
+        }
+        return found | {
+            role: data if name == "data" else element(name) for role, name in self.types.items()
+        }
+
+
+def declare(**data: Any) -> Declaration:
+    """The declaration in plain data, keys as in YAML; raises `ProblemError` for what is wrong."""
+
+    def fail(path: Path_, message: str) -> NoReturn:
+        where = ".".join(str(part) for part in path)
+        raise ProblemError(f"declaration {data.get('name', '')}{': ' * bool(where)}{where}: {message}")
+
+    return _Builder(data, fail).build()
+
+
+def read(path: str | Path) -> Declaration:
+    """The declaration in a YAML file; raises `SpecError`, "file:line: message", in one line."""
+    from perfmodel.hardware import yamlfile
+
+    document = yamlfile.parse(yamlfile.read(Path(path)), str(path))
+
+    def fail(where: Path_, message: str) -> NoReturn:
+        raise SpecError(document.error(where, message))
+
+    return _Builder(document.data, fail).build()
+
+
+class _Builder:
+    """One pass over plain data; `fail` says where it is wrong and does not return."""
+
+    def __init__(self, data: Mapping[str, Any], fail: Callable[[Path_, str], NoReturn]) -> None:
+        self._data, self._fail = data, fail
+
+    def build(self) -> Declaration:
+        self._keys((), self._data, _TOP)
+        for key in ("name", "axes", "tensors", "steps", "outputs"):
+            if not self._data.get(key):
+                self._fail((), f"lacks {key}; a declaration has {', '.join(_TOP)}")
+        axes = self._table("axes")
+        parameters = self._table("parameters")
+        types = {str(role): str(name) for role, name in self._table("types").items()}
+        parts = {name: self._tensor(name, said, axes) for name, said in self._table("tensors").items()}
+        self._roles(parts, types)
+        steps = [self._step(name, said, parts) for name, said in self._table("steps").items()]
+        ordered = self._ordered(steps)
+        outputs = self._names(("outputs",), self._data["outputs"])
+        self._outputs(outputs, steps, parts)
+        mask = self._mask(axes)
+        self._expressions(axes, parameters, mask)
+        algorithm = Algorithm(str(self._data["name"]), tuple(axes), parts, ordered, outputs)
+        text = (" ".join(str(self._data.get(key, "")).split()) for key in ("about", "source"))
+        return Declaration(algorithm, *text, parameters, axes, types, mask)
+
+    def _keys(self, path: Path_, table: Mapping[str, Any], known: Sequence[str]) -> None:
+        for key in table:
+            if key not in known:
+                near = get_close_matches(str(key), known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+                self._fail((*path, key), f"unknown key {key!r}; {hint}")
+
+    def _table(self, key: str) -> dict[str, Any]:
+        table = self._data.get(key) or {}
+        if not isinstance(table, Mapping):
+            self._fail((key,), f"{key} is a mapping of names, not {table!r}")
+        return dict(table)
+
+    def _names(self, path: Path_, said: Any) -> tuple[str, ...]:
+        """A name or a list of names."""
+        if isinstance(said, str):
+            return (said,)
+        if isinstance(said, list | tuple) and all(isinstance(item, str) for item in said):
+            return tuple(said)
+        return self._fail(path, f"{said!r} is neither a name nor a list of names")
+
+    def _known(self, path: Path_, kind: str, name: str, known: Mapping[str, Any]) -> None:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+            self._fail(path, f"names the {kind} {name!r}, which is not declared; {hint}")
+
+    def _tensor(self, name: str, said: Any, axes: Mapping[str, Any]) -> Tensor:
+        path = ("tensors", name)
+        table = said if isinstance(said, Mapping) else {"axes": said}
+        self._keys(path, table, ("axes", "element", "windows"))
+        own = self._names(path, table.get("axes", ()))
+        for axis in own:
+            self._known(path, "axis", axis, axes)
+        if len(set(own)) < len(own):
+            self._fail(path, f"{name} names an axis twice: {', '.join(own)}")
+        windows = []
+        for item in table.get("windows", ()):
+            ends = tuple(item) if isinstance(item, list | tuple) else ()
+            if len(ends) not in (2, 3) or not set(ends[:2]) <= set(own):
+                self._fail(path, f"a window is [axis, tap] or [axis, tap, stride], not {item!r}")
+            windows.append((ends[0], ends[1], int(ends[2]) if len(ends) == 3 else 1))
+        return Tensor(name, own, str(table.get("element", "data")), tuple(windows))
+
+    def _roles(self, parts: Mapping[str, Tensor], types: Mapping[str, str]) -> None:
+        for role, name in types.items():
+            try:
+                name == "data" or element(name)
+            except PerfmodelError as error:
+                self._fail(("types", role), str(error))
+        for part in parts.values():
+            if part.element not in types and part.element not in _ROLES:
+                known = ", ".join(dict.fromkeys((*_ROLES, *types)))
+                self._fail(
+                    ("tensors", part.name),
+                    f"{part.name} has the element role {part.element!r} without a type; add it to "
+                    f"types, or use one of {known}",
+                )
+
+    def _step(self, name: str, said: Any, parts: Mapping[str, Tensor]) -> Step:
+        path = ("steps", name)
+        if not isinstance(said, Mapping):
+            self._fail(path, "a step is a mapping such as {contraction: [A, B], to: C, over: k}")
+        self._keys(path, said, (*KINDS, *_STEP))
+        kinds = [kind for kind in KINDS if kind in said]
+        if len(kinds) != 1:
+            self._fail(path, f"step {name} has one kind, of {', '.join(KINDS)}; it says {len(kinds)}")
+        if "to" not in said:
+            self._fail(path, f"step {name} does not say what it makes; add to: NAME")
+        kind = kinds[0]
+        inputs, outputs = self._names(path, said[kind]), self._names(path, said["to"])
+        for tensor in (*inputs, *outputs, *self._names(path, said.get("late", ()))):
+            self._known(path, "tensor", tensor, parts)
+        over = self._names(path, said.get("over", ()))
+        along = said.get("along")
+        numbers = {key: said.get(key, 0) for key in ("vector", "special")}
+        for key, value in numbers.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+                self._fail((*path, key), f"{key} is operations per element, not {value!r}")
+        step = Step(
+            name, kind, inputs, outputs, over, along,  # type: ignore[arg-type]
+            self._names(path, said.get("late", ())),
+            float(numbers["vector"]), float(numbers["special"]),
+        )  # fmt: skip
+        self._consistent(path, step, parts)
+        return step
+
+    def _consistent(self, path: Path_, step: Step, parts: Mapping[str, Tensor]) -> None:
+        """Axes that a step reads, sums, normalises and leaves must agree."""
+        name = step.name
+        read = dict.fromkeys(axis for n in step.inputs for axis in parts[n].axes)
+        for axis in (*step.reduces, *((step.along,) if step.along else ())):
+            if axis not in read:
+                verb = "normalises along" if axis == step.along else "sums over"
+                have = ", ".join(read)
+                self._fail(path, f"step {name} {verb} {axis!r}, which no input has; they have {have}")
+        if (step.kind == "normalisation") != (step.along is not None):
+            self._fail(path, f"step {name}: along goes with a normalisation, and only with one")
+        if step.kind == "contraction" and (len(step.inputs) != 2 or len(step.outputs) != 1):
+            self._fail(path, f"step {name}: a contraction reads two tensors and makes one")
+        for output in step.outputs:
+            own = set(parts[output].axes)
+            if extra := sorted(own - read.keys()):
+                self._fail(path, f"step {name}: {output} has the axis {extra[0]!r}, which no input has")
+            if kept := sorted(own & set(step.reduces)):
+                self._fail(path, f"step {name} sums over {kept[0]!r}, but {output} keeps it")
+            lost = [a for a in read if a not in own and a not in step.reduces and a != step.along]
+            if lost:
+                self._fail(path, f"step {name}: {output} loses {lost[0]!r}; add over: {lost[0]}")
+
+    def _ordered(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+        """Steps in an order in which every tensor is made before it is read."""
+        maker: dict[str, str] = {}
+        for step in steps:
+            for name in step.outputs:
+                if name in maker:
+                    path = ("steps", step.name)
+                    self._fail(path, f"{name} is made twice, by {maker[name]} and {step.name}")
+                maker[name] = step.name
+        graph = {s.name: [maker[n] for n in s.inputs if n in maker] for s in steps}
+        try:
+            order = list(TopologicalSorter(graph).static_order())
+        except CycleError as error:
+            ring = list(reversed(error.args[1]))
+            self._fail(("steps", ring[0]), f"steps form a cycle: {' → '.join(ring)}")
+        named = {step.name: step for step in steps}
+        return tuple(named[name] for name in order)
+
+    def _outputs(
+        self, outputs: Sequence[str], steps: Sequence[Step], parts: Mapping[str, Tensor]
+    ) -> None:
+        made = {name: step for step in steps for name in step.outputs}
+        used = {name for step in steps for name in (*step.inputs, *step.outputs)}
+        for name in outputs:
+            self._known(("outputs",), "tensor", name, parts)
+            if name not in made:
+                self._fail(("outputs",), f"no step makes the output {name!r}")
+        for name in parts:
+            if name not in used:
+                self._fail(("tensors", name), f"no step uses the tensor {name!r}")
+        read = {name for step in steps for name in step.inputs}
+        for name, step in made.items():
+            if name not in read and name not in outputs:
+                self._fail(("steps", step.name), f"{name} is neither read nor an output")
+
+    def _mask(self, axes: Mapping[str, Any]) -> dict[str, Any] | None:
+        mask = self._table("mask")
+        if not mask:
+            return None
+        self._keys(("mask",), mask, _MASK)
+        for end in ("query", "key"):
+            if end not in mask:
+                self._fail(("mask",), f"a mask names its query and its key axis; {end} is missing")
+            self._known(("mask", end), "axis", str(mask[end]), axes)
+        return mask
+
+    def _expressions(
+        self,
+        axes: Mapping[str, Any],
+        parameters: Mapping[str, Any],
+        mask: Mapping[str, Any] | None,
+    ) -> None:
+        """Every expression must name parameters (a mask's also axes) and come to a number."""
+        try:
+            values = resolve(parameters, "parameters")
+        except PerfmodelError as error:
+            self._fail(("parameters",), str(error))
+        for axis, said in axes.items():
+            self._value(("axes", axis), said, values)
+        for key, said in (mask or {}).items():
+            if key not in ("query", "key"):
+                sizes = {axis: evaluate(text, values) for axis, text in axes.items()}
+                self._value(("mask", key), said, {**values, **sizes})
+
+    def _value(self, path: Path_, said: Any, values: Mapping[str, Any]) -> None:
+        try:
+            evaluate(said, values)
+        except PerfmodelError as error:
+            self._fail(path, str(error))

@@ -1,0 +1,104 @@
+"""Sizes as expressions of other sizes: `heads / kv_heads`, `log2(x) / x`. No names but the given.
+
+Read with Python's own grammar and evaluated by walking the tree: numbers, names, + - * / //,
+and the functions log2, sqrt, ceil, min and max. A quotient that is whole stays an integer.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from perfmodel.errors import ProblemError
+
+_MOST_CHARACTERS = 200
+
+
+def _divide(a: Any, b: Any) -> Any:
+    quotient = a / b
+    return a // b if isinstance(a, int) and isinstance(b, int) and a % b == 0 else quotient
+
+
+_OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: _divide,
+    ast.FloorDiv: operator.floordiv,
+}
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "log2": math.log2,
+    "sqrt": math.sqrt,
+    "ceil": math.ceil,
+    "min": min,
+    "max": max,
+}
+
+
+def evaluate(said: Any, values: Mapping[str, Any]) -> Any:
+    """The value of a number or an expression of `values`; raises `ProblemError` in one line."""
+    if isinstance(said, bool | int | float):
+        return said
+    if not isinstance(said, str) or len(said) > _MOST_CHARACTERS:
+        raise ProblemError(f"{said!r} is no size: write a number or an expression of parameters")
+    try:
+        return _value(ast.parse(said.strip(), mode="eval").body, values)
+    except (SyntaxError, ValueError, RecursionError):
+        raise ProblemError(f"{said!r} is no expression such as heads / kv_heads") from None
+    except (ZeroDivisionError, OverflowError, TypeError) as error:
+        raise ProblemError(f"{said!r} has no value: {error}") from None
+
+
+def names(said: Any) -> set[str]:
+    """Names that an expression uses."""
+    if not isinstance(said, str):
+        return set()
+    try:
+        tree = ast.parse(said.strip(), mode="eval")
+    except (SyntaxError, ValueError):
+        return set()
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - _FUNCTIONS.keys()
+
+
+def _value(node: ast.AST, values: Mapping[str, Any]) -> Any:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return node.value
+    if isinstance(node, ast.Name):
+        if node.id in values:
+            return values[node.id]
+        near = get_close_matches(node.id, values, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(values) or 'none'}"
+        raise ProblemError(f"unknown size {node.id!r}; {hint}")
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        left, right = _value(node.left, values), _value(node.right, values)
+        return _OPERATORS[type(node.op)](left, right)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value(node.operand, values)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        function = _FUNCTIONS.get(node.func.id)
+        if function is not None:
+            return function(*(_value(item, values) for item in node.args))
+    raise SyntaxError
+
+
+def resolve(said: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    """Values of parameters that may be expressions of one another; a circle is a `ProblemError`."""
+    done: dict[str, Any] = {}
+
+    def settle(name: str, open_: tuple[str, ...]) -> None:
+        if name in done:
+            return
+        if name in open_:
+            ring = " → ".join((*open_[open_.index(name) :], name))
+            raise ProblemError(f"{owner}: sizes form a cycle: {ring}")
+        for other in sorted(names(said[name]) & said.keys()):
+            settle(other, (*open_, name))
+        done[name] = evaluate(said[name], done)
+
+    for name in said:
+        settle(name, ())
+    return {name: done[name] for name in said}

@@ -1,0 +1,5 @@
+"""`python -m perfmodel.cli` is the command line where the package is not installed."""
+
+from perfmodel.cli import main
+
+main()

@@ -1,0 +1,198 @@
+"""`perfmodel compare TABLE...`: predict measured runs and report the errors."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perfmodel.cli.output import Format, chosen_format, emit, say
+from perfmodel.errors import ProblemError, TableError
+from perfmodel.render import Report
+from perfmodel.render.report import fixed, integer, percent, text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+_SHOWN = 5  # reasons and diagnoses printed in full; the rest is counted
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)(%?)")
+
+
+Tables = Annotated[
+    list[str],
+    typer.Argument(metavar="TABLE...", help=".csv, .csv.gz or .parquet files; - reads stdin."),
+]
+By = Annotated[str, typer.Option("--by", metavar="COLUMNS", help="Report by these: op,device.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="COLUMN=VALUE", help="Only these rows; repeats (and)."),
+]
+IncludeFlags = Annotated[
+    bool,
+    typer.Option("--include-flags", help="Score rows flagged timer_floor, noisy or suspect too."),
+]
+MaxError = Annotated[
+    str | None,
+    typer.Option(
+        "--max-error",
+        metavar="PERCENT",
+        help="Exit with 1 if the MAPE of any line of the report is above this: 20%.",
+    ),
+]
+Chart = Annotated[
+    str | None,
+    typer.Option(
+        "--chart", metavar="FILE", help="Predicted against measured, as .svg, .pdf or .png."
+    ),
+]
+Rows = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Every row with its prediction."),
+]
+
+
+@app.command()
+def compare(
+    tables: Tables,
+    by: By = "",
+    where: Where = None,
+    include_flags: IncludeFlags = False,
+    max_error: MaxError = None,
+    chart: Chart = None,
+    format: Format = None,
+    output: Rows = None,
+) -> None:
+    """Predict every row of measured-run tables and report the errors.
+
+    Rows that cannot be predicted are counted and explained, never dropped.
+
+    \b
+        perfmodel compare runs.csv --by op,device
+        perfmodel compare a.csv.gz b.parquet --where device=h100-sxm --max-error 20%
+        perfmodel compare runs.csv --output predicted.csv --chart scatter.svg
+    """
+    limit = _fraction(max_error)
+    columns = [name.strip() for name in by.split(",") if name.strip()]
+    _check_outputs(format, output, chart)
+    from perfmodel.compare import gate, predict_table, report
+    from perfmodel.evidence.records import read_table, write_table
+
+    predicted = predict_table(_filtered(read_table(tables), where or []))
+    summary = report(predicted, columns, include_flags=include_flags)
+    misses = gate(summary, limit) if limit is not None else []
+    if output is not None:
+        write_table(predicted, output)
+    if chart is not None:
+        _draw(predicted, columns, chart, include_flags)
+    emit(_report(summary, predicted, columns, limit, misses), format, None)
+    for path in filter(None, (output, chart)):
+        say(f"wrote {path}")
+    for miss in misses:
+        say(f"gate failed: {miss}")
+    if misses:
+        raise typer.Exit(1)
+
+
+def _check_outputs(format: str | None, output: str | None, chart: str | None) -> None:
+    """Complain about names of files before any work is done."""
+    chosen_format(format, None)
+    if output is not None:
+        from perfmodel.evidence.records import table_suffix
+
+        table_suffix(output)
+    if chart is not None:
+        from perfmodel.render.figure import chart_suffix
+
+        chart_suffix(chart)
+
+
+def _fraction(text: str | None) -> float | None:
+    """A limit such as "20%" or "0.2" as a fraction."""
+    if text is None:
+        return None
+    match = _PERCENT.fullmatch(text.strip())
+    if match is None:
+        raise ProblemError(f"--max-error {text!r} is not a percentage; write 20% or 0.2")
+    return float(match[1]) / (100 if match[2] else 1)
+
+
+def _filtered(table: pd.DataFrame, conditions: list[str]) -> pd.DataFrame:
+    """Rows that meet all of `column=value`; several values stand with commas between them."""
+    for condition in conditions:
+        name, equals, value = condition.partition("=")
+        if not equals:
+            raise ProblemError(f"--where {condition!r} is not COLUMN=VALUE; write device=h100-sxm")
+        if name not in table.columns:
+            raise TableError(f"--where: no column {name!r}; there is {', '.join(table.columns)}")
+        wanted = [item.strip().lower() for item in value.split(",")]
+        table = table[table[name].astype("str").str.lower().isin(wanted)]
+    if table.empty:
+        left = " left after --where" if conditions else ""
+        raise TableError(f"the table has no rows{left}; nothing to compare")
+    return table.reset_index(drop=True)
+
+
+def _draw(table: pd.DataFrame, by: list[str], path: str, include_flags: bool) -> None:
+    from perfmodel.compare import scored
+    from perfmodel.render.figure import save
+    from perfmodel.render.scatter import scatter_chart
+
+    kept = scored(table, include_flags=include_flags)
+    if kept.empty:
+        raise TableError("no row is left to draw; none could be predicted and scored")
+    save(scatter_chart(kept, by[0] if by else "op"), path)
+
+
+def _report(
+    summary: pd.DataFrame,
+    table: pd.DataFrame,
+    by: list[str],
+    limit: float | None,
+    misses: list[str],
+) -> Report:
+    from perfmodel.compare import diagnoses, reasons
+
+    why, beaten = reasons(table), diagnoses(table)
+    head: dict[str, Any] = {"rows": len(table), "unpredicted": why, "diagnoses": beaten}
+    if limit is not None:
+        head["gate"] = {"max_error": limit, "passed": not misses, "misses": misses}
+    notes = [f"{count} rows not predicted: {said}" for said, count in why.items()][:_SHOWN]
+    notes += [f"below the floor: {line}" for line in beaten[:_SHOWN]]
+    if len(beaten) > _SHOWN:
+        notes.append(f"below the floor: {len(beaten) - _SHOWN} more rows (--format json lists all)")
+    return Report(
+        "report",
+        lines(summary),
+        [*(text(name, name) for name in by), *COLUMNS],
+        title=f"{len(table)} measured runs",
+        head=head,
+        notes=notes,
+    )
+
+
+def lines(summary: pd.DataFrame) -> list[dict[str, Any]]:
+    """A report's lines as plain values."""
+    found = summary.astype(object).to_dict("records")
+    return [{str(name): _plain(value) for name, value in line.items()} for line in found]
+
+
+def _plain(value: Any) -> Any:
+    """A cell as JSON knows it: numbers of numpy and missing values included."""
+    if hasattr(value, "item"):
+        return value.item()
+    return None if value != value else value if isinstance(value, int | float | str) else str(value)
+
+
+COLUMNS = (
+    integer("n", "n"),
+    integer("unpredicted", "unpredicted"),
+    integer("flagged", "flagged"),
+    percent("MAPE", "mape"),
+    fixed("median |ln|", "median_abs_ln"),
+    fixed("p90 |ln|", "p90_abs_ln"),
+    fixed("bias", "bias"),
+    fixed("Spearman", "spearman"),
+    percent("in range", "coverage"),
+)

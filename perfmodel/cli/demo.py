@@ -1,0 +1,229 @@
+"""`perfmodel demo`: standard against tiled attention, against published runs, with charts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from perfmodel.algorithms import Attention
+from perfmodel.cli.output import say, to_stdout
+from perfmodel.errors import OutputError
+from perfmodel.hardware import Device, load
+from perfmodel.predict import Predictions, predict_arrays
+from perfmodel.render import RENDERERS, Column, Report
+from perfmodel.render.report import Row, binary, micros, quantity, ratio, text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from perfmodel.render.roofs import Kernel
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+DEVICES = ("a100-sxm4-80gb", "h100-sxm", "b200")
+LENGTHS = 2 ** np.arange(9, 17)  # 512 to 64k
+CHARTED = (1024, 8192)  # lengths on the rooflines
+# The setting of the FlashAttention-2 and -3 papers: 16k tokens, hidden size 2048, heads of 128.
+TOKENS, HEADS, HEAD_DIM = 16384, 16, 128
+_TYPE = "fp16"
+
+
+@app.command()
+def demo(
+    output_dir: Annotated[
+        str, typer.Option("--output-dir", metavar="FOLDER", help="Where the charts go.")
+    ] = "build/demo",
+) -> None:
+    """Predict standard against tiled attention on A100, H100 and B200 over sequence lengths.
+
+    Prints FLOPs, bytes per level, intensity, limiter, time, speed-up and memory; compares with
+    published FlashAttention runs; draws rooflines, a scatter chart and a speed-up chart.
+    """
+    from perfmodel.compare import predict_table, report
+    from perfmodel.evidence.records import published
+
+    folder = _folder(output_dir)
+    runs = [_run(load(name)) for name in DEVICES]
+    to_stdout(RENDERERS["table"](_table(runs)))
+    compared = predict_table(published())
+    summary = report(compared, ["device", "implementation", "direction"])
+    to_stdout(RENDERERS["table"](_errors(summary)))
+    for path in _charts(runs, compared, folder):
+        say(f"wrote {path}")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Both schedules on one device over `LENGTHS`."""
+
+    device: Device
+    standard: Predictions
+    tiled: Predictions
+
+
+def _batch() -> np.ndarray:
+    """Sequences in a batch: as many as make up `TOKENS`, at least one."""
+    return np.maximum(TOKENS // LENGTHS, 1)
+
+
+def _run(device: Device) -> _Run:
+    batch = _batch()
+    heads, dim = np.full_like(LENGTHS, HEADS), np.full_like(LENGTHS, HEAD_DIM)
+    problem = Attention(batch, heads, heads, LENGTHS, LENGTHS, dim, dtype=_TYPE)
+    standard, tiled = (predict_arrays(problem, device, schedule=s) for s in ("standard", "tiled"))
+    return _Run(device, standard, tiled)
+
+
+def _folder(path: str) -> Path:
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OutputError(f"cannot make the folder {path}: {reason}; choose another") from None
+    return folder
+
+
+def _table(runs: Iterable[_Run]) -> Report:
+    title = (
+        f"Attention forward, {HEADS} heads of {HEAD_DIM}, {_TYPE}, no mask; "
+        f"batches of {TOKENS} tokens, or of one longer sequence"
+    )
+    rows = [row for run in runs for i in range(len(LENGTHS)) for row in _rows(run, i)]
+    notes = ["* needs more memory than the device has: it could not run"]
+    return Report("predictions", rows, _COLUMNS, title, notes=notes)
+
+
+def _rows(run: _Run, i: int) -> list[Row]:
+    """Standard and tiled at one length; the tiled one carries the speed-up."""
+    standard, tiled = run.standard.one(i), run.tiled.one(i)
+    rows: list[dict[str, Any]] = [dict(one.as_dict()) for one in (standard, tiled)]
+    rows[1]["speed_up"] = standard.seconds / tiled.seconds
+    for row in rows:
+        row["fits"] = row["footprint_bytes"] <= run.device.hbm_capacity_bytes
+    return [*rows]
+
+
+def _moved(header: str, level: str) -> Column:
+    return Column(header, lambda row: row["bytes"][level], quantity("B"))
+
+
+def _memory(row: Row) -> str:
+    return binary(row["footprint_bytes"]) + ("" if row["fits"] else "*")
+
+
+_COLUMNS = (
+    text("device", "device"),
+    Column("batch", lambda row: row["problem"]["batch"], str),
+    Column("N", lambda row: row["problem"]["seq_q"], str),
+    text("schedule", "schedule"),
+    Column("matrix FLOP", lambda row: row["flops"]["matrix"], quantity("FLOP")),
+    _moved("HBM", "hbm"),
+    _moved("L2", "l2"),
+    _moved("shared", "shared"),
+    Column("FLOP/B", lambda row: row["arithmetic_intensity"]["hbm"], ratio),
+    text("limiter", "limiter"),
+    Column("time", lambda row: row["time_us"], micros),
+    Column("speed-up", lambda row: row.get("speed_up"), lambda value: f"{value:.1f}x"),
+    Column("memory", _memory, str),
+)
+
+
+def _errors(summary: pd.DataFrame) -> Report:
+    from perfmodel.cli.compare import COLUMNS, lines
+
+    columns = [text(name, name) for name in ("device", "implementation", "direction")]
+    title = "\nAgainst runs published in the FlashAttention papers (1, 2 and 3)"
+    return Report("report", lines(summary), [*columns, *COLUMNS], title)
+
+
+def _charts(runs: list[_Run], compared: pd.DataFrame, folder: Path) -> list[Path]:
+    from perfmodel.render.figure import save
+    from perfmodel.render.roofline import roofline_chart
+    from perfmodel.render.roofs import roofs
+    from perfmodel.render.scatter import scatter_chart
+    from perfmodel.render.sequence import sequence_chart
+
+    kernels = [kernel for run in runs for kernel in _kernels(run, compared)]
+    devices = [roofs(run.device, [_TYPE]) for run in runs]
+    note = "Measured: FlashAttention-2 figure 5 (A100), FlashAttention-3 figure 5 (H100)."
+    case = (
+        f"{HEADS} heads of {HEAD_DIM}, {_TYPE}, no mask; batches of {TOKENS} tokens, or of one "
+        "longer sequence. Lines: predicted. "
+    )
+    figures = {
+        "roofline": roofline_chart(devices, kernels, note=note),
+        "scatter": scatter_chart(compared, "implementation"),
+        "standard-vs-tiled": sequence_chart(
+            [_sweep(run, compared) for run in runs], note=case + note
+        ),
+    }
+    paths = [folder / f"{name}.svg" for name in figures]
+    for path, figure in zip(paths, figures.values(), strict=True):
+        save(figure, path)
+    return paths
+
+
+# Which published kernels ran each schedule in this setting.
+_RAN = {
+    "a100-sxm4-80gb": {"standard": "torch", "tiled": "flash2"},
+    "h100-sxm": {"standard": "torch", "tiled": "flash3"},
+}
+
+
+def _published(run: _Run, compared: pd.DataFrame, schedule: str) -> pd.DataFrame:
+    """Published forward runs of one schedule in the setting of this demo."""
+    implementation = _RAN.get(run.device.slug, {}).get(schedule, "")
+    rows = compared[
+        (compared["device"] == run.device.slug)
+        & (compared["implementation"] == implementation)
+        & (compared["direction"] == "fwd")
+        & (compared["head_dim"] == HEAD_DIM)
+        & ~compared["causal"].astype(bool)
+    ]
+    return rows.sort_values("seq_q")
+
+
+def _kernels(run: _Run, compared: pd.DataFrame) -> list[Kernel]:
+    from perfmodel.render.roofs import Kernel
+
+    found = []
+    for length in CHARTED:
+        i = int(np.flatnonzero(length == LENGTHS)[0])
+        for name, answer in (("standard", run.standard), ("tiled", run.tiled)):
+            one = answer.one(i)
+            label = f"{name}, N = {length}"
+            found.append(Kernel(label, one.device, one.flops_per_second, one.intensity))
+            rows = _published(run, compared, name)
+            for time in rows.loc[rows["seq_q"] == length, "measured_us"]:
+                rate = one.flops_per_second * one.seconds / (float(time) * 1e-6)
+                found.append(Kernel(label, one.device, rate, one.intensity, measured=True))
+    return found
+
+
+def _sweep(run: _Run, compared: pd.DataFrame) -> Any:
+    from perfmodel.render.sequence import Sweep
+
+    measured = []
+    for schedule in ("standard", "tiled"):
+        rows = _published(run, compared, schedule)
+        if len(rows):
+            times = (rows["measured_us"] / rows["batch"]).to_numpy(float) * 1e-6
+            name = str(rows["implementation"].iloc[0])
+            measured.append((schedule, name, rows["seq_q"].to_numpy(float), times))
+    batch = _batch()
+    return Sweep(
+        run.device.slug,
+        LENGTHS,
+        run.standard.seconds / batch,
+        run.tiled.seconds / batch,
+        run.standard.footprint_bytes / batch,
+        run.tiled.footprint_bytes / batch,
+        run.device.hbm_capacity_bytes,
+        tuple(measured),
+    )

@@ -1,0 +1,202 @@
+"""`perfmodel hardware list | show | validate | diff | schema`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from perfmodel.cli.output import Format, Output, chosen_format, emit, say, to_stdout
+from perfmodel.hardware import Device, check, load, names, validate_file
+from perfmodel.hardware.facts import Sourced, walk
+from perfmodel.render import Column, Report
+from perfmodel.render.report import Row, binary, quantity, text
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+
+
+@app.callback()
+def hardware() -> None:
+    """Hardware specs: one YAML file a device, every number with its source.
+
+    \b
+        perfmodel hardware list
+        perfmodel hardware show h100-sxm
+        perfmodel hardware validate my-gpu.yaml
+        perfmodel hardware diff a100-sxm4-80gb h100-sxm
+
+    Your own specs are found by path, or by name in the folders of PERFMODEL_HARDWARE_PATH.
+    """
+
+
+@app.command("list")
+def list_(
+    vendor: Annotated[
+        str | None, typer.Option("--vendor", metavar="NAME", help="Only this maker's.")
+    ] = None,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """List the devices that specs describe."""
+    chosen_format(format, output)
+    devices = [load(name) for name in names()]
+    if vendor is not None:
+        devices = [item for item in devices if item.vendor.lower() == vendor.lower()]
+    emit(Report("devices", [_summary(item) for item in devices], _LISTED), format, output)
+
+
+@app.command()
+def show(
+    device: Annotated[str, typer.Argument(metavar="DEVICE", help="Slug, alias or spec file.")],
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Show every fact of a device with its source and status."""
+    found = load(device)
+    title = f"{found.name} ({found.vendor}, {found.architecture})"
+    head = {"device": found.slug, "name": found.name, "sources": dict(found.sources)}
+    notes = [f"note: {note}" for note in found.notes]
+    emit(Report("facts", list(_facts(found)), _FACTS, title, head, notes), format, output)
+
+
+@app.command()
+def validate(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Spec files.")],
+    warnings: Annotated[
+        bool, typer.Option("--warnings", help="Print doubts that do not make a spec unusable.")
+    ] = False,
+) -> None:
+    """Check spec files: keys, units, sources, and the physics of the numbers.
+
+    Prints a line per problem, with file and line number; exit code 2 if there is any.
+    """
+    bad = lines = 0
+    for path in files:
+        problems = validate_file(path)
+        bad, lines = bad + bool(problems), lines + len(problems)
+        for problem in problems:
+            say(problem)
+        if warnings and not problems:
+            for finding in check(load(path if "/" in path else f"./{path}")):
+                say(f"{path}: warning: {finding.message}")
+    if bad:
+        if lines > 1:
+            say(f"{bad} of {len(files)} specs cannot be used")
+        raise typer.Exit(2)
+    typer.echo(f"{len(files)} {'spec is' if len(files) == 1 else 'specs are'} valid")
+
+
+@app.command()
+def diff(
+    first: Annotated[str, typer.Argument(metavar="A", help="Slug, alias or spec file.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Slug, alias or spec file.")],
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Show in which facts two devices differ, with the ratio B/A."""
+    chosen_format(format, output)
+    one, other = load(first), load(second)
+    mine, theirs = ({row["fact"]: row for row in _facts(item)} for item in (one, other))
+    rows = []
+    for fact in dict.fromkeys([*mine, *theirs]):
+        a, b = (table.get(fact, {}) for table in (mine, theirs))
+        if a.get("value") != b.get("value"):
+            row = {"fact": fact, "a": a.get("value"), "b": b.get("value")}
+            rows.append(row | {"ratio": _ratio(a.get("si"), b.get("si"))})
+    columns = [text("fact", "fact"), text(one.slug, "a"), text(other.slug, "b"), _RATIO]
+    head = {"a": one.slug, "b": other.slug}
+    emit(Report("differences", rows, columns, head=head), format, output)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a spec file, for editors."""
+    from perfmodel.hardware import schema as definition
+
+    to_stdout(iter([definition.text()]))
+
+
+def _ratio(a: float | None, b: float | None) -> float | None:
+    return b / a if a and b else None
+
+
+_RATIO = Column("B/A", lambda row: row["ratio"], lambda value: f"{value:.3g}")
+
+
+def _facts(device: Device) -> Iterator[Row]:
+    """One row per fact: its path, value as written, SI value, status, sources."""
+    for path, fact in walk(device):
+        for name, value, si in _values(fact):
+            yield {
+                "fact": ".".join((*path, *name)),
+                "value": value,
+                "si": si,
+                "status": fact.status,
+                "sources": list(fact.source),
+                "note": fact.note or "",
+            }
+
+
+def _values(fact: Sourced) -> Iterator[tuple[tuple[str, ...], str, float | None]]:
+    """The values of a fact: one, or several under names (occupancy limits, rates per clock)."""
+    if hasattr(fact, "text"):
+        yield (), fact.text, getattr(fact, "si", None)
+        return
+    fields = fact.model_dump(exclude=set(Sourced.model_fields), exclude_none=True)
+    for name, value in fields.items():
+        table = value if isinstance(value, dict) else {None: value}
+        for key, item in table.items():
+            path = (name,) if key is None else (name, str(key))
+            number = isinstance(item, int | float) and not isinstance(item, bool)
+            yield path, str(item), float(item) if number else None
+
+
+def _summary(device: Device) -> dict[str, Any]:
+    types = {str(name): rate.si for name, rate in device.compute.matrix.items()}
+    return {
+        "slug": device.slug,
+        "name": device.name,
+        "vendor": device.vendor,
+        "kind": device.kind,
+        "architecture": device.architecture,
+        "launch_year": device.launch_year.value,
+        "units": device.units,
+        "hbm_bytes_per_s": device.hbm_bytes_per_s,
+        "hbm_capacity_bytes": device.hbm_capacity_bytes,
+        "l2_capacity_bytes": device.l2_capacity_bytes,
+        "matrix_flops_16": types.get("bf16") or types.get("fp16"),
+        "matrix_flops_8": types.get("fp8") or types.get("int8"),
+        "vector_flops_fp32": _vector(device),
+        "aliases": list(device.aliases),
+    }
+
+
+def _vector(device: Device) -> float | None:
+    rate = {str(name): fact.si for name, fact in device.compute.vector.items()}
+    return rate.get("fp32")
+
+
+def _amount(header: str, key: str, unit: str) -> Column:
+    return Column(header, lambda row: row[key], quantity(unit))
+
+
+_LISTED = (
+    text("device", "slug"),
+    text("name", "name"),
+    Column("year", lambda row: row["launch_year"], str),
+    Column("units", lambda row: row["units"], str),
+    _amount("main memory", "hbm_bytes_per_s", "B/s"),
+    _amount("capacity", "hbm_capacity_bytes", "B"),
+    Column("L2", lambda row: row["l2_capacity_bytes"], binary),
+    _amount("16-bit matrix", "matrix_flops_16", "FLOP/s"),
+    _amount("8-bit matrix", "matrix_flops_8", "OP/s"),
+    _amount("fp32 vector", "vector_flops_fp32", "FLOP/s"),
+)
+_FACTS = (
+    text("fact", "fact"),
+    Column("value", lambda row: row["value"], str),
+    text("status", "status"),
+    Column("sources", lambda row: ", ".join(row["sources"]), str, number=False),
+    text("note", "note"),
+)

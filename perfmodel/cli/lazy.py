@@ -1,0 +1,42 @@
+"""Command groups that import a command when it is asked for, and not before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+
+def lazy_group(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
+    """A group of `name: ("module:attribute", one-line help)`; each attribute is a Typer app."""
+
+    class Lazy(TyperGroup):
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(commands)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            if cmd_name not in commands:
+                return None
+            module, attribute = commands[cmd_name][0].split(":")
+            found = getattr(import_module(module), attribute)
+            command = typer.main.get_command(found)
+            command.name = cmd_name
+            return command
+
+        def format_commands(self, ctx: Any, formatter: Any) -> None:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, said) for name, (_, said) in commands.items()])
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            if args and args[0] not in commands:
+                from perfmodel.errors import UnknownName
+
+                raise UnknownName(
+                    "command", args[0], commands, f"(see '{ctx.command_path} --help')"
+                )
+            return super().resolve_command(ctx, args)
+
+    return Lazy

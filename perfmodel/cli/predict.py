@@ -1,0 +1,142 @@
+"""`perfmodel predict OPERATOR`: one case or a sweep, on one device or several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from perfmodel.cli import cases as operators
+from perfmodel.cli.cases import Cases
+from perfmodel.cli.lazy import lazy_group
+from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.hardware import Device, load
+from perfmodel.predict import predict_arrays
+from perfmodel.render import predictions
+
+Devices = Annotated[
+    list[str],
+    typer.Option(
+        "--device", "--gpu", "-d", metavar="NAME", help="Slug, alias or spec file; repeats."
+    ),
+]
+Schedule = Annotated[
+    str,
+    typer.Option(
+        "--schedule",
+        metavar="NAME",
+        help="auto; attention: standard, tiled, tiled-1, tiled-2, tiled-3, split-kv; "
+        "gemm: tiled, split-k. Lists too.",
+    ),
+]
+Implementation = Annotated[
+    str | None,
+    typer.Option(
+        "--implementation", metavar="NAME", help="The kernel that runs: flash3, cudnn, ..."
+    ),
+]
+Harness = Annotated[
+    str,
+    typer.Option(
+        "--harness",
+        metavar="NAME",
+        help="How it would be timed: kernel, profiler, cuda_graph, cuda_events_eager, wall_clock.",
+    ),
+]
+
+
+def predict(
+    cases: Cases,
+    device: Devices,
+    schedule: Schedule = "auto",
+    implementation: Implementation = None,
+    harness: Harness = "kernel",
+    terms: Annotated[
+        bool, typer.Option("--terms", help="Show every term, tile, wave and assumption.")
+    ] = False,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Predict all cases on all devices and show them."""
+    chosen_format(format, output)  # complain before any work is done
+    devices = [load(name) for name in device]
+    schedules = operators.names(schedule)
+    options = {"implementation": implementation, "harness": harness}
+    first = list(_rows(cases.first(), devices, schedules, options))
+    total = len(cases) * len(devices) * len(schedules)
+    rows = first if len(first) == total else _rows(cases, devices, schedules, options)
+    show = predictions.terms if terms else predictions.report
+    emit(show(rows, first, cases.varying(), cases.follows), format, output)
+
+
+def _rows(
+    cases: Cases, devices: list[Device], schedules: tuple[Any, ...], options: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Predictions in the order device, schedule, kind, sizes; a chunk at a time."""
+    for device in devices:
+        for schedule in schedules:
+            for count, groups in cases.chunks():
+                found: list[dict[str, Any]] = [{}] * count
+                for problem, places in groups:
+                    answer = predict_arrays(problem, device, schedule=schedule, **options)
+                    for i, place in enumerate(places):
+                        found[place] = answer.one(i).as_dict()
+                yield from found
+
+
+_EXAMPLES = {
+    "attention": """\b
+    perfmodel predict attention --device h100-sxm --batch 4 --heads 32 --kv-heads 8 \\
+        --seq 4096 --head-dim 128 --causal --dtype bf16
+    perfmodel predict attention -d a100 -d h100 --schedule standard,tiled --seq 512:16k:x2
+    perfmodel predict attention -d h200-sxm --seq-q 1 --seq-kv 1k:128k:x2 --format csv
+    """,
+    "gemm": """\b
+    perfmodel predict gemm --device a100-sxm4-80gb -m 4096 -n 4096 -k 4096 --dtype fp16
+    perfmodel predict gemm -d h100-sxm -m 1:64 -n 4096 -k 4096 --dtype fp8,bf16 -o sweep.csv
+    """,
+    "pointwise": """\b
+    perfmodel predict pointwise -d h100-sxm --variant silu_mul --inputs 2 --rows 1k:16k:x2
+    """,
+}
+_ANY = """\b
+    perfmodel predict {name} --device h100-sxm --rows 4096 --cols 1k:16k:x2
+    """
+
+
+def _app(name: str) -> typer.Typer:
+    operator = next(item for item in operators.OPERATORS if item.__name__ == name)
+    found = typer.Typer(rich_markup_mode=None, add_completion=False)
+    examples = _EXAMPLES.get(name, _ANY.format(name=name))
+    found.command(name)(operators.command(operator, predict, examples))
+    return found
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """The Typer app of one operator, made when it is asked for."""
+    if name.startswith("app_"):
+        return _app(name.removeprefix("app_"))
+    raise AttributeError(name)
+
+
+app = typer.Typer(
+    cls=lazy_group(
+        {
+            item.__name__: (f"{__name__}:app_{item.__name__}", (item.__doc__ or "").strip())
+            for item in operators.OPERATORS
+        }
+    ),
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+
+@app.callback()
+def _predict() -> None:
+    """Predict the time of an operator on a device, with every resource's share of it.
+
+    Sizes take lists (8,16,32) and ranges (1:64, 256:65536:256, 512:16k:x2; 1k = 1024); several
+    lists give their product.
+    """

@@ -1,0 +1,244 @@
+"""`perfmodel roofline OPERATOR`: rooflines of devices with predicted and measured kernels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from perfmodel.algorithms import Matmul, Problem, Rowwise
+from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.cli import cases as operators
+from perfmodel.cli.cases import Cases
+from perfmodel.cli.lazy import lazy_group
+from perfmodel.cli.output import say
+from perfmodel.cli.predict import Devices, Implementation, Schedule
+from perfmodel.elements import element
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device, load
+from perfmodel.predict import Prediction, predict_arrays
+from perfmodel.render.figure import chart_suffix, save
+from perfmodel.render.foot import MARKERS
+from perfmodel.render.roofline import roofline_chart
+from perfmodel.render.roofs import Kernel, roofs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+Picture = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help=".svg, .pdf or .png.")]
+Measured = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measured", metavar="TABLE", help="Measured runs of these cases, drawn filled; repeats."
+    ),
+]
+Level = Annotated[
+    str, typer.Option("--level", metavar="LEVELS", help="Memory levels: hbm,l2,shared.")
+]
+RoofTypes = Annotated[
+    str | None,
+    typer.Option("--roof", metavar="TYPES", help="Matrix ceilings [default: the types used]."),
+]
+Size = Annotated[str | None, typer.Option("--size", metavar="WxH", help="Inches, such as 6x4.5.")]
+
+
+def roofline(
+    cases: Cases,
+    device: Devices,
+    output: Picture,
+    schedule: Schedule = "auto",
+    implementation: Implementation = None,
+    measured: Measured = None,
+    level: Level = "hbm,l2,shared",
+    roof: RoofTypes = None,
+    size: Size = None,
+) -> None:
+    """Draw the devices' rooflines with every case in every schedule."""
+    chart_suffix(output)
+    inches = _inches(size)
+    devices = [load(name) for name in device]
+    schedules = operators.names(schedule)
+    if len(cases) * len(schedules) > len(MARKERS):
+        raise ProblemError(
+            f"{len(cases) * len(schedules)} kernels are too many for one chart; "
+            f"draw at most {len(MARKERS)}"
+        )
+    types = operators.names(roof) if roof else _types(cases)
+    levels = [str(name) for name in operators.names(level)]
+    lines = [roofs(item, [str(name) for name in types], levels) for item in devices]
+    kernels = [
+        kernel
+        for item in devices
+        for name in schedules
+        for kernel in _predicted(cases, item, name, implementation, len(schedules) > 1)
+    ]
+    if measured:
+        kernels += _measured(measured, cases, devices, schedules)
+    save(roofline_chart(lines, kernels, size=inches), output)
+    say(f"wrote {output}")
+
+
+def _inches(size: str | None) -> tuple[float, float] | None:
+    if size is None:
+        return None
+    try:
+        width, height = (float(part) for part in size.lower().split("x"))
+    except ValueError:
+        raise ProblemError(f"--size {size!r} is not WIDTHxHEIGHT in inches; write 6x4.5") from None
+    if not (1 <= width <= 60 and 1 <= height <= 60):
+        raise ProblemError(f"--size {size!r} is not between 1 and 60 inches; write 6x4.5")
+    return width, height
+
+
+def _types(cases: Cases) -> tuple[str, ...]:
+    """Types whose matrix rates the cases run at."""
+    names = cases.kinds["dtype"]
+    if cases.make is Matmul:
+        return tuple(dict.fromkeys(matmul_format(name).compute for name in names))
+    if cases.make is Rowwise:
+        return ()
+    return tuple(dict.fromkeys(element(name).compute for name in names))
+
+
+def _predicted(
+    cases: Cases, device: Device, schedule: Any, implementation: str | None, several: bool
+) -> list[Kernel]:
+    """One hollow mark set per case."""
+    found = []
+    for _, groups in cases.chunks():
+        for problem, _places in groups:
+            answer = predict_arrays(
+                problem, device, schedule=schedule, implementation=implementation
+            )
+            found += [_kernel(answer.one(i), schedule, cases, several) for i in range(len(answer))]
+    return found
+
+
+def _kernel(one: Prediction, schedule: str, cases: Cases, several: bool) -> Kernel:
+    label = _label(one, schedule, cases, several)
+    rate = one.flops_per_second
+    return Kernel(label, one.device, rate, one.intensity, matrix=one.flops["matrix"] > 0)
+
+
+def _label(one: Prediction, schedule: str, cases: Cases, several: bool) -> str:
+    """What tells this kernel from the others on the chart."""
+    both = {other: name.removesuffix("_kv") for name, other in cases.follows.items()}
+    parts = [f"{both.get(name, name)} = {one.problem.get(name)}" for name in cases.varying()]
+    first = [schedule] if several else [] if parts else [f"{one.algorithm} ({one.schedule})"]
+    return ", ".join([*first, *parts])
+
+
+def _measured(
+    paths: list[str], cases: Cases, devices: list[Device], schedules: tuple[Any, ...]
+) -> list[Kernel]:
+    """Filled marks: measured rows of the cases drawn, at the intensity predicted for them."""
+    from perfmodel.evidence.records import read_table
+
+    table = read_table(paths)
+    found = []
+    for device in devices:
+        mine = table[table["device"] == device.slug]
+        for _, groups in cases.chunks():
+            for problem, _places in groups:
+                for rows, i in _matches(mine, problem):
+                    found += _filled(rows, i, problem, device, cases, schedules)
+    if not found:
+        raise ProblemError(
+            f"no row of {', '.join(paths)} is one of these cases on these devices; "
+            "drop --measured or change the sizes, types or schedules"
+        )
+    return found
+
+
+def _matches(table: pd.DataFrame, problem: Problem) -> list[tuple[pd.DataFrame, int]]:
+    """Rows that ran the i-th problem, for every i."""
+    from perfmodel.predict import describe, length
+
+    found = []
+    for i in range(length(problem)):
+        wanted = {"op": _operation(problem), **describe(problem, i)}
+        rows = table
+        for name, value in wanted.items():
+            if name in ("output_dtype", "kv_dtype", "head_dim_v") or name not in rows.columns:
+                continue
+            column = rows[name].fillna(1) if name == "batch" else rows[name]
+            rows = rows[(column == value).fillna(False).astype(bool)]
+        if len(rows):
+            found.append((rows, i))
+    return found
+
+
+def _operation(problem: Problem) -> str:
+    if isinstance(problem, Rowwise):
+        return problem.op
+    return "gemm" if isinstance(problem, Matmul) else "attention"
+
+
+def _filled(
+    rows: pd.DataFrame,
+    i: int,
+    problem: Problem,
+    device: Device,
+    cases: Cases,
+    schedules: tuple[Any, ...],
+) -> list[Kernel]:
+    """One kernel per implementation measured, at its median time, if its schedule was asked for."""
+    from perfmodel.predict import pick
+
+    one = pick(problem, np.array([i]))
+    found = []
+    for implementation, times in rows.groupby("implementation")["measured_us"]:
+        answer = predict_arrays(one, device, implementation=str(implementation) or None)
+        like = answer.one(0)
+        for schedule in schedules:
+            if schedule == "auto" or like.schedule.startswith(schedule):
+                rate = like.flops_per_second * like.seconds / (float(times.median()) * 1e-6)
+                label = _label(like, schedule, cases, len(schedules) > 1)
+                matrix = like.flops["matrix"] > 0
+                found.append(Kernel(label, device.slug, rate, like.intensity, True, matrix))
+    return found
+
+
+_EXAMPLE = """\b
+    perfmodel roofline {name} --device a100-sxm4-80gb --device h100-sxm {more}-o roofline.svg
+"""
+_MORE = {"attention": "\\\n        --schedule standard,tiled --seq 1k,8k --dtype fp16 "}
+
+
+def _app(name: str) -> typer.Typer:
+    operator = next(item for item in operators.OPERATORS if item.__name__ == name)
+    found = typer.Typer(rich_markup_mode=None, add_completion=False)
+    examples = _EXAMPLE.format(name=name, more=_MORE.get(name, ""))
+    found.command(name)(operators.command(operator, roofline, examples))
+    return found
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """The Typer app of one operator, made when it is asked for."""
+    if name.startswith("app_"):
+        return _app(name.removeprefix("app_"))
+    raise AttributeError(name)
+
+
+app = typer.Typer(
+    cls=lazy_group(
+        {
+            item.__name__: (f"{__name__}:app_{item.__name__}", (item.__doc__ or "").strip())
+            for item in operators.OPERATORS
+        }
+    ),
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+
+@app.callback()
+def _roofline() -> None:
+    """Draw hierarchical rooflines: predicted kernels hollow, measured ones filled.
+
+    Colour is the memory level, marker the kernel; every kernel stands once per level at its own
+    intensity.
+    """

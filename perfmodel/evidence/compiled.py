@@ -1,0 +1,312 @@
+"""Kernels compiled for GPUs that are not here, and what the binaries say of themselves.
+
+    compiled = compile_kernel(kernel, problem, config, target("sm_90"))
+    compiled.launches[0].registers, .spill_bytes, .shared_bytes, .loop
+
+A launch is specialised as Triton's launcher would do it: pointers and sizes that divide by 16 are
+known to, a size of 1 is a constant. Compilers run in a process of their own; results are cached by
+content, so that the second time costs nothing. Neither torch nor a GPU is needed for a cached one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import perfmodel
+from perfmodel.evidence import binarycache
+from perfmodel.evidence.disassembly import Instruction, parse
+from perfmodel.evidence.instructions import hot_loop, mix
+from perfmodel.evidence.issueslots import IssueSlots, issue_slots, operations
+from perfmodel.evidence.kernel import BundledKernel, KernelError, Launch
+from perfmodel.evidence.sources import fingerprint, whereabouts
+from perfmodel.evidence.targets import Occupancy, Target, occupancy_of
+from perfmodel.hardware import Device
+
+
+class CompileError(KernelError):
+    """A kernel that its compiler refuses for a target."""
+
+
+class TooMuchSharedMemory(CompileError):
+    """A config whose blocks want more shared memory than the target has."""
+
+
+@dataclass(frozen=True)
+class CompiledLaunch:
+    """One launch as compiled. `kernel` is the schedule's kernel, `registers` those of a thread
+    (vector registers of a lane on AMD), `spill_bytes` a thread's stack, `warps` those that the
+    launch asked for and `threads` all that the block has (specialised warps included).
+    """
+
+    kernel: str
+    function: str
+    target: Target
+    registers: int
+    scalar_registers: int
+    spill_bytes: int
+    static_shared_bytes: int
+    dynamic_shared_bytes: int
+    tensor_memory_columns: int
+    warps: int
+    threads: int
+    listing: str
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block, static and dynamic."""
+        return self.static_shared_bytes + self.dynamic_shared_bytes
+
+    @cached_property
+    def program(self) -> tuple[Instruction, ...]:
+        """The instructions."""
+        return parse(self.listing, self.target.nvidia)
+
+    @cached_property
+    def loop(self) -> tuple[int, ...]:
+        """Indexes of the innermost loop's instructions: one tile of the streamed axis."""
+        return hot_loop(self.program)
+
+    @property
+    def instructions(self) -> dict[str, int]:
+        """Instructions of the whole listing by unit, each counted once."""
+        return mix(self.program)
+
+    @property
+    def loop_instructions(self) -> dict[str, int]:
+        """Instructions of a warp in one pass of the loop by unit, either side of a branch counted."""
+        return mix(self.program[i] for i in self.loop)
+
+    @property
+    def loop_operations(self) -> float | None:
+        """Matrix operations of a block in one pass; None where the listing does not say."""
+        return operations(self.program, self.loop, self.warps)
+
+    def occupancy(self, device: Device) -> Occupancy:
+        """Blocks and warps that a unit of `device` holds."""
+        return occupancy_of(device, self.registers, self.shared_bytes, self.threads)
+
+    def issue_slots(self, device: Device) -> IssueSlots:
+        """Busy cycles of each pipe in a pass of the loop (of the whole listing without one)."""
+        body = self.loop or tuple(range(len(self.program)))
+        return issue_slots(device, self.program, body, self.warps)
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """All launches of a kernel for one problem, config and target."""
+
+    kernel: str
+    problem: Any
+    config: Any
+    target: Target
+    launches: tuple[CompiledLaunch, ...]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to compile."""
+
+    kernel: BundledKernel
+    problem: Any
+    config: Any
+    target: Target
+
+    def says(self) -> str:
+        """The request in an error message."""
+        return f"{self.kernel.name} with {self.config} for {self.target.name}"
+
+
+def compile_kernel(
+    kernel: BundledKernel, problem: Any, config: Any, target: Target
+) -> CompiledKernel:
+    """Compile every launch of `kernel`.
+
+    Raises `TooMuchSharedMemory` for a config that cannot fit, `CompileError` for what the compiler
+    refuses, `KernelError` where Triton is missing.
+    """
+    ((_, found),) = compile_all([Request(kernel, problem, config, target)])
+    if isinstance(found, CompileError):
+        raise found
+    return found
+
+
+def first_fitting(kernel: BundledKernel, problem: Any, target: Target) -> CompiledKernel:
+    """The first config of the kernel's menu that compiles and fits; the first error where none does."""
+    failures = []
+    for config in kernel.configs:
+        try:
+            return compile_kernel(kernel, problem, config, target)
+        except CompileError as error:
+            failures.append(error)
+    raise failures[0]
+
+
+def compile_all(
+    requests: Sequence[Request], tell: Callable[[int, int], None] | None = None
+) -> list[tuple[Request, CompiledKernel | CompileError]]:
+    """Compile many in one process: a failure is that request's answer and stops no other.
+
+    `tell(done, of)` is called as compilations finish.
+    """
+    jobs: dict[str, dict[str, Any]] = {}
+    plans = []
+    for request in requests:
+        launches = request.kernel.launches(request.problem, request.config)
+        mine = [_job(request, launch) for launch in launches]
+        plans.append((request, launches, [job["key"] for job in mine]))
+        jobs |= {job["key"]: job for job in mine}
+    answers = _answers(jobs, tell)
+    return [(request, _assembled(request, ls, [answers[k] for k in ks])) for request, ls, ks in plans]
+
+
+def _assembled(
+    request: Request, launches: Sequence[Launch], answers: Sequence[Mapping[str, Any]]
+) -> CompiledKernel | CompileError:
+    made = []
+    for launch, answer in zip(launches, answers, strict=True):
+        if "error" in answer:
+            return CompileError(f"{request.says()} does not compile: {answer['error']}")
+        made.append(_launch(request.target, launch, answer))
+        over = made[-1].shared_bytes - request.target.shared_per_block
+        if over > 0:
+            return TooMuchSharedMemory(
+                f"{request.says()} needs {made[-1].shared_bytes / 1024:.1f} KiB of shared memory a "
+                f"block, {over / 1024:.1f} KiB more than the {request.target.shared_per_block // 1024}"
+                " KiB there are; take smaller tiles or fewer stages"
+            )
+    return CompiledKernel(
+        request.kernel.name, request.problem, request.config, request.target, tuple(made)
+    )
+
+
+def _launch(target: Target, launch: Launch, answer: Mapping[str, Any]) -> CompiledLaunch:
+    return CompiledLaunch(
+        kernel=launch.kernel,
+        function=whereabouts(launch.function)["name"],
+        target=target,
+        registers=answer["registers"],
+        scalar_registers=answer["scalar_registers"],
+        spill_bytes=answer["spill_bytes"],
+        static_shared_bytes=answer["static_shared_bytes"],
+        dynamic_shared_bytes=answer["dynamic_shared_bytes"],
+        tensor_memory_columns=answer["tensor_memory_columns"],
+        warps=launch.num_warps,
+        threads=answer["warps"] * target.warp_size,
+        listing=answer["listing"],
+    )
+
+
+def _job(request: Request, launch: Launch) -> dict[str, Any]:
+    """What the worker is told, with its content's name under `key`."""
+    signature, constants = dict(launch.signature), dict(launch.constexprs)
+    sizes = {a.name: a.size_bytes for a in request.kernel.arrays(request.problem, request.config)}
+    attributes: dict[str, list[list[Any]]] = {}
+    for at, name in enumerate(launch.function.arg_names):
+        value = launch.arguments.get(name)
+        if isinstance(value, str):
+            attributes[str(at)] = [["tt.divisibility", 16]]
+            if not request.target.nvidia and sizes[value] < 2**31:
+                attributes[str(at)].append(["tt.pointer_range", 32])
+        elif isinstance(value, int) and value == 1:
+            signature[name], constants[name] = "constexpr", 1
+        elif isinstance(value, int) and value % 16 == 0:
+            attributes[str(at)] = [["tt.divisibility", 16]]
+    job = {
+        "signature": signature,
+        "constexprs": constants,
+        "attributes": attributes,
+        "num_warps": launch.num_warps,
+        "num_stages": launch.num_stages,
+        "backend": request.target.backend,
+        "arch": request.target.arch,
+        "warp_size": request.target.warp_size,
+    }
+    content = {**job, "source": fingerprint(launch.function), "triton": _triton_version()}
+    return {**job, "key": binarycache.key(content), "function": whereabouts(launch.function)}
+
+
+def _triton_version() -> str:
+    try:
+        return metadata.version("triton")
+    except metadata.PackageNotFoundError:
+        raise KernelError("compiling needs Triton: pip install 'perfmodel[gpu]'") from None
+
+
+def _answers(
+    jobs: Mapping[str, Mapping[str, Any]], tell: Callable[[int, int], None] | None
+) -> dict[str, Mapping[str, Any]]:
+    """Answers by key, from the cache where they are there."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for key in jobs:
+        kept = binarycache.read(key)
+        if kept is not None:
+            found[key] = kept
+    for key, answer in _run([job for key, job in jobs.items() if key not in found]):
+        found[key] = answer
+        if "error" not in answer:
+            binarycache.write(key, answer)
+        if tell is not None:
+            tell(len(found), len(jobs))
+    return found
+
+
+def _run(jobs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each job's answer; where the compiler takes its process down, the rest get a new one."""
+    left = list(jobs)
+    while left:
+        died = None
+        for key, answer in _worker(left):
+            if key is None:
+                died = answer
+                continue
+            left.pop(0)
+            yield key, answer
+        if left and died is not None:
+            yield left.pop(0)["key"], died
+
+
+def _worker(
+    jobs: Iterable[Mapping[str, Any]],
+) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
+    """Answers of one process in the order of the jobs, and last (None, why it ended)."""
+    text = "".join(json.dumps(job) + "\n" for job in jobs)
+    with tempfile.TemporaryDirectory() as scratch:
+        environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+        paths = [str(Path(perfmodel.__path__[0]).parent), *filter(None, sys.path)]
+        environment |= {"PYTHONPATH": os.pathsep.join(paths), "TRITON_CACHE_DIR": scratch}
+        said = Path(scratch, "stderr")
+        questions = Path(scratch, "jobs")
+        questions.write_text(text, encoding="utf-8")
+        with questions.open() as stdin, said.open("w") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "perfmodel.evidence.compileworker"],
+                stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment,
+            )  # fmt: skip
+        with process:
+            try:
+                for line in process.stdout or ():
+                    answer = json.loads(line)
+                    yield answer.pop("key"), answer
+            finally:
+                if process.poll() is None and sys.exc_info()[0] is not None:
+                    process.kill()
+        yield None, {"error": _epitaph(process.returncode, said.read_text(errors="replace"))}
+
+
+def _epitaph(code: int, said: str) -> str:
+    """Why the compiler's process ended: its signal or code, and the last line that it wrote."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if "error" in line.lower()] or lines or ["nothing said"]
+    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return f"the compiler stopped ({how}): {telling[-1][:300]}"

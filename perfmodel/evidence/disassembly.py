@@ -1,0 +1,222 @@
+"""Disassembly read as instructions, control flow and loops: SASS (NVIDIA) and AMDGCN (AMD).
+
+Loops are natural loops of the control-flow graph: a branch back to a block that dominates it. That
+holds for loops whose waits were moved out of line, as compilers do from Hopper on, where the span of
+a backward branch would cover half the program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from perfmodel.errors import PerfmodelError
+
+_SASS = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)\s*([^;]*?)\s*;")
+_ADDRESS = re.compile(r"(?:0x([0-9a-f]+)|`\(\.?\w+\))$")
+_LABEL = re.compile(r"([.\w$]+):")
+_GCN = re.compile(r"\t([a-z]\w+)(?:\s+(.*))?")
+_GCN_FAMILIES = ("s_", "v_", "ds_", "global_", "buffer_", "flat_", "scratch_")
+_ENDS = ("EXIT", "RET", "BRX", "JMX", "KILL", "s_endpgm", "s_setpc_b64")
+
+
+class DisassemblyError(PerfmodelError):
+    """A listing in which no instruction was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One machine instruction. `target` is the index of the instruction that a branch goes to;
+    `guarded` says that it may not happen.
+    """
+
+    opcode: str
+    operands: str = ""
+    guarded: bool = False
+    target: int | None = None
+
+    @property
+    def stem(self) -> str:
+        """The opcode without its modifiers: HMMA of HMMA.16816.F32."""
+        return self.opcode.split(".")[0]
+
+    @property
+    def ends(self) -> bool:
+        """Whether control never goes on to the next instruction."""
+        if self.guarded:
+            return False
+        return self.stem in _ENDS or (self.target is not None and self.stem != "CALL")
+
+
+def parse(text: str, nvidia: bool) -> tuple[Instruction, ...]:
+    """The instructions of the first function of a listing.
+
+    `text` is what `cuobjdump -sass` prints, or AMDGCN assembly. Raises `DisassemblyError` where it
+    holds none.
+    """
+    found = _sass(text) if nvidia else _gcn(text)
+    if not found:
+        raise DisassemblyError("the disassembly holds no instruction; is it of another format?")
+    return found
+
+
+def _sass(text: str) -> tuple[Instruction, ...]:
+    places: dict[int, int] = {}
+    raw: list[tuple[Instruction, int | None]] = []
+    for line in text.splitlines():
+        match = _SASS.match(line)
+        if match is None:
+            continue
+        offset = int(match[1], 16)
+        if offset in places:  # a second function starts over
+            break
+        places[offset] = len(raw)
+        raw.append(_branching(match[2], match[3], match[4]))
+    return tuple(
+        replace(item, target=places.get(address)) if address is not None else item
+        for item, address in raw
+    )
+
+
+def _branching(guard: str | None, opcode: str, operands: str) -> tuple[Instruction, int | None]:
+    """A SASS instruction and the address it branches to; operands before the address are guards."""
+    guarded = guard is not None
+    if opcode.split(".")[0] not in ("BRA", "JMP"):
+        return Instruction(opcode, operands, guarded), None
+    match = _ADDRESS.search(operands)
+    before = operands[: match.start()] if match else ""
+    address = int(match[1], 16) if match and match[1] else None
+    return Instruction(opcode, operands, guarded or bool(before.strip())), address
+
+
+def _gcn(text: str) -> tuple[Instruction, ...]:
+    labels: dict[str, int] = {}
+    found: list[Instruction] = []
+    for line in text.splitlines():
+        if line.lstrip().startswith(".amdhsa_kernel"):
+            break
+        bare = line.split(";", 1)[0].rstrip()
+        label = _LABEL.match(bare)
+        if label is not None:
+            labels[label[1]] = len(found)
+            continue
+        match = _GCN.match(bare)
+        if match is not None and match[1].startswith(_GCN_FAMILIES):
+            found.append(Instruction(match[1], match[2] or "", match[1].startswith("s_cbranch")))
+    return tuple(_jump(item, labels) for item in found)
+
+
+def _jump(item: Instruction, labels: Mapping[str, int]) -> Instruction:
+    if item.opcode == "s_branch" or item.guarded:
+        return replace(item, target=labels.get(item.operands.strip()))
+    return item
+
+
+def loops(program: Sequence[Instruction]) -> list[frozenset[int]]:
+    """Every natural loop as the set of its instructions' indexes, the smallest first."""
+    starts = _leaders(program)
+    block_of = {start: number for number, start in enumerate(starts)}
+    ends = [*starts[1:], len(program)]
+    follows = [
+        [block_of[i] for i in _successors(program, end - 1) if i in block_of] for end in ends
+    ]
+    order, entries = _order(follows)
+    dominators = _dominators(follows, order, entries)
+    bodies: dict[int, set[int]] = {}
+    came_from = _predecessors(follows)
+    for block in order:
+        for head in follows[block]:
+            if dominators[block] >> head & 1:
+                bodies.setdefault(head, {head}).update(_body(head, block, came_from))
+    found = [
+        frozenset(i for block in body for i in range(starts[block], ends[block]))
+        for body in bodies.values()
+    ]
+    return sorted(found, key=len)
+
+
+def _leaders(program: Sequence[Instruction]) -> list[int]:
+    """Indexes at which a basic block starts."""
+    leaders = {0}
+    for i, item in enumerate(program):
+        if item.target is not None:
+            leaders.add(item.target)
+        if (item.target is not None or item.ends) and i + 1 < len(program):
+            leaders.add(i + 1)
+    return sorted(leader for leader in leaders if leader < len(program))
+
+
+def _successors(program: Sequence[Instruction], last: int) -> Iterable[int]:
+    item = program[last]
+    if item.target is not None:
+        yield item.target
+    if not item.ends and last + 1 < len(program):
+        yield last + 1
+
+
+def _predecessors(follows: Sequence[Sequence[int]]) -> list[list[int]]:
+    before: list[list[int]] = [[] for _ in follows]
+    for block, after in enumerate(follows):
+        for item in after:
+            before[item].append(block)
+    return before
+
+
+def _order(follows: Sequence[Sequence[int]]) -> tuple[list[int], set[int]]:
+    """Blocks that can be reached, in reverse postorder, and the entries.
+
+    Blocks that nothing leads to are entries as well: subroutines, and targets of indirect jumps.
+    """
+    led_to = {item for after in follows for item in after}
+    entries = {0} | {block for block in range(len(follows)) if block not in led_to}
+    seen: set[int] = set()
+    post: list[int] = []
+    for entry in sorted(entries, reverse=True):
+        stack = [(entry, iter(follows[entry]))] if entry not in seen else []
+        seen.add(entry)
+        while stack:
+            block, rest = stack[-1]
+            after = next((item for item in rest if item not in seen), None)
+            if after is None:
+                post.append(block)
+                stack.pop()
+            else:
+                seen.add(after)
+                stack.append((after, iter(follows[after])))
+    return post[::-1], entries
+
+
+def _dominators(
+    follows: Sequence[Sequence[int]], order: Sequence[int], entries: set[int]
+) -> list[int]:
+    """For each block the blocks that every way to it passes, as bits."""
+    before = _predecessors(follows)
+    every = (1 << len(follows)) - 1
+    found = [every] * len(follows)
+    for entry in entries:
+        found[entry] = 1 << entry
+    changed = True
+    while changed:
+        changed = False
+        for block in order:
+            if block in entries:
+                continue
+            common = every
+            for item in before[block]:
+                common &= found[item]
+            common |= 1 << block
+            if common != found[block]:
+                found[block], changed = common, True
+    return found
+
+
+def _body(head: int, tail: int, before: Sequence[Sequence[int]]) -> set[int]:
+    """Blocks from which `tail` is reached without passing `head`."""
+    body, stack = {head}, [tail]
+    while stack:
+        block = stack.pop()
+        if block not in body:
+            body.add(block)
+            stack.extend(before[block])
+    return body

@@ -1,0 +1,194 @@
+"""Every load, store and atomic of a kernel, recorded in Triton's interpreter.
+
+The interpreter turns each memory operation into one call on arrays of pointers and masks, so one
+call is one whole tile and recording costs a few array operations a tile. Bytes are added up per
+tensor and direction; a consumer may take the addresses as they come, block by block in launch
+order, so that nothing grows with the length of the run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from perfmodel.evidence.kernel import KernelError
+
+Way = Literal["read", "write", "atomic"]
+
+
+def require_interpreter() -> None:
+    """Make sure that kernels loaded from now on are interpreted.
+
+    Triton decides once, when it is imported: raises `KernelError` where it was imported to compile.
+    """
+    if "triton" not in sys.modules:
+        os.environ["TRITON_INTERPRET"] = "1"
+    try:
+        from triton.language import standard
+        from triton.runtime.interpreter import InterpretedFunction
+    except ImportError:
+        raise KernelError("replay needs triton: pip install 'perfmodel[gpu]'") from None
+    if not isinstance(standard.sum, InterpretedFunction):
+        raise KernelError(
+            "Triton was loaded to compile, so nothing can be replayed in this process; "
+            "set TRITON_INTERPRET=1 before it starts"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One memory operation of one block: byte addresses of its active lanes.
+
+    `tensor` is the array's name, `offsets` the bytes from its first element, `width` bytes each.
+    """
+
+    block: int
+    tensor: str
+    offsets: np.ndarray
+    width: int
+    way: Way
+
+
+Consumer = Callable[[Chunk], None]
+
+
+@dataclass
+class Tally:
+    """Bytes by (array, way), elements accessed and memory operations of one launch."""
+
+    bytes: dict[tuple[str, Way], int] = field(default_factory=dict)
+    accesses: int = 0
+    operations: int = 0
+
+
+@dataclass
+class Recorder:
+    """Counts, and passes on, what a launch touches of `arrays` (name → (first byte, one past))."""
+
+    arrays: Mapping[str, tuple[int, int]]
+    consumer: Consumer | None = None
+    on_block: Callable[[int, int], None] | None = None
+    tally: Tally = field(default_factory=Tally)
+
+    def __post_init__(self) -> None:
+        held = sorted((span, name) for name, span in self.arrays.items())
+        self._names = [name for _, name in held]
+        self._starts = np.array([span[0] for span, _ in held], dtype=np.uint64)
+        self._ends = np.array([span[1] for span, _ in held], dtype=np.uint64)
+        self._block = 0
+
+    def record(self, pointers: np.ndarray, mask: np.ndarray | None, width: int, way: Way) -> None:
+        """Add one memory operation; raises `KernelError` where it leaves every known array."""
+        active = pointers.reshape(-1) if mask is None else _active(pointers, mask)
+        self.tally.operations += 1
+        if not active.size:
+            return
+        low, high = active.min(), active.max()
+        at = int(np.searchsorted(self._starts, low, side="right")) - 1
+        if at < 0 or int(high) + width > int(self._ends[at]):
+            raise KernelError(f"a {way} leaves the arrays of the launch (block {self._block})")
+        name = self._names[at]
+        key = (name, way)
+        self.tally.bytes[key] = self.tally.bytes.get(key, 0) + active.size * width
+        self.tally.accesses += active.size
+        if self.consumer is not None:
+            offsets = (active - self._starts[at]).astype(np.int64)
+            self.consumer(Chunk(self._block, name, offsets, width, way))
+
+    def enter(self, block: int, blocks: int) -> None:
+        """A new thread block begins."""
+        self._block = block
+        if self.on_block is not None:
+            self.on_block(block, blocks)
+
+
+def _active(pointers: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    shape = np.broadcast_shapes(pointers.shape, mask.shape)
+    wide = pointers if pointers.shape == shape else np.broadcast_to(pointers, shape)
+    held = mask if mask.shape == shape else np.broadcast_to(mask, shape)
+    return wide.reshape(-1) if held.all() else wide[held]
+
+
+@contextmanager
+def recording(recorder: Recorder) -> Iterator[Recorder]:
+    """Route the interpreter's memory operations through `recorder` while inside.
+
+    Blocks run in launch order, first grid dimension fastest, which is not the interpreter's own.
+    """
+    require_interpreter()
+    from triton.runtime import interpreter
+
+    builder = interpreter.InterpreterBuilder
+    hooks = _hooks(builder, recorder)
+    originals = {name: getattr(builder, name) for name in hooks}
+    for name, hook in hooks.items():
+        setattr(builder, name, hook)
+    try:
+        yield recorder
+    except interpreter.InterpreterError as error:
+        cause = error.__cause__
+        while cause is not None and not isinstance(cause, KernelError):
+            cause = cause.__cause__
+        raise cause or KernelError(f"the interpreter stopped: {error}") from error
+    finally:
+        for name, original in originals.items():
+            setattr(builder, name, original)
+
+
+def _hooks(builder: Any, recorder: Recorder) -> dict[str, Callable[..., Any]]:
+    """Replacements for the interpreter's methods; descriptor and block-pointer ones call these."""
+    load, store = builder.create_masked_load, builder.create_masked_store
+    rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
+    place, extent = builder.set_grid_idx, builder.set_grid_dim
+    count = 0
+
+    def masked_load(self: Any, ptrs: Any, mask: Any, *rest: Any, **more: Any) -> Any:
+        recorder.record(ptrs.data, _lanes(mask), _width(ptrs), "read")
+        return load(self, ptrs, mask, *rest, **more)
+
+    def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **more: Any) -> Any:
+        recorder.record(ptrs.data, _lanes(mask), _width(ptrs), "write")
+        return store(self, ptrs, value, mask, *rest, **more)
+
+    def atomic_rmw(self: Any, op: Any, ptr: Any, val: Any, mask: Any, *rest: Any) -> Any:
+        recorder.record(ptr.data, _lanes(mask), _width(ptr), "atomic")
+        return rmw(self, op, ptr, val, mask, *rest)
+
+    def atomic_cas(self: Any, ptr: Any, *rest: Any) -> Any:
+        recorder.record(ptr.data, None, _width(ptr), "atomic")
+        return cas(self, ptr, *rest)
+
+    def set_grid_dim(self: Any, *sizes: int) -> None:
+        nonlocal count
+        count = 0
+        extent(self, *sizes)
+
+    def set_grid_idx(self: Any, *_: int) -> None:
+        nonlocal count
+        x, y, z = self.grid_dim
+        recorder.enter(count, x * y * z)
+        place(self, count % x, count // x % y, count // (x * y))
+        count += 1
+
+    return {
+        "create_masked_load": masked_load,
+        "create_masked_store": masked_store,
+        "create_atomic_rmw": atomic_rmw,
+        "create_atomic_cas": atomic_cas,
+        "set_grid_dim": set_grid_dim,
+        "set_grid_idx": set_grid_idx,
+    }
+
+
+def _lanes(mask: Any) -> np.ndarray | None:
+    return None if mask is None else np.asarray(mask.data, dtype=bool)
+
+
+def _width(pointer: Any) -> int:
+    return max(1, int(pointer.get_element_ty().primitive_bitwidth) // 8)

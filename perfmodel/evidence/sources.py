@@ -1,0 +1,69 @@
+"""A kernel function's whereabouts, and the fingerprint of all source that it is compiled from.
+
+Both work on a function that Triton compiles and on one that it interprets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from perfmodel.evidence.kernel import KernelError
+
+
+def whereabouts(function: Any) -> dict[str, str]:
+    """Module, name and file of a kernel function, by which another process finds it."""
+    plain = _plain(function)
+    return {
+        "module": plain.__module__,
+        "name": plain.__name__,
+        "file": inspect.getsourcefile(plain) or "",
+    }
+
+
+def fingerprint(function: Any) -> str:
+    """A hash of the function's source and of everything of the module's that it names.
+
+    Raises `KernelError` for a function without source.
+    """
+    seen: dict[str, str] = {}
+    _collect(_plain(function), seen)
+    text = "\n".join(f"{name}\n{source}" for name, source in sorted(seen.items()))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(function: Any) -> FunctionType:
+    """The Python function under Triton's wrappers."""
+    while not isinstance(function, FunctionType):
+        if not hasattr(function, "fn"):
+            raise KernelError(f"{function!r} is no Triton function")
+        function = function.fn
+    return function
+
+
+def _collect(function: FunctionType, seen: dict[str, str]) -> None:
+    name = f"{function.__module__}.{function.__qualname__}"
+    if name in seen:
+        return
+    try:
+        seen[name] = inspect.getsource(function)
+    except OSError:
+        raise KernelError(f"the source of {name} is not there, so it cannot be compiled") from None
+    for used in sorted(_names(function.__code__)):
+        value = function.__globals__.get(used)
+        if isinstance(value, ModuleType) or getattr(value, "__module__", "").startswith("triton."):
+            wrapped = getattr(value, "fn", None)
+            if not isinstance(wrapped, FunctionType) or wrapped.__module__.startswith("triton."):
+                continue  # Triton's own: its version is part of the key
+        if hasattr(value, "fn"):
+            _collect(_plain(value), seen)
+        elif value is not None and not callable(value):
+            seen[f"{function.__module__}.{used}"] = repr(getattr(value, "value", value))
+
+
+def _names(code: CodeType) -> set[str]:
+    """Names that code looks up, nested functions included."""
+    nested = (part for part in code.co_consts if isinstance(part, CodeType))
+    return set(code.co_names).union(*(_names(part) for part in nested))

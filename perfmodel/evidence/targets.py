@@ -1,0 +1,148 @@
+"""What a compiler can aim at, and how many blocks of a compiled kernel a device holds.
+
+Occupancy is the least of four limits (CUDA Occupancy Calculator, `cuda_occupancy.h`; AMD CDNA3 ISA
+guide §3.6): blocks, warps, shared memory, registers. Registers are handed out to whole warps in
+granules, from the register file of one of the four partitions (SIMDs) of a unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.hardware import Device
+
+PARTITIONS = 4  # schedulers of an SM, SIMDs of a CU
+
+
+@dataclass(frozen=True)
+class Target:
+    """One compiler target. `backend` and `arch` are Triton's names for it.
+
+    `shared_per_block` is the most shared memory that a block may have, in bytes, and `device` the
+    device that speaks for the target where none is named.
+    """
+
+    name: str
+    backend: str
+    arch: int | str
+    warp_size: int
+    shared_per_block: int
+    device: str
+
+    @property
+    def nvidia(self) -> bool:
+        """Whether binaries are SASS."""
+        return self.backend == "cuda"
+
+
+# Shared memory per block: CUDA C++ Programming Guide, compute capabilities (opt-in maximum); LDS of
+# CDNA3: AMD CDNA3 ISA guide.
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("sm_80", "cuda", 80, 32, 163 * 1024, "a100-sxm4-80gb"),
+        Target("sm_89", "cuda", 89, 32, 99 * 1024, "l40s"),
+        Target("sm_90", "cuda", 90, 32, 227 * 1024, "h100-sxm"),
+        Target("sm_100", "cuda", 100, 32, 227 * 1024, "b200"),
+        Target("sm_120", "cuda", 120, 32, 99 * 1024, "rtx-pro-6000-server"),
+        Target("gfx942", "hip", "gfx942", 64, 64 * 1024, "mi300x"),
+    )
+}
+
+
+def target(name: str) -> Target:
+    """The target called `name` ("sm90" and "SM_90" too); raises `UnknownName` with the nearest."""
+    wanted = name.strip().lower()
+    spellings = {spelling.replace("_", ""): found for spelling, found in TARGETS.items()}
+    found = TARGETS.get(wanted) or spellings.get(wanted.replace("_", ""))
+    if found is None:
+        raise UnknownName("target", wanted, TARGETS)
+    return found
+
+
+def target_of(device: Device) -> Target:
+    """The target that a device's binaries come from: its own, else an older one of its generation
+    (sm_80 code runs on sm_86). Raises `ProblemError` for a device that has none.
+    """
+    if device.target in TARGETS:
+        return TARGETS[str(device.target)]
+    if device.compute_capability:
+        major, minor = device.compute_capability.split(".")
+        mine = int(major) * 10 + int(minor)
+        older = [
+            found
+            for found in TARGETS.values()
+            if found.nvidia and int(found.arch) // 10 == int(major) and int(found.arch) <= mine
+        ]
+        if older:
+            return max(older, key=lambda found: int(found.arch))
+    raise ProblemError(
+        f"{device.slug} has no compile target here; targets: {', '.join(TARGETS)}"
+    )
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Blocks and warps that one compute unit holds at once; `limit` names what stops the next one.
+
+    0 blocks: a single block does not fit.
+    """
+
+    blocks: int
+    warps: int
+    max_warps: int
+    limit: str
+
+    @property
+    def share(self) -> float:
+        """Resident warps over the most there can be."""
+        return self.warps / self.max_warps if self.max_warps else 0.0
+
+
+def allocated_registers(registers: int, warp_size: int = 32) -> int:
+    """Registers per thread as they are handed out: in eights, for warps of 32 and of 64 alike.
+
+    256 registers per warp of 32 (CUDA Occupancy Calculator), 8 vector registers per lane of a
+    wavefront (LLVM AMDGPU usage guide, gfx90a and later).
+    """
+    del warp_size
+    return -(-max(registers, 1) // 8) * 8
+
+
+def occupancy_of(device: Device, registers: int, shared_bytes: int, threads: int) -> Occupancy:
+    """Blocks of `threads` threads with `registers` each and `shared_bytes` that a unit holds.
+
+    Raises `ProblemError` for a device whose spec states no such limits.
+    """
+    if not device.registers or not device.max_threads or device.kind != "gpu":
+        raise ProblemError(f"{device.slug} states no occupancy limits; name a GPU that does")
+    lanes = device.warp_size
+    warps = -(-threads // lanes)
+    max_warps = device.max_warps or device.max_threads // lanes
+    per_partition = device.registers // PARTITIONS
+    by_file = per_partition // (allocated_registers(registers, lanes) * lanes)
+    if device.max_registers_per_thread and registers > device.max_registers_per_thread:
+        by_file = 0
+    limits = {
+        "registers": PARTITIONS * by_file // warps,
+        "shared memory": _by_shared(device, shared_bytes),
+        "threads": max_warps // warps,
+    }
+    if device.max_blocks:
+        limits["blocks"] = device.max_blocks
+    limit = min(limits, key=lambda name: limits[name])
+    blocks = limits[limit]
+    return Occupancy(blocks, blocks * warps, max_warps, limit)
+
+
+def _by_shared(device: Device, shared_bytes: int) -> int:
+    """Blocks that shared memory holds; NVIDIA hands it out in 128 bytes, AMD in 512."""
+    capacity = device.shared_capacity_bytes
+    if capacity is None:
+        return 1 << 20
+    if shared_bytes > (device.shared_max_per_block_bytes or capacity):
+        return 0
+    granule = 128 if device.warp_size == 32 else 512
+    used = -(-shared_bytes // granule) * granule + int(device.shared_reserved_bytes)
+    return int(capacity) // used if used else 1 << 20

@@ -1,0 +1,229 @@
+"""Stopwatches: how one call is timed, and how many calls make a measurement.
+
+A stopwatch turns calls into seconds per call; `collect` warms it up by time, lets it choose how
+many calls one sample needs, and takes samples until there are enough or the time is up. Calls
+rotate over several sets of inputs, so that data is as cold as the sets are large together.
+
+    wall     the host's clock around calls (CPU)
+    events   device events around each call, all queued before the first is waited for
+    graph    a captured graph of calls between two events: no launch gap
+
+Clock and calls are injected, so that all of this is tested without waiting.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Call = Callable[[], Any]
+Clock = Callable[[], float]
+
+HARNESS = {"wall": "wall_clock", "events": "do_bench", "graph": "cuda_graph"}
+"""Timer to the `harness` of the measured-run table. Queued event pairs are what do_bench does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How long and how often: seconds and counts."""
+
+    samples: int = 50
+    least_samples: int = 5
+    warmup_s: float = 0.1
+    least_warmup_calls: int = 2
+    sample_s: float = 2e-3
+    limit_s: float = 1.0
+    most_calls: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Seconds per call of every sample, in the order taken."""
+
+    seconds: tuple[float, ...]
+    calls_per_sample: int
+    timer: str
+
+    def quantile(self, share: float) -> float:
+        """The `share` quantile, linear between neighbours."""
+        ordered = sorted(self.seconds)
+        place = share * (len(ordered) - 1)
+        low = int(place)
+        high = min(low + 1, len(ordered) - 1)
+        return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+    @property
+    def median(self) -> float:
+        """The middle sample."""
+        return self.quantile(0.5)
+
+    @property
+    def spread(self) -> float:
+        """(p80 - p20) / median."""
+        return (self.quantile(0.8) - self.quantile(0.2)) / self.median
+
+
+class Stopwatch(Protocol):
+    """Times calls, one sample at a time."""
+
+    timer: str
+
+    def warm(self, calls: Sequence[Call], policy: Policy) -> float:
+        """Run calls for a while; the seconds that one takes, roughly."""
+
+    def samples(self, calls: Sequence[Call], per_sample: int, policy: Policy) -> list[float]:
+        """Seconds per call of each sample."""
+
+
+def collect(calls: Sequence[Call], stopwatch: Stopwatch, policy: Policy) -> Samples:
+    """Warm up, choose how many calls a sample needs, sample."""
+    rough = stopwatch.warm(calls, policy)
+    per_sample = calls_per_sample(rough, len(calls), policy)
+    taken = stopwatch.samples(calls, per_sample, policy)
+    return Samples(tuple(taken), per_sample, stopwatch.timer)
+
+
+def calls_per_sample(rough_s: float, sets: int, policy: Policy) -> int:
+    """Calls that fill `sample_s`, a whole number of rounds over the sets of inputs."""
+    wanted = min(max(policy.sample_s / max(rough_s, 1e-9), 1.0), float(policy.most_calls))
+    return max(round(wanted / sets), 1) * sets
+
+
+class WallClock:
+    """The host's clock around calls that return when the work is done.
+
+    With `flush`, every call is timed alone and caches are emptied before it, outside the time.
+    """
+
+    timer = "wall"
+
+    def __init__(self, clock: Clock = time.perf_counter, flush: Call | None = None) -> None:
+        self._clock = clock
+        self._flush = flush
+
+    def warm(self, calls: Sequence[Call], policy: Policy) -> float:
+        """Call until `warmup_s` is over; seconds per call, the first one left out."""
+        calls[0]()
+        start = self._clock()
+        done = 0
+        while done < policy.least_warmup_calls or self._clock() - start < policy.warmup_s:
+            calls[done % len(calls)]()
+            done += 1
+        return (self._clock() - start) / done
+
+    def samples(self, calls: Sequence[Call], per_sample: int, policy: Policy) -> list[float]:
+        """At least `least_samples`, at most `samples`, stopping at `limit_s`."""
+        taken: list[float] = []
+        begin = self._clock()
+        repeats = 1 if self._flush else per_sample
+        place = 0
+        while len(taken) < policy.samples:
+            if len(taken) >= policy.least_samples and self._clock() - begin > policy.limit_s:
+                break
+            if self._flush:
+                self._flush()
+            start = self._clock()
+            for _ in range(repeats):
+                calls[place % len(calls)]()
+                place += 1
+            taken.append((self._clock() - start) / repeats)
+        return taken
+
+
+class DeviceEvents:
+    """Device events around each call; everything is queued, then waited for once.
+
+    `flush` empties the L2 before each call, and gives the host time to queue what follows.
+    """
+
+    timer = "events"
+
+    def __init__(self, flush: Call | None = None, torch: Any = None) -> None:
+        self._flush = flush
+        self._torch = torch or _torch()
+
+    def warm(self, calls: Sequence[Call], policy: Policy) -> float:
+        """Rounds of calls, twice as many each time, until `warmup_s` of device time is over."""
+        cuda = self._torch.cuda
+        calls[0]()
+        cuda.synchronize()
+        spent, round_, rough = 0.0, max(policy.least_warmup_calls, 1), 0.0
+        while True:
+            first, last = self._event(), self._event()
+            first.record()
+            for i in range(round_):
+                calls[i % len(calls)]()
+            last.record()
+            cuda.synchronize()
+            seconds = first.elapsed_time(last) / 1e3
+            spent, rough = spent + seconds, seconds / round_
+            if spent >= policy.warmup_s or round_ >= 1 << 16:
+                return rough
+            round_ *= 2
+
+    def samples(self, calls: Sequence[Call], per_sample: int, policy: Policy) -> list[float]:
+        """One call a sample where the L2 is flushed, else `per_sample` calls between two events."""
+        repeats = 1 if self._flush else per_sample
+        taken: list[float] = []
+        begin = time.perf_counter()
+        while len(taken) < policy.samples:
+            if len(taken) >= policy.least_samples and time.perf_counter() - begin > policy.limit_s:
+                break
+            batch = min(10, policy.samples - len(taken))
+            taken += self._batch(calls, repeats, batch, len(taken))
+        return taken
+
+    def _batch(self, calls: Sequence[Call], repeats: int, batch: int, place: int) -> list[float]:
+        pairs = [(self._event(), self._event()) for _ in range(batch)]
+        for first, last in pairs:
+            if self._flush:
+                self._flush()
+            first.record()
+            for _ in range(repeats):
+                calls[place % len(calls)]()
+                place += 1
+            last.record()
+        self._torch.cuda.synchronize()
+        return [first.elapsed_time(last) / 1e3 / repeats for first, last in pairs]
+
+    def _event(self) -> Any:
+        return self._torch.cuda.Event(enable_timing=True)
+
+
+class GraphReplay(DeviceEvents):
+    """A captured graph of `per_sample` calls, replayed between two events."""
+
+    timer = "graph"
+
+    def __init__(self, torch: Any = None) -> None:
+        super().__init__(None, torch)
+
+    def samples(self, calls: Sequence[Call], per_sample: int, policy: Policy) -> list[float]:
+        """Capture once, replay for every sample."""
+        cuda = self._torch.cuda
+        graph = cuda.CUDAGraph()
+        with cuda.graph(graph):
+            for i in range(per_sample):
+                calls[i % len(calls)]()
+        graph.replay()
+        cuda.synchronize()
+        taken: list[float] = []
+        begin = time.perf_counter()
+        while len(taken) < policy.samples:
+            if len(taken) >= policy.least_samples and time.perf_counter() - begin > policy.limit_s:
+                break
+            first, last = self._event(), self._event()
+            first.record()
+            graph.replay()
+            last.record()
+            cuda.synchronize()
+            taken.append(first.elapsed_time(last) / 1e3 / per_sample)
+        return taken
+
+
+def _torch() -> Any:
+    import torch
+
+    return torch

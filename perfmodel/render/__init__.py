@@ -1,0 +1,35 @@
+"""Results as text and as charts: each format is one file that only reads results.
+
+    for text in RENDERERS["table"](report): print(text, end="")
+
+A format gives its text piece by piece, so that a long sweep is never held whole; formats are
+imported when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+
+from perfmodel.render.report import Column, Report
+
+Renderer = Callable[[Report], Iterator[str]]
+
+
+def _lazily(module: str) -> Renderer:
+    def render(report: Report) -> Iterator[str]:
+        made: Iterator[str] = import_module(f"perfmodel.render.{module}").render(report)
+        return made
+
+    return render
+
+
+RENDERERS: dict[str, Renderer] = {
+    "table": _lazily("table"),
+    "json": _lazily("json_"),
+    "csv": _lazily("csv_"),
+    "markdown": _lazily("markdown"),
+}
+SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".txt": "table"}
+
+__all__ = ["RENDERERS", "SUFFIXES", "Column", "Renderer", "Report"]

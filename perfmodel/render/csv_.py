@@ -1,0 +1,47 @@
+"""CSV: every value of every row, nested names joined by underscores (`terms_us_hbm`)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from perfmodel.render.report import Report, Row
+
+
+def render(report: Report) -> Iterator[str]:
+    """A header and a line per row, in the machine's own units."""
+    rows = report.rows if report.examples else list(report.rows)
+    examples = report.examples or rows
+    header = dict.fromkeys(key for row in examples for key in _flat(row))
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, list(header), restval="", lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow(_flat(row))
+        yield _taken(buffer)
+    yield _taken(buffer)
+
+
+def _taken(buffer: io.StringIO) -> str:
+    """What has gathered in `buffer`, which is left empty."""
+    text = buffer.getvalue()
+    buffer.seek(0)
+    buffer.truncate()
+    return text
+
+
+def _flat(row: Row, prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{prefix}{key}_")
+        elif isinstance(value, list | tuple):
+            found[prefix + key] = "; ".join(str(item) for item in value)
+        elif isinstance(value, float) and math.isnan(value):
+            found[prefix + key] = ""
+        else:
+            found[prefix + key] = value
+    return found

@@ -1,0 +1,38 @@
+"""JSON: `schema_version`, the report's own members, and its rows under their name."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from perfmodel.render.report import Report
+
+SCHEMA_VERSION = 1
+
+
+def render(report: Report) -> Iterator[str]:
+    """One document; rows are written as they come, a line each."""
+    head = {"schema_version": SCHEMA_VERSION, **report.head}
+    yield _text(head)[:-1] + f', "{report.name}": ['
+    separator = "\n"
+    for row in report.rows:
+        yield separator + _text(row)
+        separator = ",\n"
+    yield "\n]}\n"
+
+
+def _text(value: Any) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """`value` with null for what JSON has no number for."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

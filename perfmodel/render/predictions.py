@@ -1,0 +1,127 @@
+"""Predictions as a report: what varies in columns, what does not in the title."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any
+
+from perfmodel.render.report import Column, Report, Row, binary, micros, quantity, ratio, text
+
+TERMS_ACROSS = 6  # predictions shown side by side when every term is asked for
+
+
+def report(
+    rows: Iterable[Row], examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]
+) -> Report:
+    """A line per prediction; `varying` are the problem's fields that differ between them.
+
+    `follows` maps a field to another one that it always equals; `examples` are rows that together
+    have every key.
+    """
+    return Report(
+        "predictions",
+        rows,
+        [*_who(examples, varying), *_SUMMARY],
+        title=_title(examples, varying, follows),
+        examples=examples,
+    )
+
+
+def terms(
+    rows: Iterable[Row], examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]
+) -> Report:
+    """Every term: predictions side by side where they are few, else more columns for each line."""
+    rows = iter(rows)
+    first = list(islice(rows, TERMS_ACROSS + 1))
+    wide = report(chain(first, rows), examples, varying, follows)
+    if len(first) > TERMS_ACROSS:
+        extra = [_nested(f"{name} time", "terms_us", name, micros) for name in _names(examples)]
+        return Report(wide.name, wide.rows, [*wide.columns, *extra], wide.title, examples=examples)
+    columns = [text("", "quantity")]
+    columns += [_entry(_label(row, varying), i) for i, row in enumerate(first)]
+    lines = [{"quantity": name, "values": values} for name, values in _lines(first)]
+    said = dict.fromkeys(item for row in first for item in row["assumptions"])
+    notes = [f"assumed: {item}" for item in said]
+    return Report("predictions", lines, columns, title=wide.title, notes=notes)
+
+
+def _title(examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]) -> str:
+    """What all predictions share."""
+    row = examples[0]
+    hidden = {*varying, *(name for name, other in follows.items() if other in varying)}
+    fixed = [f"{k}={v}" for k, v in row["problem"].items() if k not in hidden]
+    return f"{row['algorithm']}: {' '.join(fixed)}"
+
+
+def _who(examples: Sequence[Row], varying: Sequence[str]) -> list[Column]:
+    columns = [text("device", "device"), text("schedule", "schedule")]
+    if any(row.get("implementation") for row in examples):
+        columns.append(text("implementation", "implementation"))
+    return [*columns, *(_problem(name) for name in varying)]
+
+
+def _problem(name: str) -> Column:
+    return Column(name, lambda row: row["problem"].get(name), str)
+
+
+def _nested(header: str, key: str, name: str, show: Callable[[Any], str]) -> Column:
+    return Column(header, lambda row: row[key].get(name), show)
+
+
+def _range(row: Row) -> str:
+    return f"{micros(row['low_us'])} to {micros(row['high_us'])}"
+
+
+def _work(row: Row) -> float:
+    """Operations that a rate is quoted in: the papers' convention where there is one."""
+    flops = row["flops"]
+    work: float = row["useful_flops"] or flops["matrix"] or flops["vector"] + flops["special"]
+    return work
+
+
+_SUMMARY = (
+    Column("time", lambda row: row["time_us"], micros),
+    Column("range", _range, str),
+    Column("limiter", lambda row: row["limiter"], str, number=False),
+    Column("rate", lambda row: _work(row) / row["time_us"] * 1e6, quantity("FLOP/s")),
+    _nested("HBM", "bytes", "hbm", quantity("B")),
+    _nested("FLOP/B", "arithmetic_intensity", "hbm", ratio),
+    Column("memory", lambda row: row["footprint_bytes"], binary),
+)
+
+
+def _names(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row["terms_us"]))
+
+
+def _label(row: Row, varying: Sequence[str]) -> str:
+    parts = [row["device"], row["schedule"], *(f"{k}={row['problem'].get(k)}" for k in varying)]
+    return " ".join(parts)
+
+
+def _entry(header: str, i: int) -> Column:
+    return Column(header, lambda row: row["values"][i], str)
+
+
+def _lines(rows: Sequence[Row]) -> Iterable[tuple[str, list[str]]]:
+    """Every quantity of the predictions, as text, one line for all of them."""
+    for column in (*_SUMMARY, Column("waves", lambda row: row["waves"], ratio)):
+        yield column.header, [column.cell(row) for row in rows]
+    yield "occupancy", [f"{row['occupancy']:.3g} blocks per unit" for row in rows]
+    tiles = [" ".join(f"{k}={_count(v)}" for k, v in row["tile"].items()) for row in rows]
+    yield "tile", tiles
+    groups: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+        ("time", "terms_us", micros),
+        ("operations", "flops", quantity("OP")),
+        ("bytes", "bytes", quantity("B")),
+        ("FLOP per byte", "arithmetic_intensity", ratio),
+    )
+    for what, key, show in groups:
+        for name in dict.fromkeys(name for row in rows for name in row[key]):
+            column = _nested("", key, name, show)
+            yield f"{name} {what}", [column.cell(row) for row in rows]
+
+
+def _count(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else f"{value:g}"

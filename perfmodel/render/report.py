@@ -1,0 +1,94 @@
+"""A result ready to be shown: rows of plain values, and which of them people want to see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from perfmodel.units import binary, seconds, si
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the human formats: `get` finds the value in a row, `show` writes it."""
+
+    header: str
+    get: Callable[[Row], Any]
+    show: Callable[[Any], str] = str
+    number: bool = True
+
+    def cell(self, row: Row) -> str:
+        """The text of this column in `row`; a dash where there is no value."""
+        value = self.get(row)
+        missing = value is None or value == "" or value != value
+        return "-" if missing else self.show(value)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Rows under the key `name`, `head` beside them in JSON, `columns` for people.
+
+    `rows` may be a stream; csv takes its header from `examples`, rows that together have every key
+    (all rows where there are none). `notes` are lines under a table.
+    """
+
+    name: str
+    rows: Iterable[Row]
+    columns: Sequence[Column]
+    title: str = ""
+    head: Row = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    examples: Sequence[Row] = ()
+
+
+def text(header: str, key: str) -> Column:
+    """A column of text."""
+    return Column(header, lambda row: row.get(key), str, number=False)
+
+
+def integer(header: str, key: str) -> Column:
+    """A column of whole numbers."""
+    return Column(header, lambda row: row.get(key), lambda value: f"{value:d}")
+
+
+def percent(header: str, key: str) -> Column:
+    """A column of fractions, shown in percent."""
+    return Column(header, lambda row: row.get(key), lambda value: f"{value:.1%}")
+
+
+def fixed(header: str, key: str, digits: int = 3) -> Column:
+    """A column of plain numbers."""
+    return Column(header, lambda row: row.get(key), lambda value: f"{value:.{digits}f}")
+
+
+def micros(value: float) -> str:
+    """Microseconds with the prefix that suits them: 1234 is "1.23 ms"."""
+    return seconds(value / 1e6)
+
+
+def quantity(unit: str) -> Callable[[float], str]:
+    """Writes SI numbers of `unit` with a decimal prefix."""
+    return lambda value: si(value, unit)
+
+
+def ratio(value: float) -> str:
+    """A ratio such as an intensity, in three digits and never in exponents: 0.25, 12.3, 4096."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+__all__ = [
+    "Column",
+    "Report",
+    "Row",
+    "binary",
+    "fixed",
+    "integer",
+    "micros",
+    "percent",
+    "quantity",
+    "ratio",
+    "text",
+]

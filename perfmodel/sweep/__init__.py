@@ -1,0 +1,30 @@
+"""Sweeps: a grid of problems and devices, predicted chunk by chunk into partitioned Parquet.
+
+from perfmodel.sweep import Grid, Sweep, run
+grid = Grid(Matmul, {"m": sizes, "n": sizes, "k": sizes}, {"dtype": ("bf16",)})
+run(Sweep(grid, (load("h100-sxm"),)), "folder")       # again: goes on where it was stopped
+
+A chunk is a contiguous range of the grid's indices. It is decoded, predicted and written on its
+own, so memory does not grow with the grid, and the same function runs here and on Dask.
+"""
+
+from perfmodel.sweep.answers import Answer, best, matching, pareto
+from perfmodel.sweep.grid import LIMIT, Grid
+from perfmodel.sweep.plan import CHUNK, Sweep
+from perfmodel.sweep.runner import Written, run
+from perfmodel.sweep.store import parts, read_manifest
+
+__all__ = [
+    "CHUNK",
+    "LIMIT",
+    "Answer",
+    "Grid",
+    "Sweep",
+    "Written",
+    "best",
+    "matching",
+    "pareto",
+    "parts",
+    "read_manifest",
+    "run",
+]

@@ -1,0 +1,221 @@
+"""One chunk: a range of the grid → predictions → an Arrow table. The same function everywhere.
+
+A point that cannot be predicted keeps its row, with empty numbers and the reason in `reason`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.errors import OutputError, ProblemError
+from perfmodel.hardware import Device
+from perfmodel.predict import Predictions, length, pick, predict_arrays
+from perfmodel.sweep.grid import Grid, Group, Range
+from perfmodel.sweep.plan import Part, Sweep
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Parts of a tile by operator; element-wise and row-wise kernels have no tile to choose.
+TILES = {"attention": ("rows", "keys", "splits"), "gemm": ("m", "n", "slices")}
+_MICRO = 1e6
+
+Piece = tuple[np.ndarray, Predictions]
+Failure = tuple[np.ndarray, str]
+
+# Column name to where a prediction has it.
+_NUMBERS: dict[str, Callable[[Predictions], np.ndarray]] = {
+    "time_us": lambda p: p.seconds * _MICRO,
+    "low_us": lambda p: p.low_seconds * _MICRO,
+    "high_us": lambda p: p.high_seconds * _MICRO,
+    "bytes_hbm": lambda p: p.bytes["hbm"],
+    "bytes_l2": lambda p: p.bytes["l2"],
+    "bytes_shared": lambda p: p.bytes["shared"],
+    "flops_matrix": lambda p: p.flops["matrix"],
+    "flops_vector": lambda p: p.flops["vector"],
+    "flops_special": lambda p: p.flops["special"],
+    "useful_flops": lambda p: p.useful_flops,
+    "footprint_bytes": lambda p: p.footprint_bytes,
+    "waves": lambda p: p.waves,
+    "occupancy": lambda p: p.occupancy,
+}
+
+
+def needs_pyarrow() -> None:
+    """Raise `OutputError` where pyarrow is not installed."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise OutputError("sweeps need pyarrow; pip install 'perfmodel[parquet]'") from None
+
+
+def numbers(grid: Grid) -> dict[str, Callable[[Predictions], np.ndarray | None]]:
+    """Every float64 column of a sweep over `grid`, with how a prediction gives it."""
+    found: dict[str, Callable[[Predictions], np.ndarray | None]] = dict(_NUMBERS)
+    for name in TILES.get(grid.operator, ()):
+        found[f"tile_{name}"] = lambda p, key=name: p.tile.get(key)  # type: ignore[misc]
+    return found
+
+
+def column_kinds(grid: Grid) -> dict[str, str]:
+    """Every column of a sweep, `device` included, as "number", "text" or "truth"."""
+    found = {"device": "text", "case": "number", "schedule": "text", "implementation": "text"}
+    for name, values in grid.kinds.items():
+        found[name] = "truth" if _truths(values) else "text"
+    found |= dict.fromkeys(grid.columns, "number")
+    found |= {"limiter": "text", **dict.fromkeys(numbers(grid), "number"), "reason": "text"}
+    return found
+
+
+def chunk_table(sweep: Sweep, part: Part) -> pa.Table:
+    """The rows of one part, in the order of the grid; `device` is not among the columns."""
+    import pyarrow as pa
+
+    points = sweep.grid.decode(part.start, part.stop)
+    pieces: list[Piece] = []
+    failures: list[Failure] = []
+    for group in points.groups:
+        _predict(sweep, part.device, group, pieces, failures)
+    return pa.table(_columns(sweep.grid, points, pieces, failures))
+
+
+def _predict(
+    sweep: Sweep, device: Device, group: Group, pieces: list[Piece], failures: list[Failure]
+) -> None:
+    """Predict a group; where some of it fails, find out which rows and why."""
+    if group.problem is None:
+        failures.append((group.rows, group.reason))
+        return
+    try:
+        answer = predict_arrays(
+            group.problem,
+            device,
+            schedule=group.schedule,
+            implementation=sweep.implementation,
+            harness=sweep.harness,
+            constants=sweep.constants,
+        )
+        pieces.append((group.rows, answer))
+    except ProblemError as error:
+        # Whether a tile fits is the same for all sizes but the head dimensions (`_alike`), so a
+        # group without differences there fails as a whole.
+        parts = _alike(group)
+        if len(parts) == 1:
+            failures.append((group.rows, str(error)))
+            return
+        for index in parts:
+            smaller = Group(group.rows[index], group.schedule, pick(group.problem, index))
+            _predict(sweep, device, smaller, pieces, failures)
+
+
+def _alike(group: Group) -> list[np.ndarray]:
+    """Rows of a group by head dimensions, else (row-wise operators) by the length of a row."""
+    n = length(group.problem) if group.problem is not None else 0
+    key = np.zeros(n, dtype=np.int64)
+    for name in ("head_dim", "head_dim_v", "cols"):
+        values = getattr(group.problem, name, None)
+        if isinstance(values, np.ndarray):
+            found = np.unique(values, return_inverse=True)
+            key = key * found[0].size + found[1]
+    return [np.flatnonzero(key == value) for value in np.unique(key)]
+
+
+def _columns(
+    grid: Grid, points: Range, pieces: Sequence[Piece], failures: Sequence[Failure]
+) -> dict[str, Any]:
+    import pyarrow as pa
+
+    n = len(points)
+    asked = [(group.rows, group.schedule) for group in points.groups]
+    columns: dict[str, Any] = {"case": pa.array(np.arange(points.start, points.start + n))}
+    ran = [(rows, answer.schedule) for rows, answer in pieces]
+    columns["schedule"] = _labels(n, [*asked, *ran])
+    columns["implementation"] = _labels(n, [(rows, p.implementation) for rows, p in pieces])
+    for name, values in grid.kinds.items():
+        columns[name] = _kind(points.kinds[name], values)
+    for name in grid.columns:
+        columns[name] = pa.array(points.sizes[name])
+    columns["limiter"] = _limiters(n, pieces)
+    for name, get in numbers(grid).items():
+        columns[name] = _gather(n, pieces, get)
+    columns["reason"] = _labels(n, failures)
+    return columns
+
+
+def _gather(
+    n: int, pieces: Sequence[Piece], get: Callable[[Predictions], np.ndarray | None]
+) -> pa.Array:
+    """One number of all pieces as a column; empty where no piece has it."""
+    import pyarrow as pa
+
+    found = [(rows, get(answer)) for rows, answer in pieces]
+    if len(found) == 1 and found[0][1] is not None and found[0][0].size == n:
+        return pa.array(np.ascontiguousarray(found[0][1], dtype=np.float64))
+    whole, empty = np.zeros(n), np.ones(n, dtype=bool)
+    for rows, values in found:
+        if values is not None:
+            whole[rows], empty[rows] = values, False
+    return pa.array(whole, mask=empty)
+
+
+def _limiters(n: int, pieces: Sequence[Piece]) -> pa.Array:
+    import pyarrow as pa
+
+    text = np.zeros(n, dtype="<U16")
+    empty = np.ones(n, dtype=bool)
+    for rows, answer in pieces:
+        text[rows], empty[rows] = answer.limiter, False
+    return _dictionary(pa.array(text, mask=empty).dictionary_encode())
+
+
+def _labels(n: int, pieces: Sequence[tuple[np.ndarray, str]]) -> pa.Array:
+    """A text column from one label for each piece; later pieces win, empty where there is none."""
+    import pyarrow as pa
+
+    labels = list(dict.fromkeys(label for _, label in pieces))
+    codes, empty = np.zeros(n, dtype=np.int32), np.ones(n, dtype=bool)
+    for rows, label in pieces:
+        codes[rows], empty[rows] = labels.index(label), False
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=empty), pa.array(labels, pa.string()))
+
+
+def _kind(codes: np.ndarray, values: Sequence[Any]) -> pa.Array:
+    """A column of a kind: truth values as they are, names as a dictionary, None as empty."""
+    import pyarrow as pa
+
+    if _truths(values):
+        return pa.array(np.array(values)[codes])
+    return _dictionary(_decoded(codes, tuple(values)))
+
+
+def _truths(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, bool) for value in values)
+
+
+def _decoded(codes: np.ndarray, values: tuple[Any, ...]) -> pa.DictionaryArray:
+    import pyarrow as pa
+
+    empty = np.array([value is None for value in values])
+    names, places = _names(values)
+    coded = np.array(places, dtype=np.int32)[codes]
+    return pa.DictionaryArray.from_arrays(
+        pa.array(coded, mask=empty[codes]), pa.array(names, pa.string())
+    )
+
+
+@lru_cache(maxsize=256)
+def _names(values: tuple[Any, ...]) -> tuple[list[str], list[int]]:
+    """The names among `values`, and for each value its place there (0 for None)."""
+    names = list(dict.fromkeys(str(value) for value in values if value is not None))
+    return names, [names.index(str(value)) if value is not None else 0 for value in values]
+
+
+def _dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """All text columns have one type: 32-bit codes into strings."""
+    import pyarrow as pa
+
+    return column.cast(pa.dictionary(pa.int32(), pa.string()))

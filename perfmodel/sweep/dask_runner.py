@@ -1,0 +1,94 @@
+"""The very same parts on a Dask scheduler (extra `dask`), for sweeps that outgrow one machine.
+
+Workers write the files themselves, so they must see the output folder. A part that is done twice,
+because a worker died or was thought dead, gives the same bytes in the same place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from perfmodel.errors import OutputError, PerfmodelError
+from perfmodel.sweep.plan import Sweep
+from perfmodel.sweep.store import write_part
+
+TIMEOUT = 3.0
+"""Seconds that a scheduler is given to answer."""
+
+_AHEAD = 4  # parts handed out per thread, so that workers never wait for the next one
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of the scheduler at `address`.
+
+    Raises `OutputError` where Dask is not installed, the scheduler does not answer within
+    `TIMEOUT`, or it has no workers.
+    """
+    client = _client(address)
+    try:
+        if not client.scheduler_info(n_workers=-1)["workers"]:
+            raise OutputError(f"the Dask scheduler at {address!r} has no workers; start one")
+        yield client
+    finally:
+        client.close()
+
+
+def _client(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise OutputError("--dask needs distributed; pip install 'perfmodel[dask]'") from None
+    try:
+        return Client(address, timeout=TIMEOUT, set_as_default=False)
+    except (OSError, ValueError, asyncio.TimeoutError) as error:
+        said = " ".join(str(error).split()) or "no answer"
+        raise OutputError(f"no Dask scheduler answers at {address!r} ({said[:120]})") from None
+
+
+def write(client: Any, sweep: Sweep, folder: Path, todo: Sequence[int]) -> Iterator[int]:
+    """Have the parts `todo` written by the workers, a few handed out ahead; the rows of each, as done.
+
+    Raises `OutputError` where the workers give a part up.
+    """
+    from distributed import as_completed
+
+    waiting = iter(todo)
+    ahead = _AHEAD * (sum(client.nthreads().values()) or 1)
+    blob, run = pickle.dumps((sweep, folder)), uuid4().hex
+
+    def submit(i: int) -> Any:
+        return client.submit(_write, blob, i, pure=False, key=f"perfmodel-{run}-{i}")
+
+    running = as_completed([submit(i) for i in islice(waiting, ahead)])
+    for future in running:
+        try:
+            rows: int = future.result()
+        except PerfmodelError:
+            raise
+        except Exception as error:  # whatever a worker died of
+            said = " ".join(str(error).split())[:160]
+            raise OutputError(f"the Dask workers gave a part up: {said}") from None
+        yield rows
+        for i in islice(waiting, 1):
+            running.add(submit(i))
+
+
+def _write(blob: bytes, i: int) -> int:
+    sweep, folder = _unpacked(blob)
+    return write_part(sweep, folder, i)
+
+
+@lru_cache(maxsize=2)
+def _unpacked(blob: bytes) -> tuple[Sweep, Path]:
+    """The sweep, unpacked once for each worker."""
+    found: tuple[Sweep, Path] = pickle.loads(blob)
+    return found

@@ -1,0 +1,249 @@
+"""Questions about columns: `time_us < 100 and limiter == hbm`, parsed here and never evaluated.
+
+    condition  = comparisons joined by and, or, not and parentheses
+    comparison = value (< <= > >= == = !=) value
+    value      = column, number, name, + - * / and parentheses
+
+Numbers compare with numbers; a text column compares (== or !=) with a bare or a quoted name.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from perfmodel.errors import ProblemError, UnknownName
+
+Kind = Literal["number", "text", "truth", "name"]
+Columns = Mapping[str, np.ndarray]
+SHORT = {"time": "time_us", "bytes": "bytes_hbm", "flops": "useful_flops", "memory": "footprint_bytes"}
+"""Short names of columns that people mean."""
+
+_DEPTH = 100
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))"
+    r"|(?P<word>[A-Za-z_][\w.-]*)|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<sign><=|>=|==|!=|[-<>=+*/()]))"
+)
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "==": operator.eq, "=": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A parsed expression: `value` computes it from columns, `kind` is what it gives."""
+
+    text: str
+    kind: Kind
+    evaluate: Callable[[Columns], Any]
+    columns: frozenset[str] = frozenset()
+
+    def __call__(self, columns: Columns) -> np.ndarray:
+        """Its value in every row."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.asarray(self.evaluate(columns))
+
+
+def condition(text: str, kinds: Mapping[str, str]) -> Expression:
+    """The condition `text` over columns of the given kinds ("number", "text", "truth").
+
+    Raises `ProblemError`, in one line, for what is no condition, and `UnknownName` for a column
+    that is not there.
+    """
+    found = _Parser(text, kinds).whole()
+    if found.kind != "truth":
+        raise ProblemError(f'{text!r} is no condition; write one like "time_us < 100"')
+    return found
+
+
+def quantity(text: str, kinds: Mapping[str, str]) -> Expression:
+    """The number `text` in every row: a column or arithmetic of columns. Errors as above."""
+    found = _Parser(text, kinds).whole()
+    if found.kind != "number":
+        raise ProblemError(f"{text!r} is not a number; name a column such as time_us")
+    return found
+
+
+class _Parser:
+    """Recursive descent, one method a level of precedence."""
+
+    def __init__(self, text: str, kinds: Mapping[str, str]) -> None:
+        self._text, self._kinds = text, kinds
+        self._tokens = _tokens(text)
+        self._place = self._depth = 0
+
+    def whole(self) -> Expression:
+        """The expression; nothing may follow it."""
+        found = self._either()
+        if self._peek() is not None:
+            raise self._wrong(f"{self._peek()!r} was not expected")
+        if found.kind == "name":
+            raise self._unknown(found.text)
+        return Expression(self._text, found.kind, found.evaluate, found.columns)
+
+    def _either(self) -> Expression:
+        found = self._both()
+        while self._take("or"):
+            found = self._joined("or", np.logical_or, found, self._both())
+        return found
+
+    def _both(self) -> Expression:
+        found = self._negated()
+        while self._take("and"):
+            found = self._joined("and", np.logical_and, found, self._negated())
+        return found
+
+    def _negated(self) -> Expression:
+        if self._take("not"):
+            inner = self._deeper(self._negated)
+            self._need("truth", inner, "not")
+            return Expression("", "truth", lambda c: ~inner.evaluate(c), inner.columns)
+        return self._comparison()
+
+    def _comparison(self) -> Expression:
+        left = self._sum()
+        sign = self._peek()
+        if sign not in _COMPARE:
+            return left
+        self._place += 1
+        right = self._sum()
+        if self._peek() in _COMPARE:
+            raise self._wrong("comparisons do not chain; join two with and")
+        return self._compared(str(sign), left, right)
+
+    def _sum(self) -> Expression:
+        found = self._product()
+        while self._peek() in ("+", "-"):
+            found = self._computed(self._next(), found, self._product())
+        return found
+
+    def _product(self) -> Expression:
+        found = self._signed()
+        while self._peek() in ("*", "/"):
+            found = self._computed(self._next(), found, self._signed())
+        return found
+
+    def _signed(self) -> Expression:
+        if self._take("-"):
+            zero = Expression("0", "number", lambda _: 0.0)
+            return self._computed("-", zero, self._deeper(self._signed))
+        return self._atom()
+
+    def _atom(self) -> Expression:
+        token = self._next()
+        if token == "(":
+            found = self._deeper(self._either)
+            if not self._take(")"):
+                raise self._wrong("a parenthesis is not closed")
+            return found
+        if token[0] in "'\"":
+            return Expression(token[1:-1], "name", lambda _: token[1:-1])
+        if token[0].isdigit() or token[0] == ".":
+            value = float(token)
+            return Expression(token, "number", lambda _: value)
+        if not (token[0].isalpha() or token[0] == "_") or token in ("and", "or", "not"):
+            raise self._wrong(f"{token!r} was not expected")
+        return self._column(token)
+
+    def _column(self, word: str) -> Expression:
+        name = word if word in self._kinds else SHORT.get(word, word)
+        if name in self._kinds:
+            kind: Any = self._kinds[name]
+            return Expression(word, kind, lambda c: c[name], frozenset({name}))
+        if word.lower() in ("true", "false"):
+            truth = word.lower() == "true"
+            return Expression(word, "truth", lambda _: truth)
+        return Expression(word, "name", lambda _: word)
+
+    def _compared(self, sign: str, left: Expression, right: Expression) -> Expression:
+        kinds = {left.kind, right.kind}
+        for side, other in ((left, right), (right, left)):
+            if side.kind == "name" and other.kind != "text":
+                raise self._unknown(side.text)
+        if kinds == {"text", "name"}:
+            kinds = {"text"}
+        if len(kinds) > 1:
+            raise self._wrong(f"{left.text!r} and {right.text!r} cannot be compared")
+        if kinds != {"number"} and sign in ("<", "<=", ">", ">="):
+            raise self._wrong(f"text has no order; use == or != instead of {sign}")
+        compare = _COMPARE[sign]
+        used = left.columns | right.columns
+        return Expression(
+            "", "truth", lambda c: compare(left.evaluate(c), right.evaluate(c)), used
+        )
+
+    def _computed(self, sign: str, left: Expression, right: Expression) -> Expression:
+        for side in (left, right):
+            self._need("number", side, sign)
+        compute = _ARITHMETIC[sign]
+        used = left.columns | right.columns
+        return Expression(
+            "", "number", lambda c: compute(left.evaluate(c), right.evaluate(c)), used
+        )
+
+    def _joined(
+        self, word: str, join: Callable[[Any, Any], Any], left: Expression, right: Expression
+    ) -> Expression:
+        for side in (left, right):
+            self._need("truth", side, word)
+        used = left.columns | right.columns
+        return Expression("", "truth", lambda c: join(left.evaluate(c), right.evaluate(c)), used)
+
+    def _need(self, kind: Kind, side: Expression, sign: str) -> None:
+        if side.kind == "name":
+            raise self._unknown(side.text)
+        if side.kind != kind:
+            wanted = "conditions" if kind == "truth" else "numbers"
+            raise self._wrong(f"{sign!r} joins {wanted}")
+
+    def _deeper(self, parse: Callable[[], Expression]) -> Expression:
+        self._depth += 1
+        if self._depth > _DEPTH:
+            raise self._wrong(f"more than {_DEPTH} levels deep")
+        found = parse()
+        self._depth -= 1
+        return found
+
+    def _peek(self) -> str | None:
+        return self._tokens[self._place] if self._place < len(self._tokens) else None
+
+    def _next(self) -> str:
+        token = self._peek()
+        if token is None:
+            raise self._wrong("it ends too early")
+        self._place += 1
+        return token
+
+    def _take(self, token: str) -> bool:
+        found = self._peek() == token
+        self._place += found
+        return found
+
+    def _wrong(self, said: str) -> ProblemError:
+        return ProblemError(f'{self._text!r}: {said}; write it like "time_us < 100"')
+
+    def _unknown(self, name: str) -> UnknownName:
+        return UnknownName("column", name, [*self._kinds, *SHORT])
+
+
+def _tokens(text: str) -> list[str]:
+    found, place = [], 0
+    while text[place:].strip():
+        match = _TOKEN.match(text, place)
+        if match is None:
+            where = text[place:].strip()[:12]
+            raise ProblemError(f'{text!r} cannot be read at {where!r}; write "time_us < 100"')
+        found.append(match[0].strip())
+        place = match.end()
+    if not found:
+        raise ProblemError('an empty condition; write one like "time_us < 100"')
+    return found

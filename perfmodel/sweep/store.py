@@ -1,0 +1,206 @@
+"""A sweep's folder: manifest.json and device=<slug>/part-<number>.parquet.
+
+A part is written beside its place and renamed into it, so it is there whole or not at all; a killed
+sweep leaves at most a hidden temporary file, which the next run removes. The manifest says which
+sweep the folder holds, and comes before the first part. A lock keeps a second run out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfmodel.errors import OutputError, TableError
+from perfmodel.evidence.records import replacing
+from perfmodel.sweep.chunk import chunk_table, needs_pyarrow
+from perfmodel.sweep.plan import SCHEMA_VERSION, Part, Sweep
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MANIFEST = "manifest.json"
+_LOCK = ".lock"
+
+
+@contextmanager
+def opened(sweep: Sweep, folder: Path) -> Iterator[list[int]]:
+    """Hold `folder` for `sweep`, made if it is new; gives the parts that are still to be written.
+
+    Raises `OutputError` where the folder holds another sweep, or anything else, or cannot be
+    written, and where another run is writing to it.
+    """
+    needs_pyarrow()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OutputError(f"cannot make the folder {folder}: {reason}; choose another") from None
+    _claim(sweep, folder)
+    with _locked(folder):
+        _claim(sweep, folder)
+        if not (folder / MANIFEST).exists():
+            with replacing(folder / MANIFEST) as partial:
+                partial.write_text(json.dumps(sweep.manifest(), indent=1) + "\n", encoding="utf-8")
+        for left in folder.glob("**/.*.parquet.*"):
+            left.unlink(missing_ok=True)
+        yield [i for i in range(sweep.parts) if not is_whole(folder, sweep.part(i))]
+
+
+def _claim(sweep: Sweep, folder: Path) -> None:
+    """Raise `OutputError` unless the folder is empty or holds this very sweep."""
+    if not (folder / MANIFEST).exists():
+        others = [item.name for item in folder.iterdir() if not item.name.startswith(".")]
+        if others:
+            said = f"{folder} holds other files ({sorted(others)[0]})"
+            raise OutputError(f"{said}; name a new or an empty folder")
+        return
+    try:
+        found = read_manifest(folder)
+    except TableError as error:
+        raise OutputError(str(error)) from None
+    ours = json.loads(json.dumps(sweep.manifest()))
+    if found != ours:
+        differs = next(name for name in {**ours, **found} if found.get(name) != ours.get(name))
+        raise OutputError(
+            f"{folder} holds another sweep: its {differs} differs; name another folder, or the "
+            "options that it was made with"
+        )
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other runs out until the end; the system lets go by itself when a process dies."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        yield
+        return
+    try:
+        file = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o666)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OutputError(f"cannot write to {folder}: {reason}; choose another folder") from None
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            said = "another run is writing to it"
+            raise OutputError(f"{folder} is in use: {said}; wait for its end") from None
+        yield
+    finally:
+        os.close(file)
+
+
+def read_manifest(folder: str | Path) -> dict[str, Any]:
+    """The manifest of a sweep's folder; raises `TableError` where there is none that is sound."""
+    path = Path(folder) / MANIFEST
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise TableError(f"{folder} holds no sweep: there is no {MANIFEST}") from None
+    except (OSError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise TableError(f"{path}: not a sound manifest ({said})") from None
+    if not isinstance(found, dict) or found.get("schema_version") != SCHEMA_VERSION:
+        raise TableError(f"{path}: a manifest of another version; this code reads {SCHEMA_VERSION}")
+    return found
+
+
+def is_whole(folder: Path, part: Part) -> bool:
+    """Whether the file of `part` is there with all its rows."""
+    return _rows(folder / part.path) == part.stop - part.start
+
+
+def _rows(path: Path) -> int | None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        found: int = pq.read_metadata(path).num_rows
+    except (OSError, pa.ArrowException):
+        return None
+    return found
+
+
+def write_part(sweep: Sweep, folder: Path, i: int) -> int:
+    """Predict the i-th part and put its file in its place; the number of its rows.
+
+    The bytes depend on the sweep and the part alone, so that it does not matter who writes them, or
+    whether two do. Raises `OutputError` for a folder that cannot be written.
+    """
+    import pyarrow.parquet as pq
+
+    part = sweep.part(i)
+    table = chunk_table(sweep, part)
+    path = folder / part.path
+    path.parent.mkdir(exist_ok=True)
+    with replacing(path) as partial:
+        pq.write_table(
+            table,
+            partial,
+            compression="lz4",
+            use_dictionary=[name for name in table.column_names if _repeats(name)],
+            row_group_size=max(table.num_rows, 1),
+            store_schema=True,
+        )
+    return part.stop - part.start
+
+
+def _repeats(name: str) -> bool:
+    """Whether a column has few different values, so that a dictionary makes it small."""
+    continuous = ("case", "bytes_", "flops_", "useful_flops", "waves", "occupancy")
+    return not (name.endswith("_us") or name.startswith(continuous))
+
+
+def parts(folder: str | Path) -> Iterator[pa.Table]:
+    """The tables of a sweep's folder in the order of its grid, `device` as their first column.
+
+    Raises `TableError` where the folder holds no sweep, or one that has not been finished.
+    """
+    needs_pyarrow()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    names = [device["slug"] for device in manifest["devices"]]
+    each = manifest["parts"] // len(names)
+    for slug in names:
+        for number in range(each):
+            path = folder / Part.place(slug, number)
+            try:
+                table = pq.ParquetFile(path).read()
+            except FileNotFoundError:
+                said = f"{path.name} of {slug} is missing; run the same sweep again to finish it"
+                raise TableError(f"{folder} is not finished: {said}") from None
+            except (OSError, pa.ArrowException) as error:
+                said = " ".join(str(error).split())
+                raise TableError(f"{path}: not a sound Parquet file ({said})") from None
+            yield with_device(table, slug)
+
+
+def with_device(table: pa.Table, slug: str) -> pa.Table:
+    """`table` with the device's name as its first column."""
+    import numpy as np
+    import pyarrow as pa
+
+    codes = pa.array(np.zeros(table.num_rows, dtype=np.int32))
+    return table.add_column(0, "device", pa.DictionaryArray.from_arrays(codes, pa.array([slug])))
+
+
+def unpredicted(folder: Path, sweep: Sweep) -> int:
+    """Rows of a finished sweep that have a reason and no time, from the files' own statistics."""
+    import pyarrow.parquet as pq
+
+    found = 0
+    for i in range(sweep.parts):
+        metadata = pq.read_metadata(folder / sweep.part(i).path)
+        column = metadata.schema.names.index("reason")
+        for group in range(metadata.num_row_groups):
+            rows = metadata.row_group(group)
+            found += rows.num_rows - rows.column(column).statistics.null_count
+    return found

@@ -1,0 +1,31 @@
+"""How a run is timed, as far as the device itself feels it: what is in cache, what the data are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfmodel.timing.constants import Constants
+
+# Timing loops that repeat one kernel without clearing the cache find small inputs in L2; graph
+# captures rotate the weights of a matmul, so that those come from memory as they do in a model.
+_WARM = {"cuda_graph": 1.0, "cuda_events_eager": 1.0, "wall_clock": 1.0, "profiler": 1.0}
+_COLD = {("cuda_graph", "gemm")}
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """How a run is timed, as far as the device itself feels it.
+
+    `warm` is the share of L2-sized inputs still there from the run before; `activity` the switching
+    activity of the data relative to random numbers, which the power limit depends on.
+    """
+
+    warm: float = 0.0
+    activity: float = 1.0
+
+
+def circumstances(harness: str, operator: str, constants: Constants) -> Circumstances:
+    """What a harness means for the device; see the tables above."""
+    warm = 0.0 if (harness, operator) in _COLD else _WARM.get(harness, 0.0)
+    activity = constants["activity_graph"] if harness == "cuda_graph" else 1.0
+    return Circumstances(warm, activity)

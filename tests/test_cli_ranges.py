@@ -1,0 +1,92 @@
+"""Sizes as people type them: lists, ranges, suffixes, and what is refused."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfmodel.cli.ranges import parse
+from perfmodel.errors import ProblemError
+
+SIZES = st.integers(1, 2**62)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("4096", [4096]),
+        ("8,16,32", [8, 16, 32]),
+        (" 8 , 16 ", [8, 16]),
+        ("1:4", [1, 2, 3, 4]),
+        ("256:1024:256", [256, 512, 768, 1024]),
+        ("256:1000:256", [256, 512, 768]),
+        ("512:4k:x2", [512, 1024, 2048, 4096]),
+        ("1:100:x10", [1, 10, 100]),
+        ("3:3", [3]),
+        ("1k,2M,1G", [1024, 2 * 1024**2, 1024**3]),
+        ("1:3,8", [1, 2, 3, 8]),
+        ("1099511627776", [2**40]),
+    ],
+)
+def test_lists_and_ranges(text, values):
+    found = parse(text, "--seq")
+    assert found.dtype == np.int64
+    assert found.tolist() == values
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0", "--seq must be at least 1, not 0; raise it"),
+        ("-4", "--seq must be at least 1, not -4; raise it"),
+        ("8,0", "--seq must be at least 1, not 0; raise it"),
+        ("8:4", "--seq '8:4' is an empty range: 4 comes before 8"),
+        ("1:8:0", "--seq '1:8:0' steps by 0; a step is at least 1"),
+        ("1:8:x1", "--seq '1:8:x1' does not grow; start at 1 or more, times 2 or more"),
+        ("1:99999999999", "has more than 10000000 values; take a larger step"),
+        ("99999999999999999999", "is beyond 2^62; give a smaller size"),
+        ("", "is not a size, list or range; write 4096"),
+        ("8,,16", "is not a size, list or range; write 4096"),
+        ("1:2:3:4", "is not a size, list or range; write 4096"),
+        ("4.5", "is not a size, list or range; write 4096"),
+        ("1e3", "is not a size, list or range; write 4096"),
+    ],
+)
+def test_what_is_refused_is_said_in_one_line(text, said):
+    with pytest.raises(ProblemError) as caught:
+        parse(text, "--seq")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.lists(SIZES, min_size=1, max_size=6))
+def test_a_list_gives_back_its_numbers(values):
+    assert parse(",".join(map(str, values)), "--seq").tolist() == values
+
+
+@given(st.integers(1, 10**6), st.integers(0, 2000), st.integers(1, 500))
+def test_a_range_is_pythons_with_both_ends(start, span, step):
+    text = f"{start}:{start + span}:{step}"
+    assert parse(text, "--seq").tolist() == list(range(start, start + span + 1, step))
+
+
+@given(st.integers(1, 1000), st.integers(1, 10**9), st.integers(2, 10))
+def test_a_factor_grows_to_the_end(start, span, factor):
+    values = parse(f"{start}:{start + span}:x{factor}", "--seq").tolist()
+    assert values[0] == start
+    assert all(b == a * factor for a, b in pairwise(values))
+    assert values[-1] <= start + span < values[-1] * factor
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_sizes_or_one_line(text):
+    try:
+        values = parse(text, "--seq")
+    except ProblemError as error:
+        said = str(error)
+    else:
+        said = ""
+        assert values.min() >= 1
+    assert "\n" not in said

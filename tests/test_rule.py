@@ -1,0 +1,223 @@
+"""The counting rule on random loop nests: any order, any tiles, ragged ends, masks; and its pieces.
+
+The families of schedules have files of their own; here the loops are dealt at random.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from walker import same, walk
+
+from perfmodel.algorithms import Attention, Matmul
+from perfmodel.algorithms import attention as attention_algorithms
+from perfmodel.algorithms.matmul import matmul
+from perfmodel.arithmetic import where
+from perfmodel.count import Traffic, count, rule
+from perfmodel.errors import ProblemError
+from perfmodel.schedules.schedule import Kernel, Loop, Schedule
+from perfmodel.schedules.tiled import split_kv, tiled
+
+tiles = st.integers(2, 14)
+
+
+@st.composite
+def nests(draw: st.DrawFn, axes: tuple[str, ...], always: tuple[str, ...] = ()) -> tuple[Loop, ...]:
+    """Loops over some of the axes in any order, the first few of them on the grid."""
+    chosen = [axis for axis in draw(st.permutations(axes)) if axis in always or draw(st.booleans())]
+    grid = draw(st.integers(0, len(chosen)))
+    return tuple(Loop(axis, draw(tiles), i < grid) for i, axis in enumerate(chosen))
+
+
+@st.composite
+def matmul_kernels(draw: st.DrawFn) -> tuple[Schedule, Matmul]:
+    sizes = [draw(st.integers(1, 30)) for _ in range(3)]
+    flags = {name: frozenset({"C"} if draw(st.booleans()) else ()) for name in ("atomic", "zeroed")}
+    kernel = Kernel(
+        "any",
+        ("multiply",),
+        draw(nests(("b", "m", "n", "k"))),
+        spill={"C": "accumulator"} if draw(st.booleans()) else {},
+        **flags,
+    )
+    return Schedule("any", matmul(), (kernel,)), Matmul(*sizes, draw(st.integers(1, 3)))
+
+
+@st.composite
+def attention_kernels(draw: st.DrawFn) -> tuple[Schedule, Attention]:
+    ratio, kv = draw(st.sampled_from([(1, 1), (2, 1), (1, 2), (3, 1)]))
+    lengths = draw(st.integers(1, 40)), draw(st.integers(1, 40))
+    causal = draw(st.booleans())
+    window = draw(st.none() | st.integers(1, 45))
+    problem = Attention(1, ratio * kv, kv, *lengths, draw(st.integers(1, 5)), 3, causal, window)
+    kernel = Kernel(
+        "any",
+        ("scores", "softmax", "values"),
+        draw(nests(("g", "r", "q", "x"), always=("q", "x"))),
+        spill={"O": "accumulator"} if draw(st.booleans()) else {},
+        first_pass={"Q": "x"} if draw(st.booleans()) else {},
+    )
+    algorithm = attention_algorithms.forward(problem.mask(), statistics=("m", "l"))
+    return Schedule("any", algorithm, (kernel,)), problem
+
+
+@settings(max_examples=800)
+@given(matmul_kernels())
+def test_any_matmul_nest(case):
+    schedule, problem = case
+    same(schedule, problem.sizes(), problem.elements(), keep=False)
+
+
+@settings(max_examples=800)
+@given(attention_kernels())
+def test_any_attention_nest(case):
+    schedule, problem = case
+    kernel = schedule.kernels[0]
+    # A step of the first pass belongs to loops that one block runs itself.
+    assume(not (kernel.first_pass and kernel.loops("x")[0].grid))
+    same(schedule, problem.sizes(), problem.elements(), keep=False)
+
+
+@settings(max_examples=400)
+@given(matmul_kernels())
+def test_the_tile_kept_on_chip_saves_nothing_where_every_loop_turns(case):
+    """Body entries are tile changes: the rule's two readings agree once each loop has two trips."""
+    schedule, problem = case
+    kernel, sizes = schedule.kernels[0], problem.sizes()
+    kept, entered = (walk(schedule, kernel, sizes, keep=keep) for keep in (True, False))
+    for name in ("A", "B"):
+        assert kept.reads[name] <= entered.reads[name]
+    if all(loop.tile < sizes[loop.axis] for loop in kernel.nest):
+        assert (kept.reads, kept.writes) == (entered.reads, entered.writes)
+
+
+@settings(max_examples=300)
+@given(matmul_kernels(), st.integers(0, 5))
+def test_a_finer_loop_inside_a_loop_is_one_loop_in_the_finer_tile(case, at):
+    schedule, problem = case
+    kernel = schedule.kernels[0]
+    assume(kernel.nest)
+    loop = kernel.nest[at % len(kernel.nest)]
+    split = []
+    for other in kernel.nest:
+        split += [Loop(loop.axis, 2 * loop.tile, loop.grid), loop] if other is loop else [other]
+    finer = Schedule("split", matmul(), (Kernel("any", ("multiply",), tuple(split)),))
+    plain = Schedule("plain", matmul(), (Kernel("any", ("multiply",), kernel.nest),))
+    costs = [count(s, problem.sizes(), problem.elements()) for s in (finer, plain)]
+    assert costs[0].kernels[0].l2 == costs[1].kernels[0].l2
+    assert costs[0].kernels[0].passes == costs[1].kernels[0].passes
+
+
+@settings(max_examples=300)
+@given(matmul_kernels(), st.integers(2, 3))
+def test_traffic_is_linear_in_a_batch_on_the_grid(case, times):
+    schedule, problem = case
+    kernel = schedule.kernels[0]
+    rest = tuple(loop for loop in kernel.nest if loop.axis != "b")
+    on_grid = Kernel("any", ("multiply",), (Loop("b", 1, grid=True), *rest))
+    schedule = Schedule("any", matmul(), (on_grid,))
+    costs = [count(schedule, {**problem.sizes(), "b": n}, problem.elements()) for n in (1, times)]
+    assert costs[1].bytes_at("l2") == times * costs[0].bytes_at("l2")
+    assert costs[1].matrix_flops == times * costs[0].matrix_flops
+
+
+# -- pieces ----------------------------------------------------------------------------------------
+
+
+def one(nest: tuple[Loop, ...], **options):
+    """Counts of a 64 × 64 × 64 matmul in a nest, two bytes an element."""
+    schedule = Schedule("one", matmul(), (Kernel("one", ("multiply",), nest, **options),))
+    problem = Matmul(64, 64, 64)
+    return count(schedule, problem.sizes(), problem.elements()).kernels[0]
+
+
+def test_an_output_summed_by_an_outer_loop_comes_back_on_every_pass_but_the_first():
+    # k outside in 4 steps: C leaves 4 times and comes back 3 times; 8192 bytes each.
+    nest = Loop("k", 16), Loop("m", 16), Loop("n", 16)
+    assert one(nest).l2["C"] == Traffic(read_bytes=3 * 8192, write_bytes=4 * 8192)
+    assert one(nest, zeroed=frozenset({"C"})).l2["C"].read_bytes == 4 * 8192
+    # Kept in fp32 until the last write, which is in the final type.
+    spilt = one(nest, spill={"C": "accumulator"}).l2["C"]
+    assert spilt == Traffic(read_bytes=3 * 16384, write_bytes=3 * 16384 + 8192)
+
+
+def test_an_output_summed_by_a_grid_loop_is_left_in_parts_or_added_atomically():
+    nest = Loop("k", 16, grid=True), Loop("m", 16, grid=True), Loop("n", 16, grid=True)
+    assert one(nest, spill={"C": "accumulator"}).l2["C"] == Traffic(write_bytes=4 * 16384)
+    atomic = one(nest, atomic=frozenset({"C"}), spill={"C": "accumulator"}).l2["C"]
+    assert atomic == Traffic(atomic_bytes=4 * 16384)
+    # An atomic add reads and writes its payload.
+    assert atomic.total_bytes == 8 * 16384
+
+
+def test_loop_order_decides_what_is_kept():
+    # m outside n outside k: B, without m, moves for each of 4 m tiles; A, without n, for each n
+    # tile, since k turns inside. With k outermost and m, n inside, A stays while n turns.
+    inner = one((Loop("m", 16), Loop("n", 16), Loop("k", 16)))
+    outer = one((Loop("k", 16), Loop("m", 16), Loop("n", 16)))
+    assert (inner.l2["A"].read_bytes, inner.l2["B"].read_bytes) == (4 * 8192, 4 * 8192)
+    assert (outer.l2["A"].read_bytes, outer.l2["B"].read_bytes) == (8192, 4 * 8192)
+
+
+def test_a_slice_of_the_grid_counts_visits_in_its_own_tile():
+    # 2 query tiles of 8 on 2 slices of 8 keys, causal: tile 0 sees slice 0, tile 1 both: 3 block
+    # pairs load Q (8 rows of 4), though the keys inside come in tiles of 2.
+    problem = Attention(1, 1, 1, 16, 16, 4, causal=True)
+    schedule = split_kv(problem.mask(), 8, 8, 2)
+    first = count(schedule, problem.sizes(), problem.elements()).kernels[0]
+    assert first.l2["Q"].read_bytes == 3 * 8 * 4 * 2
+    assert first.l2["O"].write_bytes == 3 * 8 * 4 * 4
+
+
+def test_rows_that_see_nothing_are_written_once_and_read_never():
+    # 8 queries aligned to the end of 4 keys: rows 0-3 see no key. FlashAttention-1's order in
+    # tiles of 2: tiles 2 and 3 are visited; O of tiles 0 and 1 is zero, and still leaves once.
+    problem = Attention(1, 1, 1, 8, 4, 4, causal=True)
+    schedule = tiled(problem.mask(), 2, 4, order=1)
+    kernel = count(schedule, problem.sizes(), problem.elements()).kernels[0]
+    assert kernel.l2["Q"].read_bytes == 4 * 4 * 2
+    assert kernel.l2["O"] == Traffic(read_bytes=0, write_bytes=8 * 4 * 2)
+
+
+def test_the_footprint_is_what_a_block_holds_at_once():
+    # FA2 order, 128 × 64, d 128, bf16, 2 stages. Shared: Q 128·128, K and V 2 · 64·128, times 2 B.
+    # Registers: S (fp32) and P (bf16) 128·64, O 128·128 fp32, L 128 fp32.
+    problem = Attention(1, 1, 1, 4096, 4096, 128)
+    kernel = count(tiled(None, 128, 64), problem.sizes(), problem.elements()).kernels[0]
+    assert kernel.shared_footprint_bytes == 2 * (128 * 128 + 2 * 2 * 64 * 128)
+    assert kernel.register_footprint_bytes == 128 * 64 * 6 + 128 * 128 * 4 + 128 * 4
+
+
+def test_exponentials_and_rescales_of_a_streamed_softmax():
+    # One exponential a score; 3.5 vector operations a score, and every one of 64 key tiles
+    # rescales O: 4096 · 128 multiplies (FlashAttention-2, section 3.1). FA1's order also
+    # divides and rescales twice: 3 a pass.
+    problem = Attention(1, 1, 1, 4096, 4096, 128)
+    costs = [
+        count(tiled(None, 128, 64, order=order), problem.sizes(), problem.elements())
+        for order in (2, 1)
+    ]
+    for cost, rescales in zip(costs, (1, 3), strict=True):
+        assert cost.special_ops == 4096 * 4096
+        assert cost.vector_ops == 3.5 * 4096 * 4096 + rescales * 64 * 4096 * 128
+
+
+def test_undecided_symbols_stay_open():
+    sympy = pytest.importorskip("sympy")
+    n = sympy.Symbol("n", positive=True, integer=True)
+    open_ = where(n > 1, 2, 1)
+    assert (open_.subs(n, 1), open_.subs(n, 5)) == (1, 2)
+
+
+def test_a_nest_without_a_mask_has_no_visits():
+    schedule = tiled(None, 8, 8)
+    problem = Attention(1, 1, 1, 16, 16, 4)
+    bare = rule.nest(schedule, schedule.kernels[0], problem.sizes())
+    with pytest.raises(ValueError, match="visits every pair"):
+        bare.visits_of({})
+
+
+def test_grid_loops_inside_others_are_refused():
+    with pytest.raises(ProblemError, match="outside"):
+        Kernel("bad", ("multiply",), (Loop("k", 8), Loop("m", 8, grid=True)))
