@@ -77,9 +77,7 @@ def matmul(
     row_tiles = (m + BM - 1) // BM
     column_tiles = (n + BN - 1) // BN
     slices = (k + split_k - 1) // split_k
-    for tile in tl.range(
-        tl.program_id(0), tiles, tl.num_programs(0), flatten=DESCRIPTORS, warp_specialize=SPECIALISE
-    ):
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         inner = tile % (row_tiles * column_tiles)
         outer = tile // (row_tiles * column_tiles)
         part = outer % slices
@@ -100,7 +98,7 @@ def matmul(
         # int32 for integers, fp32 for everything else
         kind: tl.constexpr = tl.int32 if INTEGER else tl.float32
         total = tl.full([BM, BN], 0, kind)
-        for k0 in tl.range(part * split_k, last, BK):
+        for k0 in tl.range(part * split_k, last, BK, warp_specialize=SPECIALISE):
             if DESCRIPTORS:
                 a = a_tiles.load([m0, k0])
                 b = b_tiles.load([k0, n0])

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise, attention
+from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.algorithms.attention import Direction
-from perfmodel.algorithms.matmul import matmul, matmul_format
-from perfmodel.count import rule
 from perfmodel.errors import PerfmodelError, TableError
 from perfmodel.evidence.records import SIZES_OF, tidy
 from perfmodel.hardware import Device, load
-from perfmodel.predict import Predictions, predict_arrays
+from perfmodel.predict import predict_arrays
+from perfmodel.timing.physical import floor_seconds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -224,7 +223,10 @@ def _ask(kind: _Kind, sizes: Sizes) -> Columns:
     parts = [predict_arrays(problem, kind.device, **kind.options()) for problem in problems]
     longest = np.argmax([part.seconds for part in parts], axis=0)
     limiters = np.array([part.limiter for part in parts], dtype=object)
-    floors = [floor_seconds(q, kind.device, p) for q, p in zip(problems, parts, strict=True)]
+    floors = [
+        floor_seconds(q, kind.device, p.flops["matrix"])
+        for q, p in zip(problems, parts, strict=True)
+    ]
     return {
         "predicted_us": sum(part.seconds for part in parts) * _MICRO,
         "low_us": sum(part.low_seconds for part in parts) * _MICRO,
@@ -232,54 +234,6 @@ def _ask(kind: _Kind, sizes: Sizes) -> Columns:
         "floor_us": sum(floors) * _MICRO,
         "limiter": limiters[longest, np.arange(len(longest))],
     }
-
-
-def floor_seconds(problem: Problem, device: Device, found: Predictions) -> np.ndarray:
-    """Seconds that no kernel can beat, by datasheet peaks.
-
-    Bytes: inputs and outputs once, less what the last cache may hold from before. Operations:
-    executed or by the papers' convention, whichever is less. Operators without a matrix product
-    have no compute floor.
-    """
-    caches = (device.memory.l2, device.memory.llc)
-    cached = max((cache.capacity.si for cache in caches if cache), default=0.0)
-    moved = _compulsory_bytes(problem)
-    seconds = np.maximum(moved - cached, 0.0) / device.hbm_bytes_per_s
-    work = np.minimum(found.flops["matrix"], found.useful_flops)
-    if np.any(work > 0):
-        seconds = np.maximum(seconds, work / _dense_peak(problem, device))
-    return np.asarray(seconds, dtype=np.float64)
-
-
-def _compulsory_bytes(problem: Problem) -> np.ndarray:
-    """Inputs and outputs, each once; in float64, which no size overflows."""
-    if isinstance(problem, Attention):
-        algorithm = attention.forward(statistics=())
-        if problem.direction != "fwd":
-            algorithm = attention.backward()
-    else:
-        algorithm = matmul() if isinstance(problem, Matmul) else problem.algorithm()
-    sizes = {axis: np.asarray(size, np.float64) for axis, size in problem.sizes().items()}
-    if isinstance(problem, Attention) and problem.window is not None:
-        seen = sizes["q"] + (1 if problem.causal else 2) * np.asarray(problem.window)
-        sizes["x"] = np.minimum(sizes["x"], seen)
-    elements = problem.elements()
-    tensors = [algorithm.tensors[name] for name in (*algorithm.inputs, *algorithm.outputs)]
-    moved = [rule.size(sizes, item) * elements[item.element].bytes for item in tensors]
-    return np.asarray(sum(moved))
-
-
-def _dense_peak(problem: Problem, device: Device) -> float:
-    """FLOP/s of the fastest unit that could multiply the types of `problem`."""
-    if isinstance(problem, Matmul):
-        kinds = {matmul_format(problem.dtype).compute}
-    else:
-        elements = problem.elements()
-        kinds = {elements["data"].compute, elements.get("kv", elements["data"]).compute}
-    rates = {str(name): rate.si for name, rate in device.compute.matrix.items()}
-    vector = {str(name): rate.si for name, rate in device.compute.vector.items()}
-    found = [table[kind] for kind in kinds for table in (rates, vector) if kind in table]
-    return max(found or [*rates.values(), *vector.values()])
 
 
 def report(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfmodel.compare import LEFT_OUT, predict_table
+from perfmodel.timing import spread
 from perfmodel.timing.constants import Constant, Constants
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ class _Problem:
         self.weight = weights(table)
         self.weight = self.weight / np.sqrt(np.mean(self.weight**2))
         self.touches: dict[int, np.ndarray] = {}
-        self.ops = table["op"].astype(str) + table["direction"].astype(str) + table["phase"].astype(str)
+        self.ops = (
+            table["op"].astype(str) + table["direction"].astype(str) + table["phase"].astype(str)
+        )
         self.x0 = np.log([constant.value for constant in free])
 
     def _values(self, x: np.ndarray) -> Constants:
@@ -169,3 +172,39 @@ def _intervals(
         bounds = float(np.exp(value - width)), float(np.exp(value + width))
         result.append(Fitted(best, *bounds, identified=width < 0.5))
     return result
+
+
+# Predicted times, in microseconds, at which the spread of errors changes character: launch floors,
+# one wave, many waves, sustained clocks.
+_EDGES_US = (10.0, 40.0, 200.0, 1000.0)
+_FEWEST = 40
+
+
+def spread_of(predicted: pd.DataFrame) -> dict[str, object]:
+    """10th and 90th percentiles of ln(measured / predicted) by family and predicted time.
+
+    A bin with few rows borrows from the whole family. `predicted` comes from `predict_table`.
+    """
+    kept = predicted[predicted["predicted_us"].notna() & ~predicted["flag"].isin(LEFT_OUT)]
+    error = np.log(kept["measured_us"] / kept["predicted_us"])
+    names = [
+        _family(*row) for row in kept[["op", "dtype", "direction", "phase"]].itertuples(index=False)
+    ]
+    families = {}
+    for name, rows in error.groupby(names):
+        time = kept.loc[rows.index, "predicted_us"].to_numpy(float)
+        bins = np.searchsorted(_EDGES_US, time)
+        low, high = [], []
+        for i in range(len(_EDGES_US) + 1):
+            here = rows.to_numpy()[bins == i]
+            here = here if len(here) >= _FEWEST else rows.to_numpy()
+            low.append(round(float(np.quantile(here, 0.1)), 4))
+            high.append(round(float(np.quantile(here, 0.9)), 4))
+        families[name] = {"n": len(rows), "edges_us": list(_EDGES_US), "low": low, "high": high}
+    return families
+
+
+def _family(op: str, dtype: str, direction: str, phase: str) -> str:
+    if op == "attention":
+        return f"attention-{phase if direction == 'fwd' else direction}"
+    return spread.family_of_matmul(dtype) if op == "gemm" else op

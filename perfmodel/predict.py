@@ -14,7 +14,7 @@ import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem
 from perfmodel.hardware import Device
-from perfmodel.timing import floors, spread
+from perfmodel.timing import floors, physical, spread
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.operator import Timed, time_operator
 
@@ -240,7 +240,8 @@ def _pieces(problem: Problem, n: int) -> list[np.ndarray]:
 
 def _alike(key: np.ndarray) -> list[np.ndarray]:
     """Index sets of equal keys."""
-    return [np.flatnonzero(key == value) for value in np.unique(key)]
+    # Not np.unique: it loads numpy.ma, which a single prediction can do without.
+    return [np.flatnonzero(key == value) for value in sorted(set(key.tolist()))]
 
 
 def _timed(
@@ -284,7 +285,9 @@ def _assemble(
     terms["included"] = gather(lambda t: t.included_seconds)
     seconds = gather(lambda t: t.seconds)
     names = np.array(list(terms))
-    low, high = spread.interval(problem, device, seconds, terms)
+    matrix_flops = gather(lambda t: t.estimate.matrix_flops)
+    floor = np.broadcast_to(physical.floor_seconds(problem, device, matrix_flops), (n,))
+    low, high = spread.interval(problem, device, seconds, floor)
     useful = np.broadcast_to(np.asarray(useful_flops(problem), dtype=np.float64), (n,))
     return Predictions(
         device=device,
@@ -298,7 +301,7 @@ def _assemble(
         limiter=names[np.argmax(np.stack(list(terms.values())), axis=0)],
         terms=terms,
         flops={
-            "matrix": gather(lambda t: t.estimate.matrix_flops),
+            "matrix": matrix_flops,
             "vector": gather(lambda t: t.estimate.vector_ops),
             "special": gather(lambda t: t.estimate.special_ops),
         },

@@ -233,7 +233,7 @@ def test_an_error_late_in_a_sweep_leaves_nothing_behind(cli, tmp_path):
 
 def test_unknown_commands_name_the_nearest(cli):
     assert "no command named 'prdict'; did you mean predict?" in refused(cli("prdict"))
-    assert "did you mean attention?" in refused(cli("predict", "atention"))
+    assert "did you mean attention" in refused(cli("predict", "atention"))
 
 
 def test_help_has_examples_and_exit_code_0(cli):

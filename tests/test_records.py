@@ -87,7 +87,7 @@ def test_numbers_as_other_tools_write_them(tmp_path):
     ("text", "said"),
     [
         ("", "the file is empty"),
-        ("\n\n", "not sound CSV"),
+        ("\n\n", "no line of column names"),
         ("op,dtype,measured_us\n", "no column 'device', which every table needs; it has: op"),
         (GEMM.replace(",k,", ",q,"), "no column 'k', which gemm rows need"),
         (GEMM.replace(",k,", ",m,"), "column 'm' appears twice"),
@@ -97,9 +97,9 @@ def test_numbers_as_other_tools_write_them(tmp_path):
         (GEMM.replace(",200", ",inf"), "is not a positive number of microseconds"),
         (GEMM.replace(",200", ",fast"), "measured_us in row 1, 'fast', is not a number"),
         (GEMM.replace("4096,200", "4.5,200"), "k in row 1, '4.5', is not a whole number"),
-        (GEMM.replace(",200", ""), "row 1 has fewer cells than the header"),
-        (GEMM.replace(",200", ",200,1"), "rows have more cells than the header"),
-        (GEMM + 'h100-sxm,"gemm', "not sound CSV (EOF inside string"),
+        (GEMM.replace(",200", ""), "row 1 has 6 cells where the header has 7"),
+        (GEMM.replace(",200", ",200,1"), "row 1 has 8 cells where the header has 7"),
+        (GEMM + 'h100-sxm,"gemm', "not sound CSV (unexpected end of data)"),
         (b"\x00\x01\x02", "binary data, not CSV"),
         (b"\xff\xfe\xfd", "not UTF-8 text (byte 0)"),
     ],
@@ -133,11 +133,11 @@ def test_missing_files_and_folders(tmp_path):
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
-    path = write(tmp_path, b"PAR1", "runs.parquet")
+    path, table = write(tmp_path, b"PAR1", "runs.parquet"), published()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert "pip install 'perfmodel[parquet]'" in refused(path)
     with pytest.raises(OutputError, match="pip install"):
-        write_table(published(), tmp_path / "out.parquet")
+        write_table(table, tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()
 
 

@@ -60,10 +60,13 @@ class Attention:
                 check_positive(item.name, getattr(self, item.name))
         if self.head_dim_v is not None:
             check_positive("head_dim_v", self.head_dim_v)
-        if np.any(np.asarray(self.heads_q % self.heads_kv != 0, dtype=bool)):
+        uneven = np.asarray(self.heads_q % self.heads_kv != 0, dtype=bool)
+        if np.any(uneven):
+            heads, groups = np.broadcast_arrays(self.heads_q, self.heads_kv)
+            first = np.flatnonzero(np.broadcast_to(uneven, heads.shape))[0]
             raise ProblemError(
-                f"heads must be a multiple of kv-heads, but {self.heads_q} heads are not a "
-                f"multiple of {self.heads_kv} kv-heads; change one of them"
+                f"heads must be a multiple of kv-heads, but {heads.flat[first]} heads are not a "
+                f"multiple of {groups.flat[first]} kv-heads; change one of them"
             )
 
     @property

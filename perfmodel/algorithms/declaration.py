@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
@@ -298,14 +297,17 @@ class _Builder:
                     path = ("steps", step.name)
                     self._fail(path, f"{name} is made twice, by {maker[name]} and {step.name}")
                 maker[name] = step.name
-        graph = {s.name: [maker[n] for n in s.inputs if n in maker] for s in steps}
-        try:
-            order = list(TopologicalSorter(graph).static_order())
-        except CycleError as error:
-            ring = list(reversed(error.args[1]))
-            self._fail(("steps", ring[0]), f"steps form a cycle: {' → '.join(ring)}")
-        named = {step.name: step for step in steps}
-        return tuple(named[name] for name in order)
+        waiting, ordered = list(steps), list[Step]()
+        while waiting:
+            made = {name for step in ordered for name in step.outputs}
+            ready = (s for s in waiting if all(n in made or n not in maker for n in s.inputs))
+            step = next(ready, None)
+            if step is None:
+                ring = " → ".join(_ring(waiting, maker))
+                self._fail(("steps", waiting[0].name), f"steps form a cycle: {ring}")
+            ordered.append(step)
+            waiting.remove(step)
+        return tuple(ordered)
 
     def _outputs(
         self, outputs: Sequence[str], steps: Sequence[Step], parts: Mapping[str, Tensor]
@@ -358,3 +360,14 @@ class _Builder:
             evaluate(said, values)
         except PerfmodelError as error:
             self._fail(path, str(error))
+
+
+def _ring(steps: Sequence[Step], maker: Mapping[str, str]) -> list[str]:
+    """Names of steps that wait for one another, the first again at the end."""
+    needs = {s.name: [maker[n] for n in s.inputs if n in maker] for s in steps}
+    walked = [steps[0].name]
+    while True:
+        step = next(name for name in needs[walked[-1]] if name in needs)
+        if step in walked:
+            return [*walked[walked.index(step) :], step][::-1]
+        walked.append(step)

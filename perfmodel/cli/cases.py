@@ -78,7 +78,7 @@ def _alike(sizes: Sizes, count: int) -> list[np.ndarray]:
     decode = sizes.get("seq_q", np.zeros(count)) == 1
     windowed = sizes.get("window", np.zeros(count)) > 0
     key = 2 * decode + windowed
-    return [np.flatnonzero(key == value) for value in np.unique(key)]
+    return [np.flatnonzero(key == value) for value in sorted(set(key.tolist()))]
 
 
 def names(text: str | None) -> tuple[str | None, ...]:

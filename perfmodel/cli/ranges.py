@@ -28,9 +28,7 @@ def parse(text: str, name: str, least: int = 1) -> np.ndarray:
     parts = [part.strip() for part in text.split(",")]
     values = np.concatenate([_part(part, text, name) for part in parts])
     if values.min() < least:
-        raise ProblemError(
-            f"{name} must be at least {least}, not {values.min()}; raise it"
-        )
+        raise ProblemError(f"{name} must be at least {least}, not {values.min()}; raise it")
     return values
 
 

@@ -347,7 +347,7 @@ def footprint(
     operands = {n for step in steps if step.kind == "contraction" for n in step.inputs}
     for name in names:
         tensor = tensors[name]
-        held = product(rule.extents(tensor, nest.tile))
+        held = product(rule.extents(tensor, nest.allocated))
         kind = elements["accumulator" if name in sums else tensor.element]
         if name in reads and kernel.operand_tile is not None and name not in kernel.registers:
             copies = kernel.stages if streamed & set(tensor.axes) else 1

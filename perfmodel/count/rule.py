@@ -42,6 +42,11 @@ class Nest:
         loops = self.kernel.loops(axis)
         return minimum(loops[-1].tile, self.sizes[axis]) if loops else self.sizes[axis]
 
+    def allocated(self, axis: str) -> Number:
+        """Extent of an axis that a block sets memory aside for: whole tiles, however short it is."""
+        loops = self.kernel.loops(axis)
+        return loops[-1].tile if loops else self.sizes[axis]
+
     def block_extent(self, axis: str) -> Number:
         """Extent of an axis that a block covers over its whole life."""
         grid = tuple(loop for loop in self.kernel.loops(axis) if loop.grid)

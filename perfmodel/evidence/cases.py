@@ -148,7 +148,9 @@ def from_label(label: str) -> Case:
             raise ProblemError(f"label {label!r}: {cell!r} is not a column=value of a case")
         found[name] = _typed(names[name], text, label)
     if word != _LABEL or "op" not in found or "dtype" not in found:
-        raise ProblemError(f"label {label!r} does not name a case; write perfmodel|op=...|dtype=...")
+        raise ProblemError(
+            f"label {label!r} does not name a case; write perfmodel|op=...|dtype=..."
+        )
     return Case(**found)
 
 

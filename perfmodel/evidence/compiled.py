@@ -38,8 +38,12 @@ class CompileError(KernelError):
     """A kernel that its compiler refuses for a target."""
 
 
-class TooMuchSharedMemory(CompileError):
-    """A config whose blocks want more shared memory than the target has."""
+class DoesNotFit(CompileError):
+    """A config whose blocks want more shared or tensor memory than the target has."""
+
+
+# Columns of 128 lanes of 32 bits in an SM's tensor memory (PTX ISA, Tensor Memory).
+TENSOR_MEMORY_COLUMNS = 512
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class CompiledLaunch:
 
     @property
     def loop_instructions(self) -> dict[str, int]:
-        """Instructions of a warp in one pass of the loop by unit, either side of a branch counted."""
+        """Instructions of a warp in one pass of the loop, both sides of a branch counted."""
         return mix(self.program[i] for i in self.loop)
 
     @property
@@ -132,7 +136,7 @@ def compile_kernel(
 ) -> CompiledKernel:
     """Compile every launch of `kernel`.
 
-    Raises `TooMuchSharedMemory` for a config that cannot fit, `CompileError` for what the compiler
+    Raises `DoesNotFit` for a config that cannot fit, `CompileError` for what the compiler
     refuses, `KernelError` where Triton is missing.
     """
     ((_, found),) = compile_all([Request(kernel, problem, config, target)])
@@ -141,15 +145,30 @@ def compile_kernel(
     return found
 
 
-def first_fitting(kernel: BundledKernel, problem: Any, target: Target) -> CompiledKernel:
-    """The first config of the kernel's menu that compiles and fits; the first error where none does."""
-    failures = []
+def first_fitting(
+    kernel: BundledKernel,
+    problem: Any,
+    targets: Sequence[Target],
+    tell: Callable[[int, int], None] | None = None,
+) -> list[CompiledKernel]:
+    """For each target the first config of the kernel's menu that compiles and fits.
+
+    Raises what was wrong with the first config where none does.
+    """
+    found: dict[str, CompiledKernel] = {}
+    failures: dict[str, CompileError] = {}
     for config in kernel.configs:
-        try:
-            return compile_kernel(kernel, problem, config, target)
-        except CompileError as error:
-            failures.append(error)
-    raise failures[0]
+        left = [target for target in targets if target.name not in found]
+        requests = [Request(kernel, problem, config, target) for target in left]
+        for request, made in compile_all(requests, tell) if requests else ():
+            if isinstance(made, CompiledKernel):
+                found[request.target.name] = made
+            else:
+                failures.setdefault(request.target.name, made)
+    for target in targets:
+        if target.name not in found:
+            raise failures[target.name]
+    return [found[target.name] for target in targets]
 
 
 def compile_all(
@@ -167,7 +186,9 @@ def compile_all(
         plans.append((request, launches, [job["key"] for job in mine]))
         jobs |= {job["key"]: job for job in mine}
     answers = _answers(jobs, tell)
-    return [(request, _assembled(request, ls, [answers[k] for k in ks])) for request, ls, ks in plans]
+    return [
+        (request, _assembled(request, ls, [answers[k] for k in ks])) for request, ls, ks in plans
+    ]
 
 
 def _assembled(
@@ -178,16 +199,31 @@ def _assembled(
         if "error" in answer:
             return CompileError(f"{request.says()} does not compile: {answer['error']}")
         made.append(_launch(request.target, launch, answer))
-        over = made[-1].shared_bytes - request.target.shared_per_block
-        if over > 0:
-            return TooMuchSharedMemory(
-                f"{request.says()} needs {made[-1].shared_bytes / 1024:.1f} KiB of shared memory a "
-                f"block, {over / 1024:.1f} KiB more than the {request.target.shared_per_block // 1024}"
-                " KiB there are; take smaller tiles or fewer stages"
-            )
+        wrong = _unfit(made[-1])
+        if wrong:
+            return DoesNotFit(f"{request.says()} {wrong}; take smaller tiles or fewer stages")
+        if not any(item.stem in ("EXIT", "s_endpgm") for item in made[-1].program):
+            return CompileError(f"{request.says()} compiles to code that only traps")
     return CompiledKernel(
         request.kernel.name, request.problem, request.config, request.target, tuple(made)
     )
+
+
+def _unfit(launch: CompiledLaunch) -> str:
+    """What a block wants more of than the target has; empty where it fits."""
+    needed, limit = launch.shared_bytes, launch.target.shared_per_block
+    if needed > limit:
+        return (
+            f"needs {needed / 1024:.1f} KiB of shared memory a block, "
+            f"{(needed - limit) / 1024:.1f} KiB more than the {limit // 1024} KiB there are"
+        )
+    columns = launch.tensor_memory_columns
+    if columns > TENSOR_MEMORY_COLUMNS:
+        return (
+            f"needs {columns} columns of tensor memory a block, "
+            f"{columns - TENSOR_MEMORY_COLUMNS} more than the {TENSOR_MEMORY_COLUMNS} there are"
+        )
+    return ""
 
 
 def _launch(target: Target, launch: Launch, answer: Mapping[str, Any]) -> CompiledLaunch:
@@ -298,9 +334,9 @@ def _worker(
                 for line in process.stdout or ():
                     answer = json.loads(line)
                     yield answer.pop("key"), answer
-            finally:
-                if process.poll() is None and sys.exc_info()[0] is not None:
-                    process.kill()
+            except BaseException:  # interrupted: the compiler must not outlive us
+                process.kill()
+                raise
         yield None, {"error": _epitaph(process.returncode, said.read_text(errors="replace"))}
 
 

@@ -1,8 +1,8 @@
 """Disassembly read as instructions, control flow and loops: SASS (NVIDIA) and AMDGCN (AMD).
 
 Loops are natural loops of the control-flow graph: a branch back to a block that dominates it. That
-holds for loops whose waits were moved out of line, as compilers do from Hopper on, where the span of
-a backward branch would cover half the program.
+holds for loops whose waits were moved out of line, as compilers do from Hopper on, where the span
+of a backward branch would cover half the program.
 """
 
 from __future__ import annotations
@@ -73,10 +73,18 @@ def _sass(text: str) -> tuple[Instruction, ...]:
             break
         places[offset] = len(raw)
         raw.append(_branching(match[2], match[3], match[4]))
+    while raw and (raw[-1][0].stem == "NOP" or _halts(raw, places)):  # padding after the end
+        raw.pop()
     return tuple(
         replace(item, target=places.get(address)) if address is not None else item
         for item, address in raw
     )
+
+
+def _halts(raw: list[tuple[Instruction, int | None]], places: Mapping[int, int]) -> bool:
+    """Whether the last instruction is a branch to itself."""
+    address = raw[-1][1]
+    return address is not None and places.get(address) == len(raw) - 1
 
 
 def _branching(guard: str | None, opcode: str, operands: str) -> tuple[Instruction, int | None]:

@@ -228,7 +228,8 @@ class NvmlGauge:
         cells = [cell.strip() for cell in text.split(",")]
         if len(cells) != 4:
             return State()
-        return State(*(_number(cell) for cell in cells))
+        clock, memory, power, temperature = (_number(cell) for cell in cells)
+        return State(clock, memory, power, temperature)
 
 
 def _number(text: str) -> float | None:

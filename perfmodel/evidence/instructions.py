@@ -1,9 +1,9 @@
 """Instructions by the unit that carries them out, and what a matrix instruction multiplies.
 
 Units: `matrix`, `special` (exponentials, reciprocals and the conversions that share their unit),
-`vector` (floating point), `integer` (logic, comparisons and addresses too), `global` (loads, stores
-and atomics), `shared` (with shuffles, which use its crossbar), `copy` (asynchronous copies and tensor
-memory), `spill` (a thread's own memory), `control`, `other` (moves, constants).
+`vector` (floating point), `integer` (logic, comparisons and addresses too), `global` (loads,
+stores and atomics), `shared` (with shuffles, which use its crossbar), `copy` (asynchronous copies
+and tensor memory), `spill` (a thread's own memory), `control`, `other` (moves, constants).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SASS_STEMS = {
     " LDGDEPBAR LDTDEPBAR WARPGROUP WARPGROUPSET MEMBAR FENCE SYNCS UTCBAR ARRIVES NANOSLEEP YIELD"
     " ERRBAR CGAERRBAR CCTL UTMACCTL UTMACMDFLUSH BPT USETMAXREG USETSHMSZ ACQBULK PREEXIT NOP"
     " UTCATOMSWS UVIRTCOUNT ENDCOLLECTIVE",
-    "other": "MOV UMOV CS2R S2R S2UR CS2UR R2UR P2R R2P UP2UR LDC ULDC LDCU VOTE VOTEU ELECT UELECT",
+    "other": "MOV UMOV CS2R S2R S2UR CS2UR R2UR P2R R2P UP2UR LDC ULDC LDCU VOTE VOTEU ELECT",
 }
 _SASS_UNIT = {stem: unit for unit, stems in _SASS_STEMS.items() for stem in stems.split()}
 _SASS_MATRIX = re.compile(r"([HIDQBO]|UTC(MX)?[HIQO])G?MMA$")
@@ -57,9 +57,9 @@ _GCN_UNITS = tuple(
         ("spill", r"scratch_"),
         ("global", r"(global|flat|buffer)_"),
         ("control", r"s_(barrier|waitcnt|c?branch|endpgm|nop|sleep|setprio|setpc|sched|delay)"),
-        ("other", r"v_(mov|accvgpr|readlane|readfirstlane|writelane|swap)|s_(c?mov|load|buffer|movk)"),
-        ("vector", r"v_(pk_)?(add|sub|subrev|mul|fma|fmac|mac|mad|max3?|min3?|med3|dot2?|cmpx?_[a-z]+"
-                   r"|div_[a-z]+|ldexp|frexp|trunc|floor|ceil|rndne|cvt_\w*)_?(legacy_)?(f16|f32|f64|bf16)"),
+        ("other", r"v_(mov|accvgpr|readlane|readfirstlane|writelane|swap)_|s_(c?mov|load|buffer)"),
+        ("vector", r"v_(pk_)?(add|sub|subrev|mul|fma|fmac|mac|mad|max3?|min3?|med3|dot2?|ldexp"
+                   r"|cmpx?_[a-z]+|div_[a-z]+|frexp\w*|trunc|floor|ceil|rndne)_(legacy_)?b?f\d\d"),
         ("vector", r"v_(pk_)?cvt_"),
         ("integer", r"[vs]_"),
     )
@@ -100,7 +100,10 @@ def hot_loop(program: Sequence[Instruction]) -> tuple[int, ...]:
         busy = sum(counts[unit] for unit in _WORK)
         return counts["matrix"], counts["special"], busy, len(body)
 
-    return tuple(sorted(max(inner, key=work))) if inner else ()
+    if not inner:
+        return ()
+    hottest: frozenset[int] = max(inner, key=work)
+    return tuple(sorted(hottest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +168,8 @@ def _mfma(item: Instruction) -> Product | None:
 
 
 def _tensor_memory(program: Sequence[Instruction], at: int) -> Product | None:
-    """tcgen05.mma: M and N are in its descriptor (PTX ISA, instruction descriptor: N/8 in bits 17 to
-    22, M/16 in bits 24 to 28, the operand type in bits 7 to 9), which a UMOV sets up.
+    """tcgen05.mma: its shape is in a descriptor that a UMOV sets up (PTX ISA, instruction
+    descriptor: N/8 in bits 17 to 22, M/16 in bits 24 to 28, the operand type in bits 7 to 9).
     """
     item = program[at]
     register = re.search(r"idesc\[(UR\d+)\]", item.operands)

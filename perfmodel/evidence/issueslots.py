@@ -16,12 +16,16 @@ else happens, and with enough blocks resident the largest one limits. Rates per 
 On AMD's CDNA `valu` stands for fma and alu: four SIMDs of 16 lanes, transcendentals a quarter of
 that on the same SIMDs, `lds` and `vmem` for the two kinds of memory, and `scalar` for one scalar
 instruction per clock (AMD Instinct MI300 ISA guide; CDNA 3 white paper: 64 B/clk of vector L1).
+
+What matrix instructions fetch from shared memory themselves (HGMMA, UTCHMMA) and what copy engines
+move (UTMALDG) takes no slot of these pipes and is not in the table.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -40,13 +44,18 @@ _WARPGROUP = 4
 
 @dataclass(frozen=True)
 class IssueSlots:
-    """Cycles per pass of a block's loop, by pipe; `limiter` is the busiest."""
+    """Cycles per pass of a block's loop, by pipe; `limiter` is the busiest.
+
+    NaN where an instruction does not say how much it does.
+    """
 
     cycles: Mapping[str, float]
 
     @property
     def limiter(self) -> str:
-        """The pipe with the most cycles, "none" where nothing is issued."""
+        """The pipe with the most cycles; "none" where nothing is issued, "unknown" with a NaN."""
+        if any(math.isnan(amount) for amount in self.cycles.values()):
+            return "unknown"
         return max(self.cycles, key=lambda pipe: self.cycles[pipe]) if self.cycles else "none"
 
 
@@ -76,21 +85,23 @@ def issue_slots(
 ) -> IssueSlots:
     """Cycles of each pipe of one unit of `device` for one pass of a block of `warps` warps."""
     body = tuple(body)
-    cycles: Counter[str] = Counter()
+    cycles: defaultdict[str, float] = defaultdict(float)
     cdna = device.warp_size == 64
     for i in body:
         for pipe, amount in (_cdna if cdna else _nvidia)(device, program[i]):
-            cycles[pipe] += amount * warps  # type: ignore[assignment]
+            cycles[pipe] += amount * warps
     if not cdna and body:
-        cycles["issue"] = len(body) * warps / PARTITIONS  # type: ignore[assignment]
+        cycles["issue"] = len(body) * warps / PARTITIONS
     found = products(program, body)
-    if found and None not in found:
-        cycles["matrix"] = sum(  # type: ignore[assignment]
+    if None in found:
+        cycles["matrix"] = math.nan
+    elif found:
+        cycles["matrix"] = sum(
             _issued(item, warps) * item.flops * n / matrix_per_clock(device, item.dtype)
             for item, n in found.items()
             if item
         )
-    return IssueSlots({pipe: float(amount) for pipe, amount in cycles.items() if amount})
+    return IssueSlots({pipe: amount for pipe, amount in cycles.items() if amount})
 
 
 def matrix_per_clock(device: Device, dtype: str) -> float:

@@ -47,9 +47,7 @@ class Journal:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise OutputError(
-                f"cannot write {self.path}: {reason}; choose another path"
-            ) from None
+            raise OutputError(f"cannot write {self.path}: {reason}; choose another path") from None
         try:
             self._lock()
             self._begin(resume)
@@ -219,5 +217,3 @@ def _cells(line: bytes) -> list[str] | None:
     except (UnicodeDecodeError, csv.Error):
         return None
     return rows[0] if len(rows) == 1 else None
-
-

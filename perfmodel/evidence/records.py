@@ -211,7 +211,6 @@ def _decompress(data: bytes, where: str) -> bytes:
 
 def _parse_csv(data: bytes, where: str) -> pd.DataFrame:
     import csv
-    import warnings
 
     import pandas as pd
 
@@ -222,31 +221,27 @@ def _parse_csv(data: bytes, where: str) -> pd.DataFrame:
     except UnicodeDecodeError as error:
         said = f"not UTF-8 text (byte {error.start})"
         raise TableError(f"{where}: {said}; give a .csv, .csv.gz or .parquet table") from None
-    header = [name.strip() for name in next(csv.reader(io.StringIO(text)), [])]
+    try:
+        header, *rows = [row for row in csv.reader(io.StringIO(text), strict=True) if row]
+    except ValueError:
+        raise TableError(f"{where}: no line of column names; a table starts with one") from None
+    except csv.Error as error:
+        raise TableError(f"{where}: not sound CSV ({error}); mend or write it again") from None
+    header = [name.strip() for name in header]
     twice = next((name for name in header if header.count(name) > 1), None)
     if twice is not None:
         raise TableError(f"{where}: column {twice!r} appears twice; rename or drop one")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than names
-            # Empty cells stay empty text, so that a missing value can only be a line cut short.
-            table = pd.read_csv(
-                io.StringIO(text), dtype=str, keep_default_na=False, index_col=False, na_values=[]
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(header):
+            raise TableError(
+                f"{where}: row {number} has {len(row)} cells where the header has {len(header)}; "
+                "the file may be cut short, fetch or write it again"
             )
-    except pd.errors.ParserWarning:
-        said = "rows have more cells than the header"
-        raise TableError(f"{where}: not sound CSV ({said}); mend or write it again") from None
-    except (pd.errors.ParserError, ValueError) as error:
-        reason = " ".join(str(error).removeprefix("Error tokenizing data. C error: ").split())
-        raise TableError(f"{where}: not sound CSV ({reason}); mend or write it again") from None
-    table.columns = table.columns.str.strip()
-    short = table.isna().any(axis=1)
-    if short.any():
-        row = int(short.to_numpy().argmax()) + 1
-        raise TableError(
-            f"{where}: row {row} has fewer cells than the header; the file may be cut short"
-        )
-    return table
+    columns: Any = zip(*rows, strict=True) if rows else [()] * len(header)
+    series = {
+        name: pd.Series(cells, dtype="str") for name, cells in zip(header, columns, strict=True)
+    }
+    return pd.DataFrame(series)
 
 
 def _parse_parquet(data: bytes, where: str) -> pd.DataFrame:
@@ -325,7 +320,8 @@ def _truth(table: pd.DataFrame, where: str) -> pd.Series[Any]:
 def _measured(table: pd.DataFrame, where: str) -> pd.Series[Any]:
     numbers = _numbers(table, "measured_us", where).astype("float64")
     good = (numbers > 0) & (numbers < float("inf"))
-    _refuse(~good, numbers, f"{where}: measured_us", "is not a positive number of microseconds")
+    said = _text(table["measured_us"])
+    _refuse(~good, said, f"{where}: measured_us", "is not a positive number of microseconds")
     return numbers
 
 
@@ -335,6 +331,6 @@ def _refuse(bad: pd.Series[bool], values: pd.Series[Any], where: str, said: str)
     if count:
         row = int(bad.to_numpy().argmax())
         value = values.iloc[row]
-        shown = "(empty)" if value != value or value == "" else repr(str(value))
+        shown = "(empty)" if value == "" else repr(str(value))
         more = f" (and {count - 1} more rows)" if count > 1 else ""
         raise TableError(f"{where} in row {row + 1}, {shown}, {said}{more}; mend the table")

@@ -214,8 +214,10 @@ def _rows(case: Case, inputs: Tensors, outputs: Tensors, generator: Any) -> Pair
     elif case.op == "softmax":
         yield outputs["Y"][rows], torch.softmax(x, -1)
     else:
-        yield outputs["Y"][rows], _normal(case, x) * _wide(case, inputs["gamma"]) + (
-            _wide(case, inputs["beta"]) if "beta" in inputs else 0.0
+        yield (
+            outputs["Y"][rows],
+            _normal(case, x) * _wide(case, inputs["gamma"])
+            + (_wide(case, inputs["beta"]) if "beta" in inputs else 0.0),
         )
 
 

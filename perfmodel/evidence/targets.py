@@ -77,9 +77,7 @@ def target_of(device: Device) -> Target:
         ]
         if older:
             return max(older, key=lambda found: int(found.arch))
-    raise ProblemError(
-        f"{device.slug} has no compile target here; targets: {', '.join(TARGETS)}"
-    )
+    raise ProblemError(f"{device.slug} has no compile target here; targets: {', '.join(TARGETS)}")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Each factor multiplies the facts that belong together, so that the copy still ob
 physics: `units` and `clock` take the peaks along, `matrix` the structure of the matrix unit, a
 bandwidth what was measured of it (the achieved fraction stays). Every changed fact says so in its
 note, and the slug shows the factors. Latencies, L2 and main memory do not follow `clock`: they have
-clocks of their own.
+clocks of their own. `power` is the board's limit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware.blocks import FlopPerClock
 from perfmodel.hardware.facts import Count, Quantity, Sourced
-from perfmodel.units import DIMENSIONS, exact
+from perfmodel.units import DIMENSIONS, exact, parse
 
 if TYPE_CHECKING:
     from perfmodel.hardware.device import Device
@@ -43,6 +43,8 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "vector": _VECTOR,
     "special": _SPECIAL,
     "clock": ("compute.clocks", *_PEAKS, "measured.special_function"),
+    "latency": ("latency",),
+    "power": ("tdp",),
     "units": ("compute.units", *_PEAKS, "measured.special_function", "measured.shared_bandwidth"),
 }
 _B = TypeVar("_B", bound=BaseModel)
@@ -103,7 +105,8 @@ def _fact_times(fact: Sourced, factor: float) -> Sourced:
     source = fact.source if SOURCE in fact.source else (*fact.source, SOURCE)
     changed: dict[str, Any] = {"source": source, "status": "derived"}
     if isinstance(fact, Quantity):
-        changed["value"] = exact(fact.si * factor, _symbol(fact))
+        symbol = _symbol(fact)
+        changed["value"] = exact(_written(fact, symbol) * factor, symbol)
         changed["note"] = f"{fact.text} × {factor:g}"
     elif isinstance(fact, Count):
         changed["value"] = _whole(fact.value * factor)
@@ -117,7 +120,12 @@ def _whole(value: float) -> int:
     return max(1, round(value))
 
 
+def _written(fact: Quantity, symbol: str) -> float:
+    """The value in the unit that `fact` is written in: a latency may be in cycles."""
+    return parse(fact.value, "cycles") if symbol == "cycles" else fact.si
+
+
 def _symbol(fact: Quantity) -> str:
-    """The unit that `fact` is written in, without its prefix."""
+    """The unit that `fact` is written in, without its prefix; the longest that fits."""
     symbols = [symbol for name in fact.dimensions for symbol in DIMENSIONS[name].symbols]
-    return next(symbol for symbol in symbols if fact.text.endswith(symbol))
+    return max((symbol for symbol in symbols if fact.text.endswith(symbol)), key=len)

@@ -7,9 +7,14 @@ Editors use it to complete and check spec files. After a change of the models, w
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+from perfmodel.hardware import blocks, device, facts
 from perfmodel.hardware.device import Device
 
 PATH = Path(__file__).with_name("hardware_spec.schema.json")
@@ -19,7 +24,32 @@ def text() -> str:
     """The schema, as the committed file has it."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     schema |= Device.model_json_schema()
+    modules = (facts, blocks, device)
+    docs = {key: text for module in modules for key, text in field_docs(module).items()}
+    models = {name: value for module in modules for name, value in vars(module).items()}
+    definitions: Any = schema.get("$defs", {})
+    for name, model in {"Device": schema, **definitions}.items():
+        bases = [base.__name__ for base in getattr(models.get(name), "__mro__", ())]
+        properties: Any = model.get("properties", {})
+        for field, entry in properties.items():
+            said = next((docs[base, field] for base in bases if (base, field) in docs), None)
+            if said is not None:
+                entry["description"] = said
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def field_docs(module: ModuleType) -> dict[tuple[str, str], str]:
+    """(class, field) → the string that stands under the field in its module's source."""
+    found = {}
+    for node in ast.parse(inspect.getsource(module)).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for field, below in zip(node.body, node.body[1:], strict=False):
+            if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+                continue
+            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+                found[node.name, field.target.id] = inspect.cleandoc(str(below.value.value))
+    return found
 
 
 def write() -> None:

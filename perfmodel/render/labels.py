@@ -26,8 +26,10 @@ def text_inches(text: str, points: float) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
+    if not text.strip():
+        return 0.0
     path = TextPath((0, 0), text, size=points, prop=FontProperties(family=["DejaVu Sans"]))
-    return float(path.get_extents().width) / 72 if text.strip() else 0.0
+    return float(path.get_extents().width) / 72
 
 
 class Places:

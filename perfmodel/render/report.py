@@ -76,7 +76,7 @@ def quantity(unit: str) -> Callable[[float], str]:
 
 def ratio(value: float) -> str:
     """A ratio such as an intensity, in three digits and never in exponents: 0.25, 12.3, 4096."""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 
 __all__ = [

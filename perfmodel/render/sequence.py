@@ -155,10 +155,11 @@ def _speed_ups(axes: Axes, sweeps: Sequence[Sweep]) -> None:
             gid=f"speedup-{sweep.device}",
         )
     axes.axhline(1, color=GREY, linewidth=0.7, zorder=0)
-    axes.set_ylim(bottom=0)
+    rows = (len(sweeps) + 2) // 3
+    axes.set_ylim(0, axes.get_ylim()[1] * (1 + 0.14 * rows))
     axes.set_ylabel("Speed-up, tiled over standard (×)")
     _lengths(axes, sweeps[0].lengths)
-    axes.legend(loc="lower right")
+    axes.legend(loc="upper right", ncols=3, columnspacing=1.0, borderaxespad=0.2)
 
 
 def _memory(axes: Axes, sweeps: Sequence[Sweep]) -> None:

@@ -180,7 +180,9 @@ def _labels(n: int, pieces: Sequence[tuple[np.ndarray, str]]) -> pa.Array:
     codes, empty = np.zeros(n, dtype=np.int32), np.ones(n, dtype=bool)
     for rows, label in pieces:
         codes[rows], empty[rows] = labels.index(label), False
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=empty), pa.array(labels, pa.string()))
+    return pa.DictionaryArray.from_arrays(
+        pa.array(codes, mask=empty), pa.array(labels, pa.string())
+    )
 
 
 def _kind(codes: np.ndarray, values: Sequence[Any]) -> pa.Array:

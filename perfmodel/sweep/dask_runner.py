@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
@@ -48,14 +49,24 @@ def _client(address: str) -> Any:
     except ImportError:
         raise OutputError("--dask needs distributed; pip install 'perfmodel[dask]'") from None
     try:
+        with ThreadPoolExecutor(1) as apart:  # a notebook has a loop of its own running here
+            apart.submit(lambda: asyncio.run(_greet(address))).result()
         return Client(address, timeout=TIMEOUT, set_as_default=False)
-    except (OSError, ValueError, asyncio.TimeoutError) as error:
-        said = " ".join(str(error).split()) or "no answer"
-        raise OutputError(f"no Dask scheduler answers at {address!r} ({said[:120]})") from None
+    except Exception as error:  # what listens there may speak anything
+        said = " ".join(str(error).split())[:120] or "no answer in time"
+        raise OutputError(f"no Dask scheduler answers at {address!r} ({said})") from None
+
+
+async def _greet(address: str) -> None:
+    """Shake hands with a scheduler: a client that cannot would go on trying long after."""
+    from distributed.comm import connect
+
+    comm = await asyncio.wait_for(connect(address, timeout=TIMEOUT), TIMEOUT)
+    await comm.close()
 
 
 def write(client: Any, sweep: Sweep, folder: Path, todo: Sequence[int]) -> Iterator[int]:
-    """Have the parts `todo` written by the workers, a few handed out ahead; the rows of each, as done.
+    """Have the parts `todo` written by the workers, a few handed out ahead; gives rows as done.
 
     Raises `OutputError` where the workers give a part up.
     """
@@ -68,7 +79,7 @@ def write(client: Any, sweep: Sweep, folder: Path, todo: Sequence[int]) -> Itera
     def submit(i: int) -> Any:
         return client.submit(_write, blob, i, pure=False, key=f"perfmodel-{run}-{i}")
 
-    running = as_completed([submit(i) for i in islice(waiting, ahead)])
+    running = as_completed([submit(i) for i in islice(waiting, ahead)], loop=client.loop)
     for future in running:
         try:
             rows: int = future.result()

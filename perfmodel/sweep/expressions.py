@@ -21,7 +21,12 @@ from perfmodel.errors import ProblemError, UnknownName
 
 Kind = Literal["number", "text", "truth", "name"]
 Columns = Mapping[str, np.ndarray]
-SHORT = {"time": "time_us", "bytes": "bytes_hbm", "flops": "useful_flops", "memory": "footprint_bytes"}
+SHORT = {
+    "time": "time_us",
+    "bytes": "bytes_hbm",
+    "flops": "useful_flops",
+    "memory": "footprint_bytes",
+}
 """Short names of columns that people mean."""
 
 _DEPTH = 100
@@ -177,9 +182,7 @@ class _Parser:
             raise self._wrong(f"text has no order; use == or != instead of {sign}")
         compare = _COMPARE[sign]
         used = left.columns | right.columns
-        return Expression(
-            "", "truth", lambda c: compare(left.evaluate(c), right.evaluate(c)), used
-        )
+        return Expression("", "truth", lambda c: compare(left.evaluate(c), right.evaluate(c)), used)
 
     def _computed(self, sign: str, left: Expression, right: Expression) -> Expression:
         for side in (left, right):

@@ -75,7 +75,9 @@ class Grid:
         for schedule in self.schedules:
             if schedule not in known:
                 said = f"it is one of {', '.join(known)}"
-                raise ProblemError(f"schedule {schedule!r} is not known for {self.operator}; {said}")
+                raise ProblemError(
+                    f"schedule {schedule!r} is not known for {self.operator}; {said}"
+                )
         if self._heads() and not self._some_heads_agree():
             raise ProblemError(f"the grid is empty: in every case {HEADS}; change one of them")
         if len(self) > _LARGEST:

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 from urllib.parse import quote
 
@@ -99,16 +100,16 @@ class Sweep:
             said = f"{self.points:,} points are more than {limit:,}"
             raise ProblemError(f"the grid's {said}; narrow a range, or say --yes")
         failed: PerfmodelError | None = None
-        for device in self.devices:
-            for schedule in self.grid.schedules:
-                for kinds in self._kinds():
-                    try:
-                        self._try(device, schedule, kinds)
-                        return
-                    except UnknownName:
-                        raise
-                    except PerfmodelError as error:
-                        failed = failed or error
+        for device, schedule, kinds in product(self.devices, self.grid.schedules, self._kinds()):
+            try:
+                self._try(device, schedule, kinds)
+            except UnknownName:
+                raise
+            except PerfmodelError as error:
+                failed = failed or error
+            else:
+                failed = None
+                break
         if failed is not None:
             raise failed
 

@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Written:
-    """What a run left: points and files in all, points written by this run, those without a time."""
+    """What is there after a run: points and files; points that it wrote; points without a time."""
 
     points: int
     files: int
@@ -96,6 +96,7 @@ class Meter:
         self._last = 0.0
 
     def __call__(self, done: int, total: int) -> None:
+        """Hear that `done` of `total` points are there."""
         now = time.monotonic()
         if self._began is None:
             self._began = (now, done)

@@ -143,17 +143,17 @@ def write_part(sweep: Sweep, folder: Path, i: int) -> int:
             table,
             partial,
             compression="lz4",
-            use_dictionary=[name for name in table.column_names if _repeats(name)],
+            use_dictionary=[field.name for field in table.schema if _coded(field.type)],
             row_group_size=max(table.num_rows, 1),
-            store_schema=True,
         )
     return part.stop - part.start
 
 
-def _repeats(name: str) -> bool:
-    """Whether a column has few different values, so that a dictionary makes it small."""
-    continuous = ("case", "bytes_", "flops_", "useful_flops", "waves", "occupancy")
-    return not (name.endswith("_us") or name.startswith(continuous))
+def _coded(kind: pa.DataType) -> bool:
+    """Whether a column is stored as codes: text is, numbers are smaller and faster as they are."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_dictionary(kind))
 
 
 def parts(folder: str | Path) -> Iterator[pa.Table]:

@@ -50,6 +50,7 @@ def style(
         matrix_share=share,
         overlap=constants[kernel.overlap],
         price=constants["attention_block_price"] / constants["block_price"],
+        together="attention_block_overlap",
         warm=around.warm,
         activity=around.activity,
         vector_share=constants["softmax_vector_share"],

@@ -4,7 +4,7 @@
 
 The busiest unit runs matrix, special-function and vector work with the overlap of its schedule
 class, shared-memory traffic beside the matrix work. Chip-wide resources overlap with it as a
-p-norm. What is serial (filling the pipeline, the first load, the last store of each block) is added.
+p-norm. What is serial (filling the pipeline, first load and last store of a block) is added.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Style:
     `multicast` how many blocks share an L2 read, `price` the multiple of a plain block's price,
     `warm` the share of L2-sized inputs found there, `vector_share` the share of the vector rate,
     `stream_share` the share of a plain stream's bandwidth that its access pattern reaches,
-    `activity` the switching activity of its data relative to random numbers.
+    `activity` the switching activity of its data relative to random numbers, `together` the name of
+    the constant that says how far resident blocks start and drain together.
     """
 
     compute: str
@@ -48,6 +49,7 @@ class Style:
     vector_share: float = 1.0
     stream_share: float = 1.0
     activity: float = 1.0
+    together: str = "block_overlap"
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ def time_kernel(
         * power.operation_joules(machine, constants, style.compute, vector=on_vector)
     )
     terms["power"] = power.power_seconds(machine, constants, joules, moved)
-    rounds = np.maximum(where.busiest / np.maximum(where.blocks_per_unit, 1.0), 1.0)
+    resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
+    rounds = where.busiest / np.power(resident, constants[style.together])
     terms["blocks"] = rounds * constants["block_price"] * style.price * 1.75e9 / machine.clock_hz
     # Operand fetches run ahead of the matrix unit in hardware queues: the slower of the two rules.
     matrix = np.maximum(terms["matrix"], terms["shared"])

@@ -107,8 +107,9 @@ def _promising(
 ) -> np.ndarray:
     """Columns of the menu that can be fastest, by the few terms that tell them apart.
 
-    Quantised matrix time, L2 and least memory time, latency, the price of a round of blocks and the
-    partial sums, joined much as the full model joins them. Tests hold the choice against the whole menu.
+    Quantised matrix time, L2 and least memory time, latency, the price of a round of blocks and
+    the partial sums, joined much as the full model joins them. Tests hold the choice against the
+    whole menu.
     """
     b, m, n, k = (sizes[axis] * np.ones((1, 1)) for axis in "bmnk")
     data, weights = elements["data"].bytes, elements["weights"].bytes
@@ -137,6 +138,7 @@ def _promising(
     steps = np.ceil(k / menu.slices) / depth * np.maximum(busiest / together, 1.0)
     waiting = steps * (latency / (stages - 1.0))
     score = serial + np.sqrt(matrix * matrix + l2 * l2 + least * least + waiting * waiting)
+    score = np.where(held > machine.shared_per_block, np.inf, score)
     return np.argpartition(score, keep, axis=1)[:, :keep]
 
 
@@ -164,10 +166,12 @@ def _style(
 
 
 def _stages(machine: Machine, stage_bytes: Number) -> Number:
-    """Buffers of k steps in flight: double buffering through registers before Ampere, then as many
-    asynchronous copies as half (Ampere) or all (Hopper on, one block a unit) of shared memory holds.
+    """Buffers of k steps in flight.
+
+    Double buffering through registers before Ampere and on other makes; then as many asynchronous copies as half
+    (Ampere) or all (Hopper on, one block a unit) of the shared memory holds.
     """
-    if 0 < machine.generation < 8:
+    if machine.generation < 8:
         return 2
     if machine.generation < 9:
         return np.clip(machine.shared_per_block / 2 // stage_bytes, 3, 5)

@@ -20,12 +20,14 @@ Retain = Callable[[Number, float, float], np.ndarray]
 def held_share(working_set: Number, capacity: float, knee: float) -> np.ndarray:
     """Share of a working set that the L2 still holds when it is asked for again.
 
-    1 / (1 + (set / (knee · capacity))²): near 1 while it fits, falling smoothly rather than off a
-    cliff, because replacement is not exact and a partitioned L2 holds some lines twice.
+    1 / (1 + (set / (knee · capacity))⁴): near 1 while it fits, falling smoothly rather than off a
+    cliff, because replacement is not exact and a partitioned L2 holds some lines twice. The fourth
+    power is what a set-associative LRU of that capacity does to tile streams (`evidence.cachesim`).
     """
     if capacity <= 0:
         return np.zeros(np.shape(working_set))
-    return 1.0 / (1.0 + np.square(np.asarray(working_set, dtype=np.float64) / (knee * capacity)))
+    ratio = np.asarray(working_set, dtype=np.float64) / (knee * capacity)
+    return 1.0 / (1.0 + np.square(np.square(ratio)))
 
 
 def hbm_bytes(
@@ -95,7 +97,7 @@ def hbm_rate(machine: Machine, constants: Constants) -> float:
 def l2_seconds(
     machine: Machine, constants: Constants, cost: KernelCost, where: Residency, multicast: float
 ) -> np.ndarray:
-    """Seconds at the L2 boundary: all bytes over the L2's rate, or the busiest unit's over its port.
+    """Seconds at the L2 boundary: all bytes over its rate, or the busiest unit's over its port.
 
     A unit's port takes 64 bytes a clock (NVIDIA since Volta). Blocks of a cluster that ask for the
     same tile get it from one read: `multicast` is how many share (Hopper Tuning Guide, 1.4.1.3).

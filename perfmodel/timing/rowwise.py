@@ -25,7 +25,7 @@ def plan(
     constants: Constants,
     around: Circumstances,
 ) -> Plan:
-    """One kernel; a row per warp while it holds the row, else per block, streamed as the class does.
+    """One kernel; a row per warp while that holds it, else per block, streamed as the class does.
 
     A row costs a chain of dependent reductions: `row_price` each, whatever its length.
     """

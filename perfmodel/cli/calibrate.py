@@ -1,0 +1,140 @@
+"""`perfmodel calibrate`: micro-benchmarks of this machine, written as a hardware spec."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perfmodel.cli.measure import DEVICES, DeviceOption
+from perfmodel.cli.output import Format, chosen_format, emit, say
+from perfmodel.errors import OutputError, UnknownName
+from perfmodel.render import Report
+from perfmodel.render.report import text
+
+if TYPE_CHECKING:
+    from perfmodel.evidence.microbench import Readings
+    from perfmodel.hardware import Device
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def calibrate(
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="FILE", help="The spec to write, a .yaml."),
+    ] = "my-machine.yaml",
+    device: DeviceOption = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer points, shorter loops.")] = False,
+    chart: Annotated[
+        str | None,
+        typer.Option(
+            "--chart", metavar="PREFIX", help="Draw PREFIX-bandwidth.svg and PREFIX-latency.svg."
+        ),
+    ] = None,
+    readings: Annotated[
+        str | None,
+        typer.Option("--readings", metavar="FILE", help="Use readings taken before, a .json."),
+    ] = None,
+    save_readings: Annotated[
+        str | None,
+        typer.Option("--save-readings", metavar="FILE", help="Keep all readings, as .json."),
+    ] = None,
+    format: Format = None,
+) -> None:
+    """Measure this machine's rates and write them as a hardware spec.
+
+    The spec is called after its file, with the machine's own name as an alias, so that
+    PERFMODEL_HARDWARE_PATH=. lets `compare` find the device of measured runs.
+
+    \b
+        perfmodel calibrate --device cpu --quick --output my-machine.yaml --chart my-machine
+        perfmodel predict gemm --device ./my-machine.yaml -m 1024 -n 1024 -k 1024 --dtype fp32
+    """
+    if device is not None and device not in DEVICES:
+        raise UnknownName("choice for --device", device, DEVICES)
+    chosen_format(format, None)
+    _check_names(output, save_readings)
+    from perfmodel.evidence import microbench
+    from perfmodel.evidence.calibrate import calibrated
+
+    if readings is not None:
+        found = microbench.read(readings)
+    else:
+        from perfmodel.evidence.session import default_device
+
+        report = say if sys.stderr.isatty() else None
+        found = microbench.take(device or default_device(), quick=quick, report=report)
+    spec = calibrated(found, Path(output).stem)
+    written = [_write(output, spec.dump())]
+    if save_readings is not None:
+        written.append(_write(save_readings, found.dump()))
+    if chart is not None:
+        written += _draw(found, chart)
+    emit(_report(found, spec), format, None)
+    for path in written:
+        say(f"wrote {path}")
+
+
+def _check_names(output: str, save_readings: str | None) -> None:
+    if Path(output).suffix not in (".yaml", ".yml"):
+        raise OutputError(f"{output}: a spec is written as .yaml; change the name")
+    if save_readings is not None and Path(save_readings).suffix != ".json":
+        raise OutputError(f"{save_readings}: readings are written as .json; change the name")
+
+
+def _write(path: str, content: str) -> str:
+    from perfmodel.evidence.records import replacing
+
+    with replacing(path) as partial:
+        partial.write_text(content, encoding="utf-8")
+    return path
+
+
+def _draw(found: Readings, prefix: str) -> list[str]:
+    from perfmodel.render.figure import SUFFIXES, save
+    from perfmodel.render.workingset import bandwidth_chart, latency_chart
+
+    suffix = Path(prefix).suffix if Path(prefix).suffix in SUFFIXES else ".svg"
+    stem = prefix.removesuffix(suffix)
+    curves = {name: curve.points for name, curve in found.curves.items()}
+    caption = f"{found.timestamp_utc[:10]}, {{}}"
+    unit = "cores" if found.kind == "cpu" else "units"
+    paths = []
+    for name, chart, sizes in (
+        ("bandwidth", bandwidth_chart, [(n, total) for n, total, _ in found.levels]),
+        ("latency", latency_chart, [(n, each) for n, _, each in found.levels]),
+    ):
+        curve = next(c for c in found.curves if (c in ("latency", "gather")) == (name == "latency"))
+        method = caption.format(found.curves[curve].method)
+        path = f"{stem}-{name}{suffix}"
+        save(chart(curves, sizes, f"{found.name}, {found.units} {unit}", method), path)
+        paths.append(path)
+    return paths
+
+
+def _report(found: Readings, spec: Device) -> Report:
+    """What was measured, one quantity a row."""
+    rows: list[dict[str, Any]] = []
+    for path, fact in _measured_facts(spec):
+        rows.append({"quantity": path, "value": fact.text, "si": fact.si, "note": fact.note or ""})
+    return Report(
+        "calibration",
+        rows,
+        [text("quantity", "quantity"), text("value", "value"), text("how", "note")],
+        title=f"{spec.name} ({spec.slug})",
+        head={"device": spec.slug, "measured_as": found.slug, "kind": found.kind},
+    )
+
+
+def _measured_facts(spec: Device) -> list[tuple[str, Any]]:
+    from perfmodel.hardware.facts import walk
+
+    return [
+        (".".join(path), fact)
+        for path, fact in walk(spec)
+        if fact.status == "measured" and "calibrate" in fact.source
+    ]

@@ -1,0 +1,295 @@
+"""`perfmodel compile KERNEL`: what a kernel's binary says, for GPUs that are not here."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import product
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perfmodel.cli import ranges
+from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.hardware import Device, load
+from perfmodel.render.report import Column, Report, binary, percent, ratio, text
+
+if TYPE_CHECKING:
+    from perfmodel.evidence.compiled import CompiledKernel, CompiledLaunch
+    from perfmodel.evidence.kernel import BundledKernel
+    from perfmodel.evidence.targets import Target
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+# Sizes where none are given, and the shorter spellings that `predict` has too.
+_USUAL: dict[str, Any] = {
+    **dict.fromkeys(("seq_q", "seq_kv", "m", "n", "k", "rows", "cols"), 4096),
+    "batch": 1,
+    "heads_q": 32,
+    "heads_kv": 32,
+    "head_dim": 128,
+    "causal": False,
+    "window": None,
+    "head_dim_v": None,
+}
+_SPELLINGS = {"heads": ("heads_q",), "kv_heads": ("heads_kv",), "seq": ("seq_q", "seq_kv")}
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def compile(
+    context: typer.Context,
+    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="A kernel's name.")],
+    target: Annotated[
+        list[str] | None,
+        typer.Option("--target", "-t", metavar="NAME", help="sm_80, ..., gfx942; repeats."),
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Occupancy there; repeats."),
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config", "-c", metavar="KEY=VALUE", help="Set a field of the config; repeats."
+        ),
+    ] = None,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Compile a kernel with no GPU present: registers, spills, occupancy, instructions, limiter.
+
+    The problem's sizes follow as for predict (--seq 8k --head-dim 64, -m 4096, --dtype fp16). All
+    targets are taken where neither --target nor --device names any, and the first config of the
+    kernel's menu that fits where --config sets none. A pass is one tile of the innermost loop.
+
+    \b
+        perfmodel compile matmul --target sm_90 --target gfx942 -m 4096 -n 4096 -k 4096
+        perfmodel compile attention-tiled --device h100-sxm --seq 4096 --causal
+        perfmodel compile matmul --target sm_89 --config bm=256 --config stages=2 --format json
+    """
+    chosen_format(format, output)
+    from perfmodel.evidence import registry
+    from perfmodel.evidence.targets import target as named
+
+    targets = [named(name) for name in target or ()]
+    devices = _devices(targets, [load(name) for name in device or ()])
+    by_name = {item.name: found for item, found in devices}
+    chosen = registry.kernel(kernel)
+    rows = [
+        row
+        for problem in problems(chosen, context.args)
+        for made in _compiled(chosen, problem, config or [], [item for item, _ in devices])
+        for row in _rows(made, by_name[made.target.name])
+    ]
+    title = f"{chosen.name}: {chosen.summary}"
+    emit(Report("compiled", rows, _columns(rows), title=title), format, output)
+
+
+def _devices(
+    targets: Sequence[Target], devices: Sequence[Device]
+) -> list[tuple[Target, list[Device]]]:
+    """Each target with the devices to look at: those named, else the one that speaks for it."""
+    from perfmodel.evidence.targets import TARGETS, target_of
+
+    own = [(target_of(device), device) for device in devices]
+    wanted = list(targets) or list(dict.fromkeys(found for found, _ in own)) or [*TARGETS.values()]
+    for found, device in own:
+        if found not in wanted:
+            raise ProblemError(f"{device.slug} runs {found.name}; add --target {found.name}")
+    named = {item.name: [device for found, device in own if found == item] for item in wanted}
+    return [(item, named[item.name] or [load(item.device)]) for item in dict.fromkeys(wanted)]
+
+
+def _compiled(
+    kernel: BundledKernel, problem: Any, settings: Sequence[str], targets: Sequence[Target]
+) -> list[CompiledKernel]:
+    from perfmodel.evidence.compiled import CompiledKernel, Request, compile_all, first_fitting
+
+    if not settings:
+        return first_fitting(kernel, problem, targets, _progress)
+    chosen = configured(kernel.configs[0], settings)
+    made = []
+    requests = [Request(kernel, problem, chosen, target) for target in targets]
+    for _, found in compile_all(requests, _progress):
+        if not isinstance(found, CompiledKernel):
+            raise found
+        made.append(found)
+    return made
+
+
+def _progress(done: int, of: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\rcompiled {done} of {of} ", end="" if done < of else "\n", file=sys.stderr)
+
+
+def configured(config: Any, settings: Sequence[str]) -> Any:
+    """`config` with fields set by "key=value"; raises `ProblemError` or `UnknownName`."""
+    changes = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise ProblemError(f"--config {setting!r} is no KEY=VALUE; write bm=128")
+        known = {item.name: getattr(config, item.name) for item in fields(config)}
+        if name not in known:
+            raise UnknownName("config field", name, known)
+        changes[name] = _value(value, known[name], f"--config {name}")
+    return replace(config, **changes)
+
+
+def _value(value: str, old: Any, name: str) -> Any:
+    """`value` as the type that the field has now; "none" clears a field."""
+    words = {"true": True, "false": False, "none": None}
+    if isinstance(old, bool):
+        if value.lower() not in words or words[value.lower()] is None:
+            raise ProblemError(f"{name} is true or false, not {value!r}")
+        return words[value.lower()]
+    if isinstance(old, str):
+        return value
+    if old is None and value.lower() == "none":
+        return None
+    sizes = ranges.parse(value, name)
+    if len(sizes) != 1:
+        raise ProblemError(f"{name} takes one value, not {value!r}")
+    return int(sizes[0])
+
+
+def problems(kernel: BundledKernel, arguments: Sequence[str]) -> list[Any]:
+    """The problems that the options describe, over the usual sizes; lists give their product.
+
+    What is no size (operator, direction, variant) is the kernel's own.
+    """
+    base: Any = kernel.cases[0][0]
+    known = {item.name: getattr(base, item.name) for item in fields(base)}
+    usual = {name: value for name, value in _USUAL.items() if name in known}
+    if known.get("seq_q") == 1:
+        usual["seq_q"] = 1
+    dtypes = [name for name in ("bf16", "fp16") if name in kernel.dtypes]
+    if "dtype" in known and dtypes and known["dtype"] in kernel.dtypes:
+        usual["dtype"] = dtypes[0]
+    given = dict(_given(arguments, known))
+    if ("heads_q",) in given and "heads_kv" in usual:  # as many key-value heads, unless said
+        del usual["heads_kv"]
+    found = []
+    for chosen in product(*given.values()):
+        sizes = dict(usual)
+        for together, value in zip(given, chosen, strict=True):
+            sizes |= dict.fromkeys(together, value)
+        if "heads_kv" in known:
+            sizes.setdefault("heads_kv", sizes["heads_q"])
+        found.append(replace(base, **sizes))
+    return found
+
+
+def _given(
+    arguments: Sequence[str], known: Mapping[str, Any]
+) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
+    """(fields that go together, values) of every option left over by the command itself."""
+    left = list(arguments)
+    flags = {item for item in known if known[item] is True or known[item] is False}
+    spelt = {**{name: (name,) for name in known}, **_SPELLINGS}
+    while left:
+        option, equals, value = left.pop(0).partition("=")
+        names = spelt.get(option.lstrip("-").replace("-", "_"))
+        if not option.startswith("-") or names is None or names[0] not in known:
+            offered = [f"--{name.replace('_', '-')}" for name in spelt if spelt[name][0] in known]
+            raise UnknownName("option", option, offered)
+        if names[0] in flags:
+            yield names, (True,)
+            continue
+        if not equals and not left:
+            raise ProblemError(f"{option} needs a value")
+        value = value if equals else left.pop(0)
+        parsed: tuple[Any, ...]
+        if isinstance(known[names[0]], str) or "dtype" in names[0]:
+            parsed = tuple(part.strip() for part in value.split(","))
+        else:
+            parsed = tuple(int(size) for size in ranges.parse(value, option))
+        yield names, parsed
+
+
+def _rows(made: CompiledKernel, devices: Sequence[Device]) -> Iterator[dict[str, Any]]:
+    """Plain values of every launch on every device."""
+    for launch in made.launches:
+        for device in devices:
+            yield _row(made, launch, device)
+
+
+def _row(made: CompiledKernel, launch: CompiledLaunch, device: Device) -> dict[str, Any]:
+    where, slots = launch.occupancy(device), launch.issue_slots(device)
+    plain = {item.name: getattr(made.config, item.name) for item in fields(made.config)}
+    problem = {item.name: getattr(made.problem, item.name) for item in fields(made.problem)}
+    return {
+        "kernel": made.kernel,
+        "launch": launch.kernel,
+        "target": made.target.name,
+        "device": device.slug,
+        "problem": problem,
+        "config": plain,
+        "registers": launch.registers,
+        "scalar_registers": launch.scalar_registers,
+        "spill_bytes": launch.spill_bytes,
+        "static_shared_bytes": launch.static_shared_bytes,
+        "dynamic_shared_bytes": launch.dynamic_shared_bytes,
+        "shared_bytes": launch.shared_bytes,
+        "tensor_memory_columns": launch.tensor_memory_columns,
+        "threads": launch.threads,
+        "blocks_per_unit": where.blocks,
+        "warps_per_unit": where.warps,
+        "occupancy": where.share,
+        "occupancy_limit": where.limit,
+        "instructions": launch.instructions,
+        "per_pass": launch.loop_instructions,
+        "matrix_operations_per_pass": launch.loop_operations,
+        "cycles_per_pass": dict(slots.cycles),
+        "limiter": slots.limiter,
+    }
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """What people read: the resources, then a warp's instructions in one pass by unit."""
+    several = len({row["launch"] for row in rows}) > 1
+    columns = [text("launch", "launch")] if several else []
+    columns += [text("target", "target"), text("device", "device")]
+    columns.append(Column("config", _config, str, number=False))
+    columns += [_whole("registers", "registers"), _whole("spill B", "spill_bytes")]
+    columns.append(Column("shared", lambda row: row["shared_bytes"], binary))
+    columns += [_whole("threads", "threads"), _whole("blocks", "blocks_per_unit")]
+    columns += [percent("occupancy", "occupancy"), text("limited by", "occupancy_limit")]
+    columns += [_per_pass(unit) for unit in _units(rows)]
+    columns.append(Column("cycles/pass", _busiest, ratio))
+    columns.append(text("limiter", "limiter"))
+    return columns
+
+
+def _whole(header: str, key: str) -> Column:
+    return Column(header, lambda row: row[key], str)
+
+
+def _units(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Units that any row uses in its loop (in its whole listing where it has no loop)."""
+    every = rows[0]["instructions"]
+    return [unit for unit in every if any(_counts(row)[unit] for row in rows)]
+
+
+def _counts(row: Mapping[str, Any]) -> Mapping[str, int]:
+    looped = any(row["per_pass"].values())
+    counts: Mapping[str, int] = row["per_pass"] if looped else row["instructions"]
+    return counts
+
+
+def _per_pass(unit: str) -> Column:
+    return Column(unit, lambda row: _counts(row)[unit], str)
+
+
+def _busiest(row: Mapping[str, Any]) -> float:
+    cycles: Mapping[str, float] = row["cycles_per_pass"]
+    return cycles.get(row["limiter"], math.nan)
+
+
+def _config(row: Mapping[str, Any]) -> str:
+    """The config's fields that say something, in the order of its definition."""
+    kept = ((k, v) for k, v in row["config"].items() if v not in (None, False))
+    return " ".join(f"{name}={value}" for name, value in kept)

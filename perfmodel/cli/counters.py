@@ -1,0 +1,81 @@
+"""`perfmodel counters import FILE`: hardware counters as measured runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perfmodel.cli.output import Format, chosen_format, emit, say
+from perfmodel.render import Report
+from perfmodel.render.report import Column, binary, micros, text
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def _counters() -> None:
+    """Hardware counters of real runs, beside what the model predicts."""
+
+
+@app.command("import")
+def import_(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="Nsight Compute's CSV, or torch profiler's trace."),
+    ],
+    device: Annotated[
+        str,
+        typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Where the kernels ran."),
+    ],
+    cases: Annotated[
+        str | None,
+        typer.Option("--cases", metavar="FILE", help="Cases in the order of their launches, .csv."),
+    ] = None,
+    format: Format = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The measured-run table to write."),
+    ] = None,
+) -> None:
+    """Turn profiled launches into measured runs with the bytes of every memory level.
+
+    Launches are named by a range (NVTX or record_function, see docs/counters.md) or by --cases, a
+    table of cases in launch order whose column 'kernels' says how many launches each one takes.
+
+    \b
+        perfmodel counters import ncu.csv --device h200-sxm --output counted.csv
+        perfmodel counters import trace.json --device h200-sxm
+    """
+    chosen_format(format, None)
+    if output is not None:
+        from perfmodel.evidence.records import table_suffix
+
+        table_suffix(output)
+    from perfmodel.evidence.counters import import_counters, write
+
+    rows, said = import_counters(file, device=device, cases=cases)
+    for line in said:
+        say(line)
+    if output is not None:
+        write(rows, output)
+        say(f"wrote {output}: {len(rows)} rows")
+        return
+    columns = [
+        text("op", "op"),
+        text("dtype", "dtype"),
+        text("implementation", "implementation"),
+        _number("time", "measured_us", micros),
+        _number("HBM", "hbm_bytes_measured", binary),
+        _number("L2", "l2_bytes_measured", binary),
+        _number("shared", "shared_bytes_measured", binary),
+        _number("tensor", "tensor_pipe_pct", lambda value: f"{value:.1f}%"),
+        _number("XU", "xu_pipe_pct", lambda value: f"{value:.1f}%"),
+        _number("FMA", "fma_pipe_pct", lambda value: f"{value:.1f}%"),
+    ]
+    emit(Report("counters", rows, columns, title=f"{len(rows)} counted cases"), format, None)
+
+
+def _number(header: str, key: str, show: object) -> Column:
+    """A column of numbers that are kept as text."""
+    return Column(header, lambda row: float(row[key]) if row[key] else None, show)  # type: ignore[arg-type]

@@ -1,0 +1,173 @@
+"""`perfmodel measure`: time kernels and library operators on this machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perfmodel.cli.output import say
+from perfmodel.errors import ProblemError, UnknownName
+
+if TYPE_CHECKING:
+    from perfmodel.evidence.measure import Reporter, Tally
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+DEVICES = ("cpu", "cuda")
+_SHOWN = 5  # reasons printed in full
+
+DeviceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        "-d",
+        metavar="cpu|cuda",
+        help="What to measure; cuda means ROCm too [default: cuda where there is one].",
+    ),
+]
+
+
+@app.command()
+def measure(
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The table to write, a .csv.")
+    ] = "runs.csv",
+    device: DeviceOption = None,
+    quick: Annotated[bool, typer.Option("--quick", help="The small grid, short samples.")] = False,
+    cases: Annotated[
+        str | None,
+        typer.Option("--cases", metavar="GRID", help="cpu-quick, cpu-full, quick or full."),
+    ] = None,
+    ops: Annotated[
+        str, typer.Option("--ops", metavar="LIST", help="Only these operations: attention,gemm.")
+    ] = "",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a table that is there already.")
+    ] = False,
+    l2: Annotated[
+        str | None,
+        typer.Option(
+            "--l2", metavar="cold|warm", help="Caches at the start of a call [default: cuda cold]."
+        ),
+    ] = None,
+    timer: Annotated[
+        str | None,
+        typer.Option("--timer", metavar="NAME", help="graph, events (cuda) or wall (cpu)."),
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option("--samples", metavar="N", min=3, help="Most samples per case.")
+    ] = None,
+    limit_seconds: Annotated[
+        float | None,
+        typer.Option("--limit-seconds", metavar="S", help="Start no case after this long."),
+    ] = None,
+    only: Annotated[
+        str, typer.Option("--only", metavar="TEXT", help="Implementations with this in their name.")
+    ] = "",
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Try each kernel's configs and time the fastest.")
+    ] = False,
+) -> None:
+    """Time kernels and the library's own rivals on this machine, correctness first.
+
+    Rows are appended one by one and synced; a run that was stopped goes on with --resume. A case
+    that fails is a row with its reason, and the rest goes on.
+
+    \b
+        perfmodel measure --device cpu --quick --output runs.csv
+        perfmodel measure --cases full --ops attention,gemm --tune --output h200.csv
+        perfmodel measure --resume --output h200.csv
+    """
+    chosen = _one_of("--device", device, DEVICES)
+    warmth: Any = _one_of("--l2", l2, ("cold", "warm"))
+    from perfmodel.evidence import cases as grids
+    from perfmodel.evidence import session
+    from perfmodel.evidence.journal import Journal
+    from perfmodel.evidence.measure import COLUMNS, KEY
+    from perfmodel.evidence.measure import measure as run
+
+    chosen = chosen or session.default_device()
+    small = quick or cases in ("quick", "cpu-quick")
+    name = cases or f"{'cpu-' if chosen == 'cpu' else ''}{'quick' if small else 'full'}"
+    listed = tuple(part.strip() for part in ops.split(",") if part.strip())
+    wanted = grids.only(grids.grid(name), listed)
+    policy = session.QUICK if small else session.FULL
+    if samples is not None:
+        policy = _with_samples(policy, samples)
+    with Journal(output, COLUMNS, KEY).open(resume=resume) as journal:
+        for line in journal.said:
+            say(line)
+        bench = session.bench(chosen, policy, l2=warmth, timer=timer)
+        found, skipped = session.contenders(bench.environment, tune=tune)
+        for line in skipped:
+            say(f"skipped {line}")
+        named = [each for each in found if only in each.implementation]
+        if not named:
+            raise ProblemError(
+                f"--only {only!r} matches no implementation; leave it out to see all"
+            )
+        try:
+            with progress("measuring") as report:
+                tally = run(wanted, named, bench, journal, report=report, limit_s=limit_seconds)
+        except KeyboardInterrupt:
+            say(f"interrupted; {len(journal)} rows are in {output}, --resume goes on from there")
+            raise typer.Exit(130) from None
+        _summary(tally, len(journal), output)
+
+
+def _one_of(option: str, value: str | None, known: tuple[str, ...]) -> str | None:
+    if value is not None and value not in known:
+        raise UnknownName(f"choice for {option}", value, known)
+    return value
+
+
+def _with_samples(policy: Any, samples: int) -> Any:
+    from dataclasses import replace
+
+    return replace(policy, samples=samples, least_samples=min(samples, policy.least_samples))
+
+
+def _summary(tally: Tally, rows: int, output: str) -> None:
+    failed = f", {tally.failed} failed" if tally.failed else ""
+    kept = f", {tally.kept} were there already" if tally.kept else ""
+    say(f"wrote {output}: {rows} rows ({tally.measured} measured now{failed}{kept})")
+    for reason, count in list(tally.reasons.items())[:_SHOWN]:
+        say(f"  {count} failed: {reason}")
+    if len(tally.reasons) > _SHOWN:
+        say(f"  and {len(tally.reasons) - _SHOWN} more reasons, in the column 'reason'")
+    if tally.left:
+        say(f"{tally.left} cases left when the time was up; --resume goes on from there")
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Reporter | None]:
+    """A bar with the time left on standard error; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn(title),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def report(done: int, total: int, what: str) -> None:
+            bar.update(task, completed=done, total=total, description=what)
+
+        yield report

@@ -1,0 +1,312 @@
+"""`perfmodel sweep OPERATOR`: a grid of cases to Parquet, and questions about it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from perfmodel.cli import cases as operators
+from perfmodel.cli.cases import Cases
+from perfmodel.cli.lazy import lazy_group
+from perfmodel.cli.output import Format, chosen_format, emit, say
+from perfmodel.cli.predict import Devices, Harness, Implementation, Schedule
+from perfmodel.errors import OutputError, ProblemError, UnknownName
+from perfmodel.hardware import load
+from perfmodel.render.sweeps import report
+from perfmodel.sweep import CHUNK, Answer, Grid, Sweep, best, matching, pareto, parts, read_manifest
+from perfmodel.sweep.expressions import condition, quantity
+from perfmodel.sweep.runner import Meter, Progress, Written, run, tables
+
+Best = Annotated[
+    bool, typer.Option("--best", help="The row where --by is least, one for each --per.")
+]
+By = Annotated[
+    str, typer.Option("--by", metavar="QUANTITY", help="What --best minimises: a column or a sum.")
+]
+Pareto = Annotated[
+    str | None,
+    typer.Option(
+        "--pareto", metavar="X,Y", help="Rows that none beats in all of these: time,bytes."
+    ),
+]
+Per = Annotated[
+    str | None,
+    typer.Option("--per", metavar="COLUMNS", help="Answer for each combination of these columns."),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--where", metavar="CONDITION", help='Only these rows: "time_us < 100 and batch > 8".'
+    ),
+]
+Limit = Annotated[
+    int, typer.Option("--limit", min=0, help="Rows shown for --where alone; 0 shows all.")
+]
+Chart = Annotated[
+    str | None,
+    typer.Option("--chart", metavar="FILE", help="Draw --pareto of two as .svg, .pdf or .png."),
+]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a sweep; see the options of the same names."""
+
+    best: bool
+    by: str
+    pareto: str | None
+    per: str | None
+    where: str | None
+    limit: int
+    chart: str | None
+
+    @property
+    def asked(self) -> bool:
+        """Whether anything is asked at all."""
+        return self.best or self.pareto is not None or self.where is not None
+
+
+def sweep(
+    cases: Cases,
+    device: Devices,
+    schedule: Schedule = "auto",
+    implementation: Implementation = None,
+    harness: Harness = "kernel",
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Where the Parquet files go."),
+    ] = None,
+    best: Best = False,
+    by: By = "time_us",
+    pareto: Pareto = None,
+    per: Per = None,
+    where: Where = None,
+    limit: Limit = 50,
+    chart: Chart = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            "--dask", metavar="ADDRESS", help="Run on this Dask scheduler: tcp://host:8786."
+        ),
+    ] = None,
+    chunk: Annotated[int, typer.Option("--chunk", min=1, help="Points in one file.")] = CHUNK,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Go on with more than 50 million points.")
+    ] = False,
+    format: Format = None,
+) -> None:
+    """Predict all cases on all devices, into a folder or in answer to a question."""
+    chosen_format(format, None)
+    question = Question(best, by, pareto, per, where, limit, chart)
+    if output is None and not question.asked:
+        raise ProblemError("nothing to do: name a folder with --output, or ask --best or --where")
+    if output is None and dask is not None:
+        raise ProblemError("--dask writes files: name a folder that its workers see with --output")
+    names = tuple(operators.names(schedule))
+    grid = Grid(cases.make, cases.sizes, cases.kinds, cases.follows, tuple(map(str, names)))
+    devices = tuple(load(name) for name in _listed(device))
+    plan = Sweep(grid, devices, implementation, harness, chunk)
+    plan.check(yes=yes)
+    ask = _question(question, _kinds(plan))
+    if output is not None:
+        _say_written(run(plan, output, dask=dask, progress=_progress()), output)
+    if question.asked:
+        found = ask(parts(output) if output is not None else tables(plan, _progress()))
+        _show(found, question, grid.operator, _identity(grid.varying, plan), format)
+
+
+def _listed(devices: Iterable[str]) -> list[str]:
+    """Devices named one by one or with commas between them."""
+    return [str(name) for text in devices for name in operators.names(text)]
+
+
+def _kinds(plan: Sweep) -> dict[str, str]:
+    from perfmodel.sweep.chunk import column_kinds
+
+    return column_kinds(plan.grid)
+
+
+def _identity(varying: Iterable[str], plan: Sweep) -> list[str]:
+    """The columns that tell rows apart."""
+    schedules = ["schedule"] if len(plan.grid.schedules) > 1 else []
+    return ["device", *schedules, *varying]
+
+
+def _progress() -> Progress:
+    """Lines on standard error: one that is written over at a terminal, one in 10 s elsewhere."""
+    if not sys.stderr.isatty():
+        return Meter(say, interval=10.0)
+
+    def over(line: str) -> None:
+        end = "\n" if line.startswith("100%") else ""
+        print(f"\r\x1b[K{line}", end=end, file=sys.stderr, flush=True)
+
+    return Meter(over, interval=0.5)
+
+
+def _say_written(written: Written, output: str) -> None:
+    lacking = (
+        f", {written.unpredicted:,} without a time (see reason)" if written.unpredicted else ""
+    )
+    fresh = f" ({written.fresh:,} new)" if written.fresh < written.points else ""
+    say(f"{output}: {written.points:,} rows in {written.files:,} files{fresh}{lacking}")
+
+
+def _question(question: Question, kinds: dict[str, str]) -> Callable[[Any], Answer]:
+    """The question as a function of the tables; complains before any table is made."""
+    if question.best and question.pareto is not None:
+        raise ProblemError("--best and --pareto are two questions; ask one at a time")
+    if question.chart is not None:
+        _check_chart(question, kinds)
+    met = condition(question.where, kinds) if question.where is not None else None
+    per = [str(name) for name in operators.names(question.per)] if question.per else []
+    for name in per:
+        if name not in kinds:
+            raise UnknownName("column", name, kinds)
+    if question.best:
+        by = quantity(question.by, kinds)
+        return lambda found: best(found, by, per, met)
+    if question.pareto is not None:
+        axes = [quantity(text, kinds) for text in question.pareto.split(",")]
+        if len(axes) < 2:
+            raise ProblemError("a Pareto front needs two quantities or more; write time,bytes")
+        return lambda found: pareto(found, axes, per, met)
+    return lambda found: matching(found, met, question.limit or None)
+
+
+def _check_chart(question: Question, kinds: dict[str, str]) -> None:
+    from perfmodel.render.figure import chart_suffix
+    from perfmodel.sweep.answers import full_name
+
+    chart_suffix(str(question.chart))
+    if question.pareto is None or question.pareto.count(",") != 1:
+        raise OutputError("--chart draws a Pareto front of two; ask for one: --pareto time,bytes")
+    for name in question.pareto.split(","):
+        if kinds.get(full_name(name.strip())) != "number":
+            raise OutputError(
+                f"--chart draws columns, and {name.strip()!r} is none; name two columns"
+            )
+
+
+def _show(
+    answer: Answer, question: Question, operator: str, identity: list[str], format: str | None
+) -> None:
+    asked = [question.by] if question.best else (question.pareto or "").split(",")
+    emit(report(answer, operator, identity, [text for text in asked if text]), format, None)
+    if question.chart is not None:
+        from perfmodel.render.figure import save
+        from perfmodel.render.pareto import pareto_chart
+
+        x, y = asked
+        save(pareto_chart(answer.rows, x, y, identity), question.chart)
+        say(f"wrote {question.chart}")
+
+
+_EXAMPLES = {
+    "attention": """\b
+    perfmodel sweep attention -d h100-sxm,b200 --seq 512:64k:x2 --batch 1:64 --output sweep
+    perfmodel sweep attention -d a100 -d h100 --seq-q 1 --seq-kv 1k:128k:x2 --batch 1:64 \\
+        --best --by "time_us / batch" --per device,seq_kv
+    """,
+    "gemm": """\b
+    perfmodel sweep gemm -d h100-sxm -m 1:256 -n 1k:16k:x2 -k 4096 --dtype bf16,fp8 -o sweep
+    perfmodel sweep gemm -d h100-sxm -m 1k:8k:1k --pareto time,bytes --where "time_us < 100"
+    """,
+}
+_ANY = """\b
+    perfmodel sweep {name} -d h100-sxm,b200 --rows 1k:64k:x2 --cols 256:8k:256 --output sweep
+    """
+
+
+def _app(name: str) -> typer.Typer:
+    found = typer.Typer(rich_markup_mode=None, add_completion=False)
+    if name == "ask":
+        found.command(name)(ask)
+        return found
+    operator = next(item for item in operators.OPERATORS if item.__name__ == name)
+    examples = _EXAMPLES.get(name, _ANY.format(name=name))
+    found.command(name)(operators.command(operator, sweep, examples))
+    return found
+
+
+def ask(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="What a sweep has written.")],
+    best: Best = False,
+    by: By = "time_us",
+    pareto: Pareto = None,
+    per: Per = None,
+    where: Where = None,
+    limit: Limit = 50,
+    chart: Chart = None,
+    format: Format = None,
+) -> None:
+    """Ask a finished sweep: --best, --pareto or --where.
+
+    \b
+    perfmodel sweep ask sweep --best --per device,seq_q
+    perfmodel sweep ask sweep --pareto time,memory --where "device == h100-sxm"
+    """
+    chosen_format(format, None)
+    question = Question(best, by, pareto, per, where, limit, chart)
+    if not question.asked:
+        raise ProblemError("nothing is asked: say --best, --pareto or --where")
+    manifest = read_manifest(folder)
+    tables = parts(folder)
+    first = next(tables)
+    answer = _question(question, _stored_kinds(first))(_again(first, tables))
+    _show(answer, question, manifest["operator"], _stored_identity(manifest), format)
+
+
+def _again(first: Any, rest: Iterable[Any]) -> Iterable[Any]:
+    yield first
+    yield from rest
+
+
+def _stored_kinds(table: Any) -> dict[str, str]:
+    """The kinds of a stored table's columns."""
+    import pyarrow as pa
+
+    names = {True: "truth", False: "number"}
+    return {
+        field.name: "text" if pa.types.is_dictionary(field.type)
+        else names[pa.types.is_boolean(field.type)]
+        for field in table.schema
+    }  # fmt: skip
+
+
+def _stored_identity(manifest: dict[str, Any]) -> list[str]:
+    grid = manifest["grid"]
+    varying = {"schedule": grid["schedules"], **grid["kinds"], **grid["sizes"]}
+    return ["device", *(name for name, found in varying.items() if len(found) > 1)]
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """The Typer app of one operator, made when it is asked for."""
+    if name.startswith("app_"):
+        return _app(name.removeprefix("app_"))
+    raise AttributeError(name)
+
+
+_COMMANDS = {
+    **{item.__name__: (item.__doc__ or "").strip() for item in operators.OPERATORS},
+    "ask": "Ask a finished sweep: --best, --pareto or --where.",
+}
+app = typer.Typer(
+    cls=lazy_group({name: (f"{__name__}:app_{name}", said) for name, said in _COMMANDS.items()}),
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def _sweep() -> None:
+    """Predict a whole grid of cases into Parquet files, and ask questions about it.
+
+    Sizes take lists (8,16,32) and ranges (1:64, 256:65536:256, 512:16k:x2; 1k = 1024), devices and
+    types take lists; the grid is their product. A sweep that was stopped goes on when it is run
+    again with the same options.
+    """

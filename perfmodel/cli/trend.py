@@ -1,0 +1,53 @@
+"""`perfmodel trend`: growth of operations, memory and interconnects, as table and chart."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perfmodel.cli.output import Format, chosen_format, emit, say
+from perfmodel.hardware import load, specs
+from perfmodel.render.figure import SUFFIXES
+from perfmodel.render.trend import report, trend_chart
+from perfmodel.trend import device_points
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command("trend")
+def trend(
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--device",
+            "--gpu",
+            "-d",
+            metavar="NAME",
+            help="Only these devices; repeats [default: all].",
+        ),
+    ] = None,
+    format: Format = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The chart (.svg, .pdf, .png) or table."
+        ),
+    ] = None,
+) -> None:
+    """The memory wall: how fast operations, memory and interconnects have grown.
+
+    \b
+    perfmodel trend
+    perfmodel trend --output trend.svg
+    perfmodel trend -d a100 -d h100 -d b200 --output trend.pdf
+    """
+    drawn = output is not None and output.lower().endswith(SUFFIXES)
+    chosen_format(format, None if drawn else output)
+    found = device_points([load(name) for name in device] if device else specs())
+    emit(report(found), format, None if drawn else output)
+    if drawn:
+        from perfmodel.render.figure import save
+
+        save(trend_chart(found), str(output))
+        say(f"wrote {output}")

@@ -1,0 +1,129 @@
+"""`perfmodel whatif OPERATOR`: elasticities, and what a change of the hardware would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from perfmodel.cli import cases as operators
+from perfmodel.cli.cases import Cases
+from perfmodel.cli.lazy import lazy_group
+from perfmodel.cli.output import Format, Output, chosen_format, emit, say
+from perfmodel.cli.predict import Devices, Harness, Implementation
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import load
+from perfmodel.render import tornado
+from perfmodel.whatif import WhatIf, parse_changes, whatif
+
+MOST = 10_000
+"""Cases on all devices: a line for each hardware number of each."""
+
+
+def what_if(
+    cases: Cases,
+    device: Devices,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--change",
+            "-c",
+            metavar="CHANGE",
+            help='"HBM x2", "SRAM +50%", "SM 160", fp8; repeats.',
+        ),
+    ] = None,
+    schedule: Annotated[
+        str, typer.Option("--schedule", metavar="NAME", help="As for predict; one.")
+    ] = "auto",
+    implementation: Implementation = None,
+    harness: Harness = "kernel",
+    chart: Annotated[
+        str | None,
+        typer.Option("--chart", metavar="FILE", help="Tornado chart, as .svg, .pdf or .png."),
+    ] = None,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Elasticities of all cases, and what the changes would do."""
+    chosen_format(format, output)
+    if chart is not None:
+        from perfmodel.render.figure import chart_suffix
+
+        chart_suffix(chart)
+    changes = parse_changes(change or [])
+    devices = [load(name) for name in device]
+    total = len(cases) * len(devices)
+    if total > MOST:
+        raise ProblemError(f"{total:,} cases are more than {MOST:,}; use perfmodel sweep for those")
+    how: dict[str, Any] = {"schedule": schedule, "implementation": implementation, "harness": harness}
+    found = [
+        whatif(problem, item, changes, **how) for item in devices for problem in _problems(cases)
+    ]
+    emit(tornado.report(found, cases.varying(), cases.follows), format, output)
+    if chart is not None:
+        _draw(found, chart)
+
+
+def _problems(cases: Cases) -> Iterator[Any]:
+    """All cases, as the arrays that one call predicts."""
+    for _, groups in cases.chunks():
+        for problem, _ in groups:
+            yield problem
+
+
+def _draw(found: list[WhatIf], path: str) -> None:
+    from perfmodel.render.figure import save
+
+    save(tornado.tornado_chart(found), path)
+    say(f"wrote {path}")
+
+
+_EXAMPLES = {
+    "attention": """\b
+    perfmodel whatif attention -d h100-sxm --seq 8192 --causal --change "HBM x2" --change fp8
+    perfmodel whatif attention -d b200 --seq-q 1 --seq-kv 1k:64k:x4 --chart tornado.svg
+    """,
+    "gemm": """\b
+    perfmodel whatif gemm -d h100-sxm -m 16 -c "L2 +50%" -c "clock -10%" -c "SM 160"
+    """,
+}
+_ANY = """\b
+    perfmodel whatif {name} -d h100-sxm --rows 4096 --cols 4096 --change "HBM 4.8 TB/s"
+    """
+
+
+def _app(name: str) -> typer.Typer:
+    operator = next(item for item in operators.OPERATORS if item.__name__ == name)
+    found = typer.Typer(rich_markup_mode=None, add_completion=False)
+    examples = _EXAMPLES.get(name, _ANY.format(name=name))
+    found.command(name)(operators.command(operator, what_if, examples))
+    return found
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """The Typer app of one operator, made when it is asked for."""
+    if name.startswith("app_"):
+        return _app(name.removeprefix("app_"))
+    raise AttributeError(name)
+
+
+app = typer.Typer(
+    cls=lazy_group(
+        {
+            item.__name__: (f"{__name__}:app_{item.__name__}", (item.__doc__ or "").strip())
+            for item in operators.OPERATORS
+        }
+    ),
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def _whatif() -> None:
+    """What if the hardware were different: per cent of time per per cent of each hardware number.
+
+    A change multiplies a number ("HBM x2", "L2 /2", "SRAM +50%"), sets it ("SM 160", "clock 2 GHz")
+    or changes the type (fp8). Changes are answered one by one, and all together.
+    """

@@ -1,0 +1,99 @@
+"""Every bundled kernel compiled for every target: `python -m perfmodel.evidence.compilesuite`.
+
+Each kernel's cases (all its types, masks and forms, in small tiles) and the first config of its
+menu that fits. Prints one line per kernel and target, and leaves with 1 where anything fails that
+the target could do.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from perfmodel.evidence import registry
+from perfmodel.evidence.compiled import (
+    CompiledKernel,
+    CompileError,
+    Request,
+    DoesNotFit,
+    compile_all,
+    first_fitting,
+)
+from perfmodel.evidence.kernel import BundledKernel
+from perfmodel.evidence.targets import TARGETS, Target
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one request: compiled, unfit (too much on-chip memory), refused, or failed.
+
+    Refused is what the target has no instruction for: 8-bit floats before sm_89.
+    """
+
+    request: Request
+    status: str
+    reason: str = ""
+
+
+def everything(
+    kernels: Iterable[BundledKernel] | None = None, targets: Mapping[str, Target] = TARGETS
+) -> list[Outcome]:
+    """Compile all cases, and menus as far as the first config that fits, for all targets."""
+    found: list[Outcome] = []
+    for kernel in registry.kernels().values() if kernels is None else kernels:
+        requests = [
+            Request(kernel, problem, config, target)
+            for target in targets.values()
+            for problem, config in kernel.cases
+        ]
+        found += [_outcome(request, made) for request, made in compile_all(requests, _progress)]
+        found += [_menu(kernel, target) for target in targets.values()]
+    return found
+
+
+def _menu(kernel: BundledKernel, target: Target) -> Outcome:
+    """The first config of the menu that fits, for the first 16-bit case (else the first)."""
+    halves = [p for p, _ in kernel.cases if getattr(p, "dtype", "") in ("fp16", "bf16")]
+    problem = (halves or [kernel.cases[0][0]])[0]
+    try:
+        (made,) = first_fitting(kernel, problem, [target])
+    except CompileError as error:
+        request = Request(kernel, problem, kernel.configs[0], target)
+        return Outcome(request, "failed", f"no config of the menu fits: {error}")
+    return Outcome(Request(kernel, problem, made.config, target), "compiled")
+
+
+def _outcome(request: Request, made: CompiledKernel | CompileError) -> Outcome:
+    if isinstance(made, CompiledKernel):
+        return Outcome(request, "compiled")
+    if isinstance(made, DoesNotFit):
+        return Outcome(request, "unfit", str(made))
+    eight_bits = "fp8" in str(getattr(request.problem, "dtype", ""))
+    old = request.target.nvidia and int(request.target.arch) < 89
+    return Outcome(request, "refused" if eight_bits and old else "failed", str(made))
+
+
+def _progress(done: int, of: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{done}/{of} ", end="" if done < of else "\n", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Compile everything; 0 where all that should compile does."""
+    failed = 0
+    for kernel in registry.kernels().values():
+        for target in TARGETS.values():
+            outcomes = everything([kernel], {target.name: target})
+            by = {s: [o for o in outcomes if o.status == s] for s in
+                  ("compiled", "unfit", "refused", "failed")}  # fmt: skip
+            counts = ", ".join(f"{len(items)} {name}" for name, items in by.items() if items)
+            print(f"{kernel.name:28} {target.name:8} {counts}", flush=True)
+            for outcome in by["failed"]:
+                print(f"  {outcome.reason}", flush=True)
+            failed += len(by["failed"])
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,278 @@
+"""The bundled and plugged-in Triton kernels as contenders: same cases, names and check.
+
+Inputs are drawn on the device, so that a case of several GB costs no host memory; what other inputs
+determine (row statistics, L and O for a backward pass) is computed there too. With `tune`, the
+fastest config of the kernel's menu is taken, else the first one that the device can launch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from perfmodel.evidence import references
+from perfmodel.evidence.cases import Case
+from perfmodel.evidence.kernel import Array, BundledKernel, KernelError, torch_type
+from perfmodel.evidence.references import Tensors
+from perfmodel.evidence.rivals import Prepared
+from perfmodel.evidence.timer import Call
+
+_MOST_UNFUSED = 4 * 2**30  # bytes of scores that the unfused kernels may store, per matrix
+_ONE_PASS_COLUMNS = 32768  # columns beyond which a row does not stay on chip
+Pick = Callable[[Sequence[Call]], int]
+
+
+def _attention(case: Case) -> tuple[str, ...]:
+    small = case.scores_bytes <= _MOST_UNFUSED and case.dtype != "fp8"
+    if case.direction == "bwd":
+        return ("attention-backward", *(("attention-standard-backward",) if small else ()))
+    if case.phase == "decode":
+        return ("attention-decode",)
+    standard = ("attention-standard",) if small else ()
+    flash1 = ("attention-flash1",) if case.size("seq_kv") <= 8192 and case.dtype != "fp8" else ()
+    return ("attention-tiled", *standard, *flash1)
+
+
+def _gemm(case: Case) -> tuple[str, ...]:
+    if case.dtype in ("w8a16", "w4a16"):
+        return (f"matmul-{case.dtype}",)
+    deep = case.size("m") * case.size("n") <= 2**22 and case.size("k") >= 1024
+    return ("matmul", "matmul-persistent", *(("matmul-split-k",) if deep else ()))
+
+
+def _rows(case: Case) -> tuple[str, ...]:
+    if case.op == "softmax":
+        one = ("softmax",) if case.size("cols") <= _ONE_PASS_COLUMNS else ()
+        return (*one, *(("softmax-online",) if case.size("cols") > 4096 else ()))
+    return (f"{case.op}-backward" if case.direction == "bwd" else case.op,)
+
+
+_KERNELS: Mapping[str, Callable[[Case], tuple[str, ...]]] = {
+    "attention": _attention,
+    "gemm": _gemm,
+    "softmax": _rows,
+    "layernorm": _rows,
+    "rmsnorm": _rows,
+    "pointwise": lambda case: (case.variant,),
+}
+_BUNDLED = frozenset(
+    (
+        "copy", "scale", "add", "triad", "chain-fused", "chain-unfused", "softmax",
+        "softmax-online", "layernorm", "layernorm-backward", "rmsnorm", "rmsnorm-backward",
+        "matmul", "matmul-split-k", "matmul-persistent", "matmul-w8a16", "matmul-w4a16",
+        "attention-standard", "attention-standard-backward", "attention-tiled",
+        "attention-backward", "attention-flash1", "attention-decode",
+    )
+)  # fmt: skip
+
+
+class KernelContender:
+    """A registered kernel; `pick` chooses among calls of its configs (the first where None)."""
+
+    def __init__(
+        self, kernel: BundledKernel, version: str, device: str = "cuda", pick: Pick | None = None
+    ) -> None:
+        self._kernel = kernel
+        self._device = device
+        self._pick = pick
+        self.implementation = f"triton-{version}:{kernel.name}"
+
+    def takes(self, case: Case) -> bool:
+        """Whether the kernel computes this case; others' kernels say so by their own cases."""
+        kernel = self._kernel
+        types = {"w8a16": "fp16", "w4a16": "fp16"}
+        if types.get(case.dtype, case.dtype) not in kernel.dtypes:
+            return False
+        if kernel.name in _BUNDLED:
+            return kernel.name in _KERNELS[case.op](case)
+        if case.dtype in types:
+            return False
+        wanted = case.problem()
+        return any(
+            type(problem) is type(wanted)
+            and all(
+                getattr(problem, name, None) == getattr(wanted, name, None)
+                for name in ("op", "variant", "direction")
+            )
+            for problem, _ in kernel.cases
+        )
+
+    def problem(self, case: Case) -> Any:
+        """The case as this kernel's problem."""
+        if case.dtype not in ("w8a16", "w4a16"):
+            return case.problem()
+        weight_only = type(self._kernel.cases[0][0])
+        bits = 4 if case.dtype == "w4a16" else 8
+        return weight_only(case.size("m"), case.size("n"), case.size("k"), bits, "fp16")
+
+    def prepare(self, case: Case, sets: int, seed: int) -> Prepared:
+        """Inputs and poisoned outputs for each set, and the config that is to run."""
+        if self._device != "cpu":
+            _allow_descriptors(self._device)
+        problem = self.problem(case)
+        inputs = [self._inputs(case, problem, seed + i) for i in range(sets)]
+        config = self._choose(problem, inputs[0])
+        made = [self._kernel.allocate(problem, config, self._device) for _ in inputs]
+        calls = tuple(
+            self._call(problem, config, {**given, **out})
+            for given, out in zip(inputs, made, strict=True)
+        )
+
+        def error() -> float:
+            calls[0]()
+            outputs = {
+                array.name: made[0][array.name]
+                for array in self._kernel.arrays(problem, config)
+                if array.role == "output"
+            }
+            return self._error(case, problem, inputs[0], outputs, seed)
+
+        return Prepared(calls, error, str(config))
+
+    def _call(self, problem: Any, config: Any, tensors: Tensors) -> Call:
+        """All launches; what the kernel adds to is zeroed first, inside the time."""
+        kernel = self._kernel
+        launches = kernel.plan(problem, config)
+        summed = [
+            tensors[array.name]
+            for array in kernel.arrays(problem, config)
+            if array.role != "input" and array.fill == "zero"
+        ]
+
+        def call() -> None:
+            for tensor in summed:
+                tensor.zero_()
+            for launch in launches:
+                kernel.launch(launch, tensors)
+
+        return call
+
+    def _choose(self, problem: Any, given: Tensors) -> Any:
+        """The config that `pick` takes among those that can be launched.
+
+        Raises `KernelError` with the last reason where none can.
+        """
+        configs, calls, reason = [], [], "it has no configs"
+        for config in self._kernel.configs:
+            try:
+                out = self._kernel.allocate(problem, config, self._device)
+                call = self._call(problem, config, {**given, **out})
+                call()
+            except Exception as failed:  # too much shared memory, a feature the device lacks, ...
+                if is_out_of_memory(failed):
+                    raise
+                reason = " ".join(f"{type(failed).__name__}: {failed}".split())[:200]
+                continue
+            if self._pick is None:
+                return config
+            configs.append(config)
+            calls.append(call)
+        if not configs or self._pick is None:
+            raise KernelError(f"no config of {self._kernel.name} can be launched: {reason}")
+        return configs[self._pick(calls)]
+
+    def _inputs(self, case: Case, problem: Any, seed: int) -> Tensors:
+        import torch
+
+        generator = torch.Generator(self._device).manual_seed(seed)
+        arrays = [
+            array
+            for array in self._kernel.arrays(problem, self._kernel.configs[0])
+            if array.role == "input"
+        ]
+        tensors = {array.name: _draw(array, generator) for array in arrays}
+        derived = [array for array in arrays if array.fill == "derived"]
+        known = bool(derived) and _derive(case, tensors)
+        if self._kernel.derive is not None and not known:
+            self._kernel.derive(problem, tensors)
+        return tensors
+
+    def _error(
+        self, case: Case, problem: Any, given: Tensors, outputs: Tensors, seed: int
+    ) -> float:
+        if self._kernel.name in _BUNDLED and case.dtype not in ("w8a16", "w4a16"):
+            return references.error(case, given, outputs, seed)
+        from perfmodel.evidence.kernel import Inputs
+
+        return max(self._kernel.errors(Inputs(problem, given), outputs).values())
+
+
+def contenders(
+    device: str = "cuda", pick: Pick | None = None
+) -> tuple[list[KernelContender], tuple[str, ...]]:
+    """Every registered kernel, and a line for each that could not be loaded."""
+    import triton
+
+    from perfmodel.evidence import registry
+
+    found = [
+        KernelContender(kernel, triton.__version__, device, pick)
+        for kernel in registry.kernels().values()
+    ]
+    return found, registry.failures()
+
+
+def is_out_of_memory(failed: BaseException) -> bool:
+    """Whether an error means that memory ran out (torch's class, or its words on a CPU)."""
+    said = str(failed).lower()
+    return (
+        isinstance(failed, MemoryError)
+        or type(failed).__name__ == "OutOfMemoryError"
+        or "out of memory" in said
+        or "can't allocate memory" in said
+    )
+
+
+def _draw(array: Array, generator: Any) -> Any:
+    """One input on the device; derived ones are NaN until they are computed."""
+    import torch
+
+    kind, device = torch_type(array.dtype), generator.device
+    if array.fill == "zero":
+        return torch.zeros(array.shape, dtype=kind, device=device)
+    if array.fill == "derived":
+        return torch.full(array.shape, math.nan, dtype=torch.float32, device=device).to(kind)
+    if array.dtype in ("uint8", "int32"):
+        low, high = (0, 256) if array.dtype == "uint8" else (-1000, 1000)
+        return torch.randint(low, high, array.shape, dtype=kind, generator=generator, device=device)
+    return references.random(array.shape, array.dtype, generator)
+
+
+def _derive(case: Case, tensors: Tensors) -> bool:
+    """Fill in what a backward pass gets from its forward pass, on the device; False if unknown."""
+    if case.op == "attention" and {"O", "L"} <= tensors.keys() and "P" not in tensors:
+        _attention_results(case, tensors)
+        return True
+    if case.op in ("layernorm", "rmsnorm") and "rstd" in tensors:
+        for start in range(0, case.size("rows"), 4096):
+            rows = slice(start, start + 4096)
+            mean, rstd = references.statistics(case, tensors["X"][rows].double())
+            tensors["rstd"][rows] = rstd.to(tensors["rstd"].dtype)
+            if "mean" in tensors:
+                tensors["mean"][rows] = mean.to(tensors["mean"].dtype)
+        return True
+    return False
+
+
+def _attention_results(case: Case, tensors: Tensors) -> None:
+    group = case.size("heads_q") // case.size("heads_kv")
+    for batch in range(case.size("batch")):
+        for head in range(case.size("heads_kv")):
+            heads = slice(head * group, (head + 1) * group)
+            q = tensors["Q"][batch, heads].float()
+            k, v = (tensors[name][batch, head].float() for name in "KV")
+            out, norm = references.attend(case, q, k, v)
+            tensors["O"][batch, heads] = out.to(tensors["O"].dtype)
+            tensors["L"][batch, heads] = norm.to(tensors["L"].dtype)
+
+
+def _allow_descriptors(device: str) -> None:
+    """Kernels with tensor descriptors made on the device need a place for them."""
+    import torch
+    import triton
+
+    if hasattr(triton, "set_allocator"):
+        triton.set_allocator(
+            lambda size, _align, _stream: torch.empty(size, dtype=torch.int8, device=device)
+        )

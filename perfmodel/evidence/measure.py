@@ -1,0 +1,282 @@
+"""Measure cases: correct first, then timed; every case ends as one row, whatever happens to it.
+
+    with Journal(path, COLUMNS, KEY).open(resume=True) as journal:
+        measure(cases, contenders, bench, journal)
+
+A case that fails (wrong result, out of memory, a library that refuses it) is a row with the flag
+`failed`, no time, and the reason; the rest goes on. Rows are written as they are finished, so that
+an interrupted run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.evidence import records
+from perfmodel.evidence.cases import Case
+from perfmodel.evidence.environment import Environment, State
+from perfmodel.evidence.journal import Journal
+from perfmodel.evidence.rivals import Contender, Prepared
+from perfmodel.evidence.timer import HARNESS, Clock, Policy, Samples, Stopwatch, collect
+
+EXTRA = (
+    "samples", "min_us", "p20_us", "p80_us", "timer", "l2", "error", "config",
+    "clock_mhz_before", "clock_mhz_after", "power_w_after", "temperature_c", "throttle",
+    "threads", "torch", "triton", "driver", "python", "git_revision", "timestamp_utc", "reason",
+)  # fmt: skip
+COLUMNS = (*records.COLUMNS, *EXTRA)
+KEY = (
+    "device", "op", "variant", "implementation", "includes", "dtype", "kv_dtype", "direction",
+    "phase", "batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim", "causal", "window",
+    "m", "n", "k", "rows", "cols", "inputs", "outputs", "l2", "threads",
+)  # fmt: skip
+"""What makes a case the same case when a run is resumed."""
+
+SOURCE = "perfmodel measure"
+FAILED = "failed"
+_FLOORS = 2.0  # a median below this many launch floors measures the launch
+_NOISY = 0.5  # (p80 - p20) / median beyond which a row is not scored
+_MOST_SETS = 32
+_MEMORY_SHARE = 0.7  # of the memory that one case may need
+_REASON = 240  # characters
+
+
+class DeviceLost(PerfmodelError):
+    """The device does not answer any more; what was measured is kept."""
+
+
+class Reporter(Protocol):
+    """Told how far a run is."""
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        """`done` of `total` cases are finished; `what` comes next."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The circumstances of a session.
+
+    `stopwatches`, by the name of their timer, are tried in order: one that cannot time a case (a
+    graph that cannot be captured) leaves it to the next. `cold` says that caches are to hold
+    nothing of the inputs; where the first stopwatch `rotates`, that takes several sets of them.
+    `floor_s` is what an empty call takes. `settle` frees what a case held, and raises where the
+    device is lost.
+    """
+
+    environment: Environment
+    policy: Policy
+    stopwatches: Mapping[str, Callable[[], Stopwatch]]
+    cold: bool
+    rotates: bool = False
+    floor_s: float = 0.0
+    settle: Callable[[], None] = lambda: None
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a run came to."""
+
+    measured: int = 0
+    failed: int = 0
+    kept: int = 0
+    left: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+
+
+def plan(cases: Sequence[Case], contenders: Sequence[Contender]) -> list[tuple[Case, Contender]]:
+    """Every case with everything that computes it."""
+    return [(case, each) for case in cases for each in contenders if each.takes(case)]
+
+
+def measure(
+    cases: Sequence[Case],
+    contenders: Sequence[Contender],
+    bench: Bench,
+    journal: Journal,
+    *,
+    report: Reporter | None = None,
+    limit_s: float | None = None,
+    clock: Clock = time.monotonic,
+) -> Tally:
+    """Measure what the journal does not have yet, for `limit_s` seconds at most.
+
+    Raises `DeviceLost` where a case took the device with it; its row is written first.
+    """
+    work = plan(cases, contenders)
+    begin = clock()
+    kept = measured = failed = 0
+    reasons: dict[str, int] = {}
+    for done, (case, contender) in enumerate(work):
+        identity = _identity(case, contender, bench)
+        if journal.has(identity):
+            kept += 1
+            continue
+        if limit_s is not None and clock() - begin >= limit_s:
+            return Tally(measured, failed, kept, len(work) - done, reasons)
+        if report is not None:
+            report(done, len(work), f"{contender.implementation} {describe(case)}")
+        row = identity | attempt(case, contender, bench)
+        journal.append(row)
+        measured += 1
+        if row["flag"] == FAILED:
+            failed += 1
+            reasons[row["reason"]] = reasons.get(row["reason"], 0) + 1
+        _settle(bench, case)
+    if report is not None:
+        report(len(work), len(work), "")
+    return Tally(measured, failed, kept, 0, reasons)
+
+
+def describe(case: Case) -> str:
+    """A case in a few words, for a progress bar."""
+    names = ("batch", "heads_q", "seq_q", "seq_kv", "head_dim", "m", "n", "k", "rows", "cols")
+    sizes = "×".join(str(value) for name in names if (value := getattr(case, name)) is not None)
+    words = (case.op, case.variant, case.direction if case.direction != "fwd" else "", case.dtype)
+    return " ".join((*filter(None, words), sizes))
+
+
+def attempt(case: Case, contender: Contender, bench: Bench) -> dict[str, str]:
+    """The cells that come from running a case: its times, or why there are none."""
+    before = bench.environment.gauge.read()
+    cells = {"clock_mhz_before": _number(before.clock_mhz), "harness": _harness(bench)}
+    try:
+        _check_memory(case, bench)
+        prepared = contender.prepare(case, input_sets(case, bench), bench.seed)
+        error = prepared.error()
+        cells |= {"error": f"{error:.3g}", "config": prepared.config}
+        _check_error(case, error)
+        samples = _collect(prepared, bench)
+    except PerfmodelError as failed:
+        return cells | _failure(str(failed), bench)
+    except Exception as failed:  # whatever a library raises is that case's result
+        return cells | _failure(_reason(failed), bench)
+    after = bench.environment.gauge.read()
+    return cells | _times(case, samples, bench) | _state(after) | _stamp(bench)
+
+
+def input_sets(case: Case, bench: Bench) -> int:
+    """Sets of inputs to rotate over, so that each is out of the cache when its turn comes."""
+    if not (bench.cold and bench.rotates):
+        return 1
+    cache = 3 * bench.environment.cache_bytes
+    wanted = int(cache // case.compulsory_bytes) + 2 if cache else 1
+    fitting = int(_MEMORY_SHARE * bench.environment.memory_bytes // (2 * case.compulsory_bytes))
+    return max(min(wanted, _MOST_SETS, fitting), 1)
+
+
+class _Unfit(PerfmodelError):
+    """A case that cannot be run or whose result is wrong."""
+
+
+def _check_memory(case: Case, bench: Bench) -> None:
+    has = bench.environment.memory_bytes * _MEMORY_SHARE
+    if has and case.compulsory_bytes > has:
+        needs = case.compulsory_bytes / 1e9
+        raise _Unfit(f"out of memory: needs {needs:.1f} GB, {has / 1e9:.1f} GB may be used")
+
+
+def _check_error(case: Case, error: float) -> None:
+    from perfmodel.evidence.references import tolerance
+
+    limit = tolerance(case)
+    if not error <= limit:
+        raise _Unfit(f"wrong result: error {error:.3g} against the reference, {limit:.1g} allowed")
+
+
+def _collect(prepared: Prepared, bench: Bench) -> Samples:
+    """Time with the first stopwatch that can."""
+    *others, last = bench.stopwatches.values()
+    for stopwatch in others:
+        try:
+            return collect(prepared.calls, stopwatch(), bench.policy)
+        except Exception as failed:  # a library's own reason why this way of timing does not work
+            if "out of memory" in str(failed).lower():
+                raise
+            bench.settle()
+    return collect(prepared.calls, last(), bench.policy)
+
+
+def _settle(bench: Bench, case: Case) -> None:
+    try:
+        bench.settle()
+    except Exception as failed:
+        raise DeviceLost(
+            f"the device no longer answers after {describe(case)} ({_reason(failed)}); "
+            "rows so far are kept: run again with --resume"
+        ) from None
+
+
+def _identity(case: Case, contender: Contender, bench: Bench) -> dict[str, str]:
+    return {
+        **case.columns(),
+        **bench.environment.columns,
+        "source": SOURCE,
+        "device": bench.environment.device,
+        "implementation": contender.implementation,
+        "l2": "cold" if bench.cold else "warm",
+    }
+
+
+def _harness(bench: Bench) -> str:
+    return HARNESS[next(iter(bench.stopwatches))]
+
+
+def _times(case: Case, samples: Samples, bench: Bench) -> dict[str, str]:
+    micro = 1e6
+    return {
+        "measured_us": f"{samples.median * micro:.6g}",
+        "min_us": f"{min(samples.seconds) * micro:.6g}",
+        "p20_us": f"{samples.quantile(0.2) * micro:.6g}",
+        "p80_us": f"{samples.quantile(0.8) * micro:.6g}",
+        "samples": str(len(samples.seconds)),
+        "timer": samples.timer,
+        "harness": HARNESS[samples.timer],
+        "flag": flag(case, samples, bench),
+    }
+
+
+def flag(case: Case, samples: Samples, bench: Bench) -> str:
+    """What else than the kernel the time shows; empty where it shows the kernel."""
+    if samples.median < _FLOORS * bench.floor_s:
+        return "timer_floor"
+    if samples.spread > _NOISY:
+        return "noisy"
+    if not bench.cold and case.compulsory_bytes < bench.environment.cache_bytes and not case.flops:
+        return "l2_resident"
+    return ""
+
+
+def _failure(reason: str, bench: Bench) -> dict[str, str]:
+    return {"flag": FAILED, "measured_us": "", "reason": reason[:_REASON], **_stamp(bench)}
+
+
+def _reason(failed: BaseException) -> str:
+    said = " ".join(str(failed).split())
+    kind = type(failed).__name__
+    if "out of memory" in said.lower() or kind in ("OutOfMemoryError", "MemoryError"):
+        return f"out of memory: {said}"
+    return f"{kind}: {said}" if said else kind
+
+
+def _state(state: State) -> dict[str, str]:
+    return {
+        "clock_mhz_after": _number(state.clock_mhz),
+        "power_w_after": _number(state.power_w),
+        "temperature_c": _number(state.temperature_c),
+        "throttle": state.throttle,
+    }
+
+
+def _stamp(bench: Bench) -> dict[str, str]:
+    return {"timestamp_utc": bench.now().strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+def _number(value: Any) -> str:
+    return "" if value is None else f"{value:.5g}"

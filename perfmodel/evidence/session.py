@@ -1,0 +1,123 @@
+"""A measuring session on this machine: its stopwatches, its contenders, its launch floor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from perfmodel.errors import UnknownName
+from perfmodel.evidence.environment import Environment, environment, needs_torch
+from perfmodel.evidence.measure import Bench
+from perfmodel.evidence.rivals import Contender, rivals
+from perfmodel.evidence.timer import (
+    Call,
+    DeviceEvents,
+    GraphReplay,
+    Policy,
+    Stopwatch,
+    WallClock,
+    collect,
+)
+
+L2 = Literal["cold", "warm"]
+QUICK = Policy(samples=30, warmup_s=0.05, limit_s=0.25)
+FULL = Policy(samples=100, warmup_s=0.2, limit_s=1.5)
+_TUNING = Policy(samples=5, least_samples=3, warmup_s=0.01, limit_s=0.2)
+_FLUSHED = 4  # times the last cache: what is written to empty it on a CPU
+_TIMERS = {"cpu": ("wall",), "cuda": ("graph", "events")}
+
+
+def default_device() -> str:
+    """`cuda` where torch sees a CUDA or ROCm device, else `cpu`."""
+    return "cuda" if needs_torch().cuda.is_available() else "cpu"
+
+
+def bench(
+    device: str,
+    policy: Policy,
+    *,
+    l2: L2 | None = None,
+    timer: str | None = None,
+) -> Bench:
+    """The circumstances on `device`: cold and by graph on a GPU, warm by the clock on a CPU.
+
+    Raises `UnknownName` for a timer that the device has not.
+    """
+    where = environment(device)
+    timers = _TIMERS[where.kind]
+    if timer is not None and timer not in timers:
+        raise UnknownName(f"timer on {where.kind}", timer, timers)
+    cold = (l2 or ("cold" if where.kind == "cuda" else "warm")) == "cold"
+    chosen = timers[timers.index(timer) :] if timer else timers
+    watches = {name: _stopwatch(name, where, cold) for name in chosen}
+    first = next(iter(watches.values()))
+    return Bench(
+        where,
+        policy,
+        watches,
+        cold,
+        rotates=chosen[0] == "graph",
+        floor_s=_floor(where, first),
+        settle=_settle(where),
+    )
+
+
+def contenders(
+    where: Environment, *, kernels: bool = True, others: bool = True, tune: bool = False
+) -> tuple[list[Contender], tuple[str, ...]]:
+    """What can be timed there, and a line for each kernel that could not be loaded."""
+    found: list[Contender] = list(rivals(where.kind)) if others else []
+    if where.kind == "cpu" or not kernels:  # Triton kernels run on GPUs only
+        return found, ()
+    from perfmodel.evidence.contenders import contenders as registered
+
+    bundled, skipped = registered("cuda", fastest if tune else None)
+    return [*found, *bundled], skipped
+
+
+def fastest(calls: Sequence[Call]) -> int:
+    """The place of the fastest of several calls, by device events."""
+    times = [collect((call,), DeviceEvents(), _TUNING).median for call in calls]
+    return times.index(min(times))
+
+
+def _stopwatch(name: str, where: Environment, cold: bool) -> Callable[[], Stopwatch]:
+    if name == "graph":
+        return GraphReplay
+    flush = _flusher(where) if cold else None
+    if name == "events":
+        return partial(DeviceEvents, flush)
+    return partial(WallClock, flush=flush)
+
+
+def _flusher(where: Environment) -> Call:
+    """Writes more than the caches hold, so that nothing else is left in them."""
+    torch = needs_torch()
+    size = int(max(_FLUSHED * where.cache_bytes, 2**26))
+    buffer = torch.empty(size, dtype=torch.int8, device=where.kind)
+    return partial(buffer.fill_, 1)
+
+
+def _floor(where: Environment, stopwatch: Callable[[], Stopwatch]) -> float:
+    """What the smallest operation takes: nothing below a few of these can be told apart."""
+    torch = needs_torch()
+    one = torch.zeros(1, device=where.kind)
+    policy = Policy(samples=20, warmup_s=0.02, limit_s=0.1)
+    return collect((partial(one.add_, 1),), stopwatch(), policy).median
+
+
+def _settle(where: Environment) -> Callable[[], None]:
+    """Give back what a case held; raises where the device does not answer any more."""
+    if where.kind == "cpu":
+        return lambda: None
+    torch = needs_torch()
+
+    def settle() -> Any:
+        import gc
+
+        gc.collect()
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+
+    return settle

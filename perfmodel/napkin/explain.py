@@ -1,0 +1,298 @@
+"""The derivation of an algorithm's cost on one page: formulas, best tiles, bounds, then numbers.
+
+Everything is data here; `perfmodel.render.explain_text` and `explain_latex` write it out. Formulas
+are in elements and come from the counting rule run on symbols; numbers from the same rule on ints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms.algorithm import Algorithm
+from perfmodel.algorithms.declaration import Case
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
+from perfmodel.napkin import mapper
+from perfmodel.napkin.bounds import Bound, lower_bound
+from perfmodel.napkin.fit import Layout, Target
+from perfmodel.napkin.front import front
+from perfmodel.napkin.fusion import Verdict, check, part, partitions
+from perfmodel.napkin.loops import Line, lines
+from perfmodel.napkin.nests import Nest, batch_axes, held, product_of, units
+from perfmodel.napkin.optimum import Optimum, optimum
+from perfmodel.napkin.symbols import Formulas, formulas
+from perfmodel.napkin.symbols import value as number
+from perfmodel.timing.constants import default
+from perfmodel.timing.machine import machine
+
+SCHEDULES = ("auto", "tiled", "standard", "tiled-1", "tiled-2", "tiled-3", "fused", "unfused")
+# On-chip memory where no device is named: the 227 KiB of a Hopper block.
+_CAPACITY_BYTES = 227 * 1024
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Integer tiles on a device, with bytes at the L2 boundary; `factor` is over the lower bound."""
+
+    what: str
+    tiles: Mapping[str, int]
+    elements: float
+    bytes: float
+    factor: float
+    shared_bytes: float
+    register_bytes: float
+    threads: int
+    stages: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A kernel on a device: M elements of shared memory, H* and the bound there, legal tiles.
+
+    `granules` are what tiles must be multiples of; `saturated` names axes that the best tile of the
+    formula would exceed.
+    """
+
+    memory: float
+    best: float | None
+    best_tiles: Mapping[str, float]
+    bound: float
+    granules: Mapping[str, int]
+    saturated: tuple[str, ...]
+    tilings: tuple[Tiling, ...]
+
+
+@dataclass(frozen=True)
+class KernelPage:
+    """One kernel: nest, verdicts on its axes, formulas, optimum, bound, numbers.
+
+    `formulas` is None and `note` says why where a mask has no closed form.
+    """
+
+    nest: Nest
+    fused: Algorithm
+    loops: tuple[Line, ...]
+    verdicts: Mapping[str, Verdict]
+    formulas: Formulas | None
+    optimum: Optimum | None
+    bound: Bound
+    note: str
+    numbers: Numbers | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """All kernels of one schedule of an algorithm."""
+
+    case: Case
+    about: str
+    source: str
+    schedule: str
+    extents: Mapping[str, Any]
+    device: Device | None
+    kernels: tuple[KernelPage, ...]
+
+
+def explain(
+    case: Case,
+    *,
+    schedule: str = "tiled",
+    device: Device | None = None,
+    about: str = "",
+    source: str = "",
+    extents: Mapping[str, Any] | None = None,
+    fuse: Sequence[Sequence[str]] | None = None,
+    grid: Sequence[str] | None = None,
+    stream: Sequence[str] | None = None,
+) -> Explanation:
+    """Derive the cost of a schedule: `tiled` fuses all steps, `standard` none, `auto` as mapped.
+
+    `fuse` names the kernels' steps instead; `grid` and `stream` the loops of a single kernel.
+    Raises `ProblemError` saying why a nest is illegal or which constraint binds.
+    """
+    target = Target(machine(device), default(), case.dtype) if device is not None else None
+    chosen = _nests(case, schedule, target, fuse, grid, stream)
+    pages = tuple(_page(case, nest, target) for nest in chosen)
+    return Explanation(case, about, source, schedule, extents or case.sizes, device, pages)
+
+
+def _nests(
+    case: Case,
+    schedule: str,
+    target: Target | None,
+    fuse: Sequence[Sequence[str]] | None,
+    grid: Sequence[str] | None,
+    stream: Sequence[str] | None,
+) -> list[Nest]:
+    if schedule not in SCHEDULES:
+        raise ProblemError(f"no schedule named {schedule!r}; known: {', '.join(SCHEDULES)}")
+    every = [step.name for step in case.algorithm.steps]
+    if grid is not None or stream is not None:
+        kernels = [tuple(fuse[0])] if fuse else [tuple(every)]
+        return [_given(case, kernels[0], grid or (), stream or ())]
+    if fuse is None and schedule == "auto" and target is not None:
+        return [item.nest for item in mapper.search(case, target.machine.device).kernels]
+    if fuse is None and schedule == "tiled-1":
+        return [_first(case, tuple(every))]
+    cuts = [tuple(group) for group in fuse] if fuse else None
+    if cuts is None:
+        alone = schedule in ("standard", "unfused")
+        cuts = [(name,) for name in every] if alone else [tuple(every)]
+    if [name for group in cuts for name in group] != every:
+        raise ProblemError(f"fuse names every step once, in order: {', '.join(every)}")
+    return [_best(case, group, target) for group in cuts]
+
+
+def _given(case: Case, steps: Sequence[str], grid: Sequence[str], stream: Sequence[str]) -> Nest:
+    """The nest asked for; batch axes are spread whether named or not."""
+    fused = part(case.algorithm, steps)
+    check(fused, grid, stream)
+    batch = [a for a in batch_axes(fused) if case.sizes[a] > 1 and a not in stream]
+    rest = [axis for axis in grid if axis not in batch]
+    return Nest(tuple(steps), (*batch, *rest), tuple(stream), frozenset(batch))
+
+
+def _first(case: Case, steps: tuple[str, ...]) -> Nest:
+    """FlashAttention-1's order: the normalised axis outside, the rows inside."""
+    along = next((step.along for step in case.algorithm.steps if step.along), None)
+    mask = [step for step in case.algorithm.steps if step.kind == "contraction"]
+    if along is None or len(mask) < 2:
+        raise ProblemError(f"tiled-1 is an order of attention; {case.algorithm.name} has none")
+    first = case.algorithm.tensors[mask[0].inputs[0]].axes
+    second = case.algorithm.tensors[mask[0].inputs[1]].axes
+    rows = [a for a in first if a not in second and case.sizes[a] > 1]
+    return _given(case, steps, (), (along, *rows[-1:]))
+
+
+def _best(case: Case, steps: tuple[str, ...], target: Target | None) -> Nest:
+    """The fastest nest of a kernel on the device, or the one that moves least in 227 KiB."""
+    if target is not None:
+        found = mapper.kernel(case, steps, target)
+        if isinstance(found, str):
+            raise ProblemError(found)
+        return found.nest
+    fused = part(case.algorithm, steps)
+    whole = front(fused, case.sizes, case.elements, columns=2000)
+    choice = whole.least(_CAPACITY_BYTES)
+    if choice is None:
+        raise ProblemError(f"no tile of {' + '.join(steps)} fits in {_CAPACITY_BYTES // 1024} KiB")
+    return choice.nest
+
+
+def _page(case: Case, nest: Nest, target: Target | None) -> KernelPage:
+    import sympy
+
+    fused = part(case.algorithm, nest.steps)
+    sizes = {axis: case.sizes[axis] for axis in fused.axes}
+    note, found, best = "", None, None
+    try:
+        found = formulas(fused, nest, sizes)
+        note = found.note
+        best = closed_form(found)
+    except ProblemError as error:
+        note = str(error)
+    symbols = {a: found.sizes[a] for a in fused.axes} if found else sizes
+    bound = lower_bound(fused, symbols, sympy.Symbol("M", positive=True))
+    numbers = None if target is None else _numbers(case, fused, nest, target, best)
+    return KernelPage(
+        nest,
+        fused,
+        tuple(lines(fused, nest)),
+        partitions(fused),
+        found,
+        best,
+        bound,
+        note,
+        numbers,
+    )
+
+
+def closed_form(found: Formulas) -> Optimum | None:
+    """The optimum of a kernel's formulas; streams of single elements where that settles more."""
+    best = optimum(found.smooth_transfer, found.smooth_memory, found.tiles)
+    if best is not None:
+        return best
+    thin = {found.tiles[axis]: 1 for axis in found.nest.stream}
+    rest = {axis: tile for axis, tile in found.tiles.items() if tile not in thin}
+    return optimum(found.smooth_transfer.subs(thin), found.smooth_memory.subs(thin), rest)
+
+
+def _numbers(
+    case: Case, fused: Algorithm, nest: Nest, target: Target, best: Optimum | None
+) -> Numbers:
+    sizes = {axis: case.sizes[axis] for axis in fused.axes}
+    width = case.elements["data"].bytes
+    memory = target.machine.shared_per_block / width
+    value, tiles = None, dict[str, float]()
+    if best is not None:
+        known: dict[str, Any] = {**sizes, "M": memory}
+        if fused.mask is not None:
+            known["σ"] = fused.mask.share
+        value = number(best.transfer, **known)
+        tiles = {axis: number(formula, **known) for axis, formula in best.tiles.items()}
+    over = tuple(a for a, t in tiles.items() if t > product_of([sizes[x] for x in a.split("·")]))
+    bound = float(lower_bound(fused, sizes, memory).value)
+    layout = Layout(fused, nest, target, sizes, case.elements)
+    granules = {axis: layout.granule(axis) for axis in nest.tiled}
+    return Numbers(memory, value, tiles, bound, granules, over, _tilings(layout, target, bound))
+
+
+def _tilings(layout: Layout, target: Target, bound: float) -> tuple[Tiling, ...]:
+    """The legal tiles that move least, and the fastest."""
+    tiles = layout.tiles()
+    if tiles is None:
+        return ()
+    laid, cost = layout.count(tiles)
+    width = max((len(values) for values in tiles.values()), default=1)
+    fits = np.broadcast_to(layout.fits(cost), (width,))
+    if not fits.any():
+        what, need, have = layout.shortage(cost)
+        raise ProblemError(
+            f"no tile of {' + '.join(layout.nest.steps)} fits: {what} binds; the least tile needs "
+            f"{need:.0f} bytes of {have:.0f}, {need - have:.0f} too many"
+        )
+    seconds = mapper.seconds_of(target, layout, laid, cost, width)
+    moved = np.broadcast_to(np.asarray(cost.bytes_at("l2"), dtype=np.float64), (width,))
+    # Among tiles that move equally little the fastest is meant.
+    least = int(np.lexsort((seconds, np.where(fits, moved, np.inf)))[0])
+    fastest = int(np.argmin(np.where(fits, seconds, np.inf)))
+    return tuple(
+        _tiling(what, layout, tiles, at, bound, float(seconds[at]))
+        for what, at in (("least traffic", least), ("fastest", fastest))
+    )
+
+
+def _tiling(
+    what: str, layout: Layout, tiles: Mapping[str, np.ndarray], at: int, bound: float, seconds: float
+) -> Tiling:
+    chosen = {axis: int(values[at]) for axis, values in tiles.items()}
+    _, cost = layout.count(chosen)
+    unit = layout.counted(chosen, units(layout.fused))
+    elements = float(unit.bytes_at("l2"))
+    return Tiling(
+        what=what,
+        tiles=chosen,
+        elements=elements,
+        bytes=float(np.asarray(cost.bytes_at("l2"))),
+        factor=elements / bound,
+        shared_bytes=float(np.asarray(cost.shared_footprint_bytes)),
+        register_bytes=float(np.asarray(cost.register_footprint_bytes)),
+        threads=int(np.asarray(cost.nest.kernel.threads)),
+        stages=int(np.asarray(cost.nest.kernel.stages)),
+        seconds=seconds,
+    )
+
+
+def held_elements(page: KernelPage, sizes: Mapping[str, int], tiles: Mapping[str, int]) -> float:
+    """M of a page's kernel at integer tiles, in elements."""
+    from perfmodel.count import rule
+    from perfmodel.napkin.nests import schedule
+
+    laid = schedule(page.fused, page.nest, tiles)
+    bare = rule.Nest(laid.kernels[0], sizes, None, None)
+    return float(held(page.fused, bare, units(page.fused)))

@@ -1,0 +1,247 @@
+"""From a nest to a kernel that a device can run: legal tiles, registers, threads, buffers, style.
+
+Axis sizes are held to the least common multiple of what the hardware asks of them: the matrix
+instruction's shape, and 128-byte lines along the axis on which a tensor is contiguous (FlashAttention
+on a Napkin, section 4.3; CUDA C++ Programming Guide, device memory accesses).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import lcm
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms.algorithm import Algorithm, Step
+from perfmodel.count import KernelCost, count, rule
+from perfmodel.count.cost import Elements, footprint
+from perfmodel.napkin.nests import Nest, product_of, schedule
+from perfmodel.napkin.tiles import combined
+from perfmodel.schedules.schedule import Kernel, Loop, Schedule
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.kernel import Style
+from perfmodel.timing.machine import Machine
+
+LINE_BYTES = 128
+# Registers of a thread that hold tiles; the rest of the 255 hold addresses and indices.
+_TILE_REGISTERS = 200
+_ADDRESSING_BYTES = 160
+_MOST_THREADS = 1024
+_STEPS = np.array([1, 2, 3, 4, 6, 8, 12, 16])
+_POWERS = 2 ** np.arange(9)
+_MOST_SIDE = 4096  # longest side of several axes together, summed ones included
+_WIDEST = 256  # longest tile edge of a matrix kernel
+_ROWS = np.array([1, 2, 4, 8, 16, 32, 64, 128])
+_LINES = np.array([1, 2, 4, 8, 16, 32, 64])
+# Row blocks launched together so that concurrent blocks share columns in L2 (as Triton groups them).
+_GROUP = 8
+
+
+@dataclass(frozen=True)
+class Target:
+    """A device and the fitted constants: what a kernel's shape and time depend on."""
+
+    machine: Machine
+    constants: Constants
+    dtype: str
+
+    @property
+    def compute(self) -> str:
+        """The rate that contractions run at; a device without the type takes the nearest wider."""
+        types = self.machine.device.matrix_types
+        return next((t for t in (self.dtype, "bf16", "fp16", "tf32") if t in types), "fp32")
+
+    @property
+    def rows_of_instruction(self) -> int:
+        """Rows of output that one matrix instruction makes: 16 (mma), 64 (wgmma), 128 (tcgen05)."""
+        generation = self.machine.generation
+        return 128 if 10 <= generation < 12 else 64 if 9 <= generation < 10 else 16
+
+    def operand_tile(self) -> tuple[int, int]:
+        """Rows and columns of output that share one fetch of their operands."""
+        return (64, 64) if self.rows_of_instruction == 16 else (self.rows_of_instruction, 128)
+
+    def style(self, fused: Algorithm) -> Style:
+        """How a kernel of these steps uses the machine, by what its steps are."""
+        special = any(step.special for step in fused.steps)
+        chained = sum(step.kind == "contraction" for step in fused.steps) > 1
+        newest = {9: "overlap_flash3", 10: "overlap_flash4", 11: "overlap_flash4"}
+        overlap = newest.get(int(self.machine.generation), "overlap_flash2")
+        return Style(
+            compute=self.compute,
+            matrix_share=self.constants["matrix_share"],
+            overlap=self.constants[overlap if chained else "overlap_gemm"],
+            price=self.constants["attention_block_price"] / self.constants["block_price"]
+            if chained
+            else 1.0,
+            vector_share=self.constants["softmax_vector_share" if special else "vector_share"],
+        )
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A nest's kernels on a target, over arrays of legal tiles."""
+
+    fused: Algorithm
+    nest: Nest
+    target: Target
+    sizes: Mapping[str, int]
+    elements: Elements
+
+    @cached_property
+    def contractions(self) -> tuple[Step, ...]:
+        """Steps of the matrix unit."""
+        return tuple(step for step in self.fused.steps if step.kind == "contraction")
+
+    @cached_property
+    def roles(self) -> tuple[tuple[tuple[str, ...], int], ...]:
+        """Rows, columns and summed axes of every contraction, and what their product must divide by.
+
+        Copies that are taken one at a time and axes of extent 1 play no part.
+        """
+        found: dict[tuple[str, ...], int] = {}
+        for step in self.contractions:
+            first, second = (set(self.fused.tensors[name].axes) for name in step.inputs)
+            live = [
+                axis
+                for axis in self.fused.step_axes(step)
+                if self.sizes[axis] > 1 and axis not in self.nest.single
+            ]
+            rows = tuple(a for a in live if a in first and a not in step.reduces)
+            columns = tuple(a for a in live if a in second - first and a not in step.reduces)
+            summed = tuple(a for a in live if a in step.reduces)
+            shapes = ((rows, self.target.rows_of_instruction), (columns, 16), (summed, 16))
+            for axes, multiple in shapes:
+                found[axes] = lcm(found.get(axes, 1), multiple)
+        return tuple((axes, multiple) for axes, multiple in found.items() if axes)
+
+    def granule(self, axis: str) -> int:
+        """What tiles of an axis must be multiples of."""
+        wanted = [multiple for axes, multiple in self.roles if axes == (axis,)]
+        for name in self.fused.inputs if self.contractions else ():
+            tensor = self.fused.tensors[name]
+            if len(tensor.axes) > 1 and tensor.axes[-1] == axis:
+                wanted.append(int(LINE_BYTES // max(self.elements[tensor.element].bytes, 0.5)))
+        return lcm(*wanted) if wanted else 1
+
+    def menu(self, axis: str) -> np.ndarray:
+        """Legal tiles of an axis below its extent."""
+        extent = self.sizes[axis]
+        alone = not any(axis in axes and len(axes) > 1 for axes, _ in self.roles)
+        if self.contractions:
+            grain = self.granule(axis)
+            tiles = grain * (_STEPS if alone else _POWERS)
+            tiles = tiles[tiles <= max(_WIDEST, grain)]
+        elif any(t.axes and t.axes[-1] == axis for t in self.fused.tensors.values()):
+            tiles = 64 * _LINES
+        else:
+            tiles = _ROWS
+        # A few heads or taps are taken one at a time or all together.
+        tiles = np.array([1]) if extent <= 16 else tiles
+        return tiles[tiles < extent].astype(np.int64)
+
+    def tiles(self) -> dict[str, np.ndarray] | None:
+        """All combinations of legal tiles; None where there are none.
+
+        Several axes that make up one side of an instruction fill it together.
+        """
+        menus = {axis: self.menu(axis) for axis in self.nest.tiled}
+        if any(not len(menu) for menu in menus.values()):
+            return None
+        tiles = combined(menus)
+        for axes, multiple in self.roles:
+            if len(axes) > 1 and any(axis in tiles for axis in axes):
+                side = product_of([tiles.get(axis, self.sizes[axis]) for axis in axes])
+                keep = (side % multiple == 0) & (side <= _MOST_SIDE)
+                tiles = {axis: values[keep] for axis, values in tiles.items()}
+        return tiles if all(len(values) for values in tiles.values()) else None
+
+    @cached_property
+    def _plain(self) -> dict[str, Any]:
+        """Options of the kernel that do not depend on its tiles."""
+        made = {n for step in self.fused.steps for n in step.outputs}
+        operands = [step.inputs for step in self.contractions]
+        kept = set()
+        for pair in operands:
+            inside = [n for n in pair if n in made and n not in self.fused.outputs]
+            kept |= set(inside[:1])
+        return {
+            "registers": frozenset(kept),
+            "operand_tile": self.target.operand_tile() if self.contractions else None,
+            "overlap": "pipelined",
+        }
+
+    def schedule(self, tiles: Mapping[str, Any]) -> Schedule:
+        """The kernel with as many buffers and threads as its tiles ask for."""
+        trial = self._nested(tiles, stages=1)
+        stages = self._stages(trial)
+        laid = self._nested(tiles, stages=stages)
+        _, registers = self._footprint(laid.kernels[0], laid)
+        each = 128 * 4 * _TILE_REGISTERS
+        threads = 128 * np.clip(-(-np.asarray(registers) // each), 1, _MOST_THREADS // 128)
+        return self._nested(tiles, stages=stages, threads=threads)
+
+    def _nested(self, tiles: Mapping[str, Any], **options: Any) -> Schedule:
+        laid = schedule(self.fused, self.nest, tiles, **self._plain, **options)
+        kernel = laid.kernels[0]
+        tiled = [axis for axis in self.nest.grid if axis in tiles]
+        if len(tiled) < 2:
+            return laid
+        rows, columns = tiled[-2:]
+        grid = [loop for loop in kernel.nest if loop.grid and loop.axis not in (rows, columns)]
+        swizzled = (
+            *grid,
+            Loop(rows, _GROUP * np.asarray(tiles[rows]), grid=True),
+            Loop(columns, tiles[columns], grid=True),
+            Loop(rows, tiles[rows], grid=True),
+            *(loop for loop in kernel.nest if not loop.grid),
+        )
+        return replace(laid, kernels=(replace(kernel, nest=swizzled),))
+
+    def _footprint(self, kernel: Kernel, laid: Schedule) -> tuple[Any, Any]:
+        bare = rule.Nest(kernel, self.sizes, None, None)
+        return footprint(laid, kernel, bare, self.elements)
+
+    def _stages(self, laid: Schedule) -> Any:
+        """Buffers a stream: as many as half of shared memory holds, all of it from Hopper on."""
+        kernel = laid.kernels[0]
+        machine = self.target.machine
+        one, two = (
+            np.asarray(self._footprint(replace(kernel, stages=n), laid)[0], dtype=np.float64)
+            for n in (1, 2)
+        )
+        room = machine.shared_per_block / (1 if machine.generation >= 9 else 2)
+        each = np.maximum(two - one, 1.0)
+        return np.clip((room - one) // each + 1, 2, 6)
+
+    def fits(self, cost: KernelCost) -> np.ndarray:
+        """Where shared memory and registers of a block suffice."""
+        machine = self.target.machine
+        shared = np.asarray(cost.shared_footprint_bytes, dtype=np.float64)
+        threads = np.asarray(cost.nest.kernel.threads, dtype=np.float64)
+        registers = np.asarray(cost.register_footprint_bytes, dtype=np.float64)
+        room = np.minimum(machine.registers_bytes, threads * 4 * 255)
+        return (shared <= machine.shared_per_block) & (
+            registers + _ADDRESSING_BYTES * threads <= room
+        )
+
+    def shortage(self, cost: KernelCost) -> tuple[str, float, float]:
+        """(constraint, least that a tile needs, what there is) where nothing fits."""
+        machine = self.target.machine
+        shared = float(np.min(np.asarray(cost.shared_footprint_bytes)))
+        registers = float(np.min(np.asarray(cost.register_footprint_bytes)))
+        if shared > machine.shared_per_block:
+            return "shared memory of a block", shared, machine.shared_per_block
+        return "registers of a block", registers + _ADDRESSING_BYTES * 128, machine.registers_bytes
+
+    def count(self, tiles: Mapping[str, Any]) -> tuple[Schedule, KernelCost]:
+        """The schedule and its counts for arrays of tiles."""
+        laid = self.schedule(tiles)
+        return laid, count(laid, self.sizes, self.elements).kernels[0]
+
+    def counted(self, tiles: Mapping[str, Any], elements: Elements) -> KernelCost:
+        """The counts in other element types: in elements, where every type is one unit wide."""
+        return count(self.schedule(tiles), self.sizes, elements).kernels[0]

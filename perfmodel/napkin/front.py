@@ -1,0 +1,177 @@
+"""Least traffic for every capacity: all legal nests and tiles of a kernel, and the best of them.
+
+A kernel's points (bytes held, bytes moved) are thinned to the front that nothing beats on both; a
+capacity is then answered by looking it up. Kernels of a schedule follow one another, so at a given
+capacity the least traffic of a fusion is the sum of its kernels', and the best fusion is a shortest
+path over the steps (Orojenesis, Huang et al. 2024, draws the same curve for one einsum).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.algorithms.algorithm import Algorithm
+from perfmodel.count import count
+from perfmodel.count.cost import Elements
+from perfmodel.errors import ProblemError
+from perfmodel.napkin.fusion import groups, part
+from perfmodel.napkin.nests import Nest, held, nests, schedule
+from perfmodel.napkin.tiles import COLUMNS, all_of
+from perfmodel.units import binary
+
+Tiles = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One way to run a kernel: bytes held by a block and bytes moved by all of them."""
+
+    nest: Nest
+    tiles: Tiles
+    held_bytes: float
+    moved_bytes: float
+
+
+@dataclass(frozen=True)
+class Front:
+    """The choices of one kernel that no other beats, by bytes held; `considered` were weighed."""
+
+    steps: tuple[str, ...]
+    held_bytes: np.ndarray
+    moved_bytes: np.ndarray
+    choices: tuple[Choice, ...]
+    nests: int
+    considered: int
+
+    def least(self, capacity_bytes: float) -> Choice | None:
+        """The choice that moves least and fits; None where nothing fits."""
+        i = int(np.searchsorted(self.held_bytes, capacity_bytes, side="right")) - 1
+        return self.choices[i] if i >= 0 else None
+
+    def moved(self, capacity_bytes: np.ndarray) -> np.ndarray:
+        """Least bytes moved at each capacity; infinite where nothing fits."""
+        index = np.searchsorted(self.held_bytes, capacity_bytes, side="right") - 1
+        return np.where(index >= 0, self.moved_bytes[np.maximum(index, 0)], np.inf)
+
+
+def evaluate(
+    fused: Algorithm,
+    nest: Nest,
+    tiles: Mapping[str, np.ndarray],
+    sizes: Mapping[str, int],
+    elements: Elements,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(bytes held, bytes moved) of one nest for arrays of tiles."""
+    width = max((len(values) for values in tiles.values()), default=1)
+    one = schedule(fused, nest, tiles)
+    kernel = count(one, sizes, elements).kernels[0]
+    shape = (width,)
+    used = np.broadcast_to(np.asarray(held(fused, kernel.nest, elements), float), shape)
+    moved = np.broadcast_to(np.asarray(kernel.bytes_at("l2"), float), shape)
+    return used, moved
+
+
+def front(
+    fused: Algorithm, sizes: Mapping[str, int], elements: Elements, columns: int = COLUMNS
+) -> Front:
+    """The front of one kernel over all its legal nests and tiles."""
+    pieces: list[tuple[Nest, dict[str, np.ndarray], np.ndarray, np.ndarray]] = []
+    considered = 0
+    for nest in nests(fused, sizes):
+        tiles = all_of(fused, nest.tiled, sizes, columns)
+        if any(not len(values) for values in tiles.values()):
+            continue
+        used, moved = evaluate(fused, nest, tiles, sizes, elements)
+        considered += len(used)
+        keep = undominated(used, moved)
+        pieces.append((nest, {a: v[keep] for a, v in tiles.items()}, used[keep], moved[keep]))
+    owner = np.concatenate([np.full(len(p[2]), i) for i, p in enumerate(pieces)])
+    place = np.concatenate([np.arange(len(p[2])) for p in pieces])
+    used, moved = (np.concatenate([p[k] for p in pieces]) for k in (2, 3))
+    keep = undominated(used, moved)
+    choices = tuple(
+        _choice(pieces[owner[i]][0], pieces[owner[i]][1], int(place[i]), used[i], moved[i])
+        for i in keep
+    )
+    steps = tuple(step.name for step in fused.steps)
+    return Front(steps, used[keep], moved[keep], choices, len(pieces), considered)
+
+
+def _choice(
+    nest: Nest, tiles: Mapping[str, np.ndarray], at: int, used: float, moved: float
+) -> Choice:
+    return Choice(nest, {a: int(v[at]) for a, v in tiles.items()}, float(used), float(moved))
+
+
+def undominated(used: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """Indices of the points that nothing beats on both counts, by what they hold."""
+    order = np.lexsort((moved, used))
+    best = np.minimum.accumulate(moved[order])
+    first = np.concatenate([[True], best[1:] < best[:-1]])
+    return order[first]
+
+
+@dataclass(frozen=True)
+class Fronts:
+    """The fronts of every run of consecutive steps of an algorithm."""
+
+    algorithm: Algorithm
+    by_steps: Mapping[tuple[str, ...], Front]
+
+    def fusion(self, capacity_bytes: float) -> tuple[Choice, ...]:
+        """The kernels, in order, that together move least at a capacity.
+
+        Raises `ProblemError` saying what the least a kernel can hold is where nothing fits.
+        """
+        names = [step.name for step in self.algorithm.steps]
+        best: list[tuple[float, tuple[Choice, ...]]] = [(0.0, ())]
+        for end in range(1, len(names) + 1):
+            ways = []
+            for start in range(end):
+                choice = self.by_steps[tuple(names[start:end])].least(capacity_bytes)
+                if choice is not None and np.isfinite(best[start][0]):
+                    before, chosen = best[start]
+                    ways.append((before + choice.moved_bytes, (*chosen, choice)))
+            best.append(min(ways, key=lambda way: way[0], default=(np.inf, ())))
+        if not np.isfinite(best[-1][0]):
+            raise ProblemError(self._nothing_fits(capacity_bytes))
+        return best[-1][1]
+
+    def _nothing_fits(self, capacity_bytes: float) -> str:
+        alone = [f for steps, f in self.by_steps.items() if len(steps) == 1]
+        worst = max(alone, key=lambda f: f.held_bytes[0])
+        need = worst.held_bytes[0]
+        return (
+            f"no tile of step {worst.steps[0]} fits in {binary(capacity_bytes)}: its least one "
+            f"holds {binary(need)}, {binary(need - capacity_bytes)} more; capacity is what binds"
+        )
+
+    def moved(self, fusion: Sequence[tuple[str, ...]], capacity_bytes: np.ndarray) -> np.ndarray:
+        """Least bytes that a given fusion moves at each capacity."""
+        return sum((self.by_steps[g].moved(capacity_bytes) for g in fusion), start=np.zeros(()))
+
+    def best_moved(self, capacity_bytes: np.ndarray) -> np.ndarray:
+        """Least bytes of any fusion at each capacity."""
+        names = [step.name for step in self.algorithm.steps]
+        best = [np.zeros(np.shape(capacity_bytes))]
+        for end in range(1, len(names) + 1):
+            ways = [
+                best[start] + self.by_steps[tuple(names[start:end])].moved(capacity_bytes)
+                for start in range(end)
+            ]
+            best.append(np.min(ways, axis=0))
+        return best[-1]
+
+
+def fronts(
+    algorithm: Algorithm, sizes: Mapping[str, int], elements: Elements, columns: int = COLUMNS
+) -> Fronts:
+    """Fronts of all kernels that an algorithm may be cut into."""
+    found = {
+        steps: front(part(algorithm, steps), sizes, elements, columns)
+        for steps in groups(algorithm)
+    }
+    return Fronts(algorithm, found)

@@ -1,0 +1,187 @@
+"""Which axes may be grouped and which streamed, and which loop nests a fused kernel may have.
+
+Grouping spreads an axis over independent blocks: legal where no step of the kernel contracts or
+normalises along it. Streaming feeds it in chunks: legal where f(x ⊕ y) = B(f(x), y). By the fusion
+theorem (FlashAttention on a Napkin, appendix A.1, Theorem 1) composing and weaving a streamable
+algorithm keeps it streamable as long as the streamed axis is not removed and used again, and a
+normalised contraction N(x)_i = a(x_i) / b(Σ a'(x_j)) followed by a contraction streams, because the
+running sum can be rescaled (2505.09326, Theorem 2). A result that keeps a normalised axis does not:
+its first element waits for the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfmodel.algorithms.algorithm import Algorithm, Step
+from perfmodel.errors import ProblemError
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What may be done with one axis of a fused kernel, and why not more.
+
+    `passes` is how often a streamed axis must go by: 2 where a normaliser needs its row first and
+    the row can be read again, 0 where it cannot stream at all.
+    """
+
+    axis: str
+    groupable: bool
+    passes: int
+    group_reason: str
+    stream_reason: str
+
+    @property
+    def streamable(self) -> bool:
+        """Whether one pass in chunks gives the same result."""
+        return self.passes == 1
+
+
+def part(algorithm: Algorithm, steps: Sequence[str]) -> Algorithm:
+    """The steps alone, as an algorithm whose outputs are what later steps and the caller need."""
+    chosen = tuple(algorithm.step(name) for name in steps)
+    rest = [step for step in algorithm.steps if step.name not in set(steps)]
+    needed = {n for step in rest for n in step.inputs} | set(algorithm.outputs)
+    made = dict.fromkeys(n for step in chosen for n in step.outputs)
+    names = dict.fromkeys(n for step in chosen for n in (*step.inputs, *step.outputs))
+    tensors = {name: algorithm.tensors[name] for name in names}
+    outputs = tuple(name for name in made if name in needed)
+    have = {axis for tensor in tensors.values() for axis in tensor.axes}
+    mask = algorithm.mask
+    if mask is not None and not {mask.query, mask.key} <= have:
+        mask = None
+    axes = tuple(axis for axis in algorithm.axes if axis in have)
+    return Algorithm(algorithm.name, axes, tensors, chosen, outputs, mask)
+
+
+def groups(algorithm: Algorithm) -> list[tuple[str, ...]]:
+    """Every run of consecutive steps: the kernels that a schedule may be made of."""
+    names = [step.name for step in algorithm.steps]
+    return [tuple(names[i:j]) for i in range(len(names)) for j in range(i + 1, len(names) + 1)]
+
+
+def partitions(algorithm: Algorithm, fusion: Sequence[str] | None = None) -> dict[str, Verdict]:
+    """The verdict on every axis of the steps in `fusion` (all of them where none are named)."""
+    fused = algorithm if fusion is None else part(algorithm, fusion)
+    return {axis: _verdict(fused, axis) for axis in fused.axes}
+
+
+def _verdict(fused: Algorithm, axis: str) -> Verdict:
+    against = _why_not_grouped(fused, axis)
+    passes, said = _streaming(fused, axis)
+    lacking = [step.name for step in fused.steps if axis not in fused.step_axes(step)]
+    note = f"step {', '.join(lacking)} runs again in every group" if lacking else "no step joins it"
+    return Verdict(axis, not against, passes, against or note, said)
+
+
+def _why_not_grouped(fused: Algorithm, axis: str) -> str:
+    for step in fused.steps:
+        if axis in step.reduces:
+            return f"step {step.name} sums over {axis}: blocks would leave partial results to add up"
+        if step.along == axis:
+            return f"step {step.name} normalises along {axis}: blocks would have to share a normaliser"
+    return ""
+
+
+def _streaming(fused: Algorithm, axis: str) -> tuple[int, str]:
+    """(passes, reason)."""
+    for step in fused.steps:
+        if axis in step.reduces and (again := _uses_again(fused, step, axis)):
+            return 0, (
+                f"step {again.name} needs {step.outputs[0]}, the sum over all of {axis}, before "
+                f"{axis} can go by again"
+            )
+    for step in fused.steps:
+        if step.along != axis:
+            continue
+        blocked = _escapes(fused, step, axis)
+        if not blocked:
+            continue
+        made = {n for other in fused.steps for n in other.outputs}
+        if all(n not in made for n in step.inputs) and len(fused.steps) == 1:
+            return 2, f"{blocked}; the row streams a second time"
+        return 0, blocked
+    if any(step.along == axis for step in fused.steps):
+        return 1, "a normalised contraction: the running sum is rescaled as the normaliser grows"
+    if any(axis in step.reduces for step in fused.steps):
+        return 1, "sums accumulate"
+    return 1, "chunks are independent"
+
+
+def _uses_again(fused: Algorithm, step: Step, axis: str) -> Step | None:
+    """A later step that depends on the finished sum and runs over the summed axis anew."""
+    tainted = set(step.outputs)
+    for later in fused.steps[fused.steps.index(step) + 1 :]:
+        if tainted & set(later.inputs):
+            if axis in fused.step_axes(later):
+                return later
+            tainted |= set(later.outputs)
+    return None
+
+
+def _escapes(fused: Algorithm, normalisation: Step, axis: str) -> str:
+    """Why what a normalisation makes cannot be rescaled later; empty where it can."""
+    carried = [n for n in normalisation.outputs if axis in fused.tensors[n].axes]
+    for name in carried:
+        if name in fused.outputs:
+            return f"{name} keeps {axis}, whose normaliser is known only when all of {axis} went by"
+    start = fused.steps.index(normalisation) + 1
+    for later in fused.steps[start:]:
+        if not set(carried) & set(later.inputs) or axis in later.reduces:
+            continue
+        if later.along == axis:
+            return f"step {later.name} normalises along {axis} again before it is contracted away"
+        if later.special:
+            return f"step {later.name} is not linear in {carried[0]}, so it cannot be rescaled after"
+        kept = [n for n in later.outputs if axis in fused.tensors[n].axes]
+        for name in kept:
+            if name in fused.outputs:
+                return f"{name} keeps {axis}, whose normaliser is known only after all of {axis}"
+        carried += kept
+    return ""
+
+
+def check(fused: Algorithm, grid: Sequence[str], stream: Sequence[str]) -> None:
+    """Raise `ProblemError` saying why a loop nest is illegal for a fused kernel, if it is."""
+    reason = why_not(fused, grid, stream)
+    if reason:
+        raise ProblemError(reason)
+
+
+def why_not(fused: Algorithm, grid: Sequence[str], stream: Sequence[str]) -> str:
+    """Why blocks over `grid` with loops over `stream` (outermost first) cannot run; or nothing.
+
+    Besides the axes' own verdicts, a tile that stays on chip must be finished before it is used and
+    made once: no sequential loop that it does not index may stand outside one that it does, and no
+    step may be run again by a sequential loop that it does not know.
+    """
+    verdicts = partitions(fused)
+    for axis in (*grid, *stream):
+        if axis not in verdicts:
+            return f"no axis {axis!r} in these steps; they have {', '.join(verdicts)}"
+    for axis in grid:
+        if not verdicts[axis].groupable:
+            return f"axis {axis} cannot be grouped: {verdicts[axis].group_reason}"
+    for axis in stream:
+        if not verdicts[axis].passes:
+            return f"axis {axis} cannot stream: {verdicts[axis].stream_reason}"
+    return loops_why_not(fused, stream)
+
+
+def loops_why_not(fused: Algorithm, stream: Sequence[str]) -> str:
+    """The part of `why_not` that is about the order of sequential loops alone."""
+    made = {name for step in fused.steps for name in step.outputs}
+    for name in sorted(made - set(fused.outputs)):
+        if foreign := _outside(stream, fused.tensors[name].axes):
+            return f"{name} stays on chip, but the loop over {foreign} would make its tiles again"
+    for step in fused.steps:
+        if foreign := _outside(stream, fused.step_axes(step)):
+            return f"step {step.name} has no axis {foreign}, but its loops would run inside that one"
+    return ""
+
+
+def _outside(stream: Sequence[str], axes: Sequence[str]) -> str:
+    """A sequential loop that does not index `axes` but stands outside one that does."""
+    own = [i for i, axis in enumerate(stream) if axis in axes]
+    return next((axis for axis in stream[: own[-1]] if axis not in axes), "") if own else ""

@@ -1,0 +1,255 @@
+"""The mapper: fusion × loop nests × tiles, searched for least time on a device.
+
+Kernels of a schedule run one after another, so each run of consecutive steps is searched by itself
+and the fusions are compared by a shortest path over the steps. Within a kernel the search is branch
+and bound: counts give every candidate a time that it cannot beat (the largest of its matrix, L2 and
+memory seconds), nests are tried in the order of that bound, and a candidate whose bound is no better
+than the best time found is not timed. Nothing that could win is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.algorithms.declaration import Case
+from perfmodel.count import KernelCost
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
+from perfmodel.napkin.fit import Layout, Target
+from perfmodel.napkin.fusion import groups, part
+from perfmodel.napkin.nests import Nest, nests
+from perfmodel.schedules.schedule import Schedule
+from perfmodel.timing.constants import default
+from perfmodel.timing.kernel import time_kernel
+from perfmodel.timing.machine import machine
+from perfmodel.timing.memory import hbm_rate
+from perfmodel.units import binary
+
+# A bound must not exceed the time it bounds through rounding alone.
+_ROUNDING = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """The fastest way found to run some steps as one kernel.
+
+    Seconds and bytes are the kernel's own; `nests` were laid out, `candidates` counted, `fitting` fit
+    on chip, `timed` were not ruled out by their bound.
+    """
+
+    nest: Nest
+    tiles: Mapping[str, int]
+    seconds: float
+    terms: Mapping[str, float]
+    bytes: Mapping[str, float]
+    shared_bytes: float
+    register_bytes: float
+    threads: int
+    stages: int
+    nests: int
+    candidates: int
+    fitting: int
+    timed: int
+
+    @property
+    def limiter(self) -> str:
+        """The largest term."""
+        return max(self.terms, key=lambda name: self.terms[name])
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """One way to cut the steps into kernels, with the best of each; infinite where one has none."""
+
+    kernels: tuple[tuple[str, ...], ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Mapping_:
+    """The answer: kernels in launch order, all fusions from best to worst, what was searched.
+
+    `groups` holds the best of every run of steps, or why it has none.
+    """
+
+    case: Case
+    device: Device
+    kernels: tuple[Mapped, ...]
+    seconds: float
+    fusions: tuple[Fusion, ...]
+    groups: Mapping[tuple[str, ...], Mapped | str]
+
+
+def search(case: Case, device: Device, *, prune: bool = True) -> Mapping_:
+    """The fastest schedule of an algorithm on a device.
+
+    Raises `ProblemError`, naming the constraint that binds and by how much, where a step fits in no
+    tile. `prune=False` times every candidate, to show that pruning loses nothing.
+    """
+    target = Target(machine(device), default(), case.dtype)
+    found = {steps: kernel(case, steps, target, prune=prune) for steps in groups(case.algorithm)}
+    gap = target.constants["kernel_gap"]
+    ways = sorted(_fusions(case, found, gap), key=lambda fusion: fusion.seconds)
+    if not ways or not np.isfinite(ways[0].seconds):
+        alone = (found[(step.name,)] for step in case.algorithm.steps)
+        raise ProblemError(next(said for said in alone if isinstance(said, str)))
+    chosen = tuple(found[steps] for steps in ways[0].kernels)
+    kernels = tuple(k for k in chosen if isinstance(k, Mapped))
+    return Mapping_(case, device, kernels, ways[0].seconds, tuple(ways), found)
+
+
+# Algorithms of more steps than this compare the best fusions only, not all 2^(n-1) of them.
+_ALL_FUSIONS = 8
+
+
+def _fusions(
+    case: Case, found: Mapping[tuple[str, ...], Mapped | str], gap: float
+) -> list[Fusion]:
+    """Every cut of the steps into runs, or the best for every start where there are too many."""
+    names = [step.name for step in case.algorithm.steps]
+
+    def seconds(steps: tuple[str, ...]) -> float:
+        best = found[steps]
+        return best.seconds if isinstance(best, Mapped) else np.inf
+
+    ways: list[list[Fusion]] = [[Fusion((), 0.0)]]
+    for end in range(1, len(names) + 1):
+        here = [
+            Fusion((*before.kernels, steps), before.seconds + seconds(steps) + gap * bool(start))
+            for start in range(end)
+            for steps in [tuple(names[start:end])]
+            for before in ways[start]
+        ]
+        here.sort(key=lambda fusion: fusion.seconds)
+        ways.append(here if len(names) <= _ALL_FUSIONS else here[:16])
+    return ways[-1]
+
+
+@dataclass
+class _Candidates:
+    """One nest with all its tiles counted: where they fit, and times they cannot beat."""
+
+    layout: Layout
+    tiles: dict[str, np.ndarray]
+    fits: np.ndarray
+    bound: np.ndarray
+
+
+def kernel(case: Case, steps: tuple[str, ...], target: Target, *, prune: bool = True) -> Mapped | str:
+    """The fastest kernel of the given steps, or one line saying why none fits."""
+    fused = part(case.algorithm, steps)
+    sizes = {axis: case.sizes[axis] for axis in fused.axes}
+    pool: list[_Candidates] = []
+    short: tuple[str, float, float] | None = None
+    for nest in nests(fused, sizes):
+        layout = Layout(fused, nest, target, sizes, case.elements)
+        tiles = layout.tiles()
+        if tiles is None:
+            continue
+        _, cost = layout.count(tiles)
+        width = max((len(values) for values in tiles.values()), default=1)
+        fits = np.broadcast_to(layout.fits(cost), (width,))
+        if not fits.any():
+            lack = layout.shortage(cost)
+            short = lack if short is None or lack[1] < short[1] else short
+            continue
+        bound = np.where(fits, np.broadcast_to(_bound(target, layout, cost), (width,)), np.inf)
+        pool.append(_Candidates(layout, tiles, fits, bound))
+    if not pool:
+        return _no_tile(steps, short)
+    return _branch(pool, target, prune=prune)
+
+
+def _no_tile(steps: tuple[str, ...], short: tuple[str, float, float] | None) -> str:
+    name = " + ".join(steps)
+    if short is None:
+        return f"{name}: no legal loop nest has tiles of whole instructions and lines"
+    what, need, have = short
+    return (
+        f"no tile of {name} fits: the {what} binds; the least tile needs {binary(need)} of "
+        f"{binary(have)}, {binary(need - have)} too much"
+    )
+
+
+def _bound(target: Target, layout: Layout, cost: KernelCost) -> np.ndarray:
+    """Seconds that no candidate beats: peak matrix rate, L2 rate, each tensor once from memory."""
+    style = target.style(layout.fused)
+    here = target.machine
+    matrix = here.matrix_per_unit(style.compute) * here.units * style.matrix_share
+    l2 = here.l2_bytes_per_s * target.constants["l2_share"] * style.multicast
+    floor = np.asarray(cost.matrix_flops, dtype=np.float64) / matrix
+    floor = np.maximum(floor, np.asarray(cost.bytes_at("l2"), dtype=np.float64) / l2)
+    rate = hbm_rate(here, target.constants) * style.stream_share
+    return np.maximum(floor, np.asarray(cost.bytes_at("hbm"), dtype=np.float64) / rate) * _ROUNDING
+
+
+def _branch(pool: list[_Candidates], target: Target, *, prune: bool) -> Mapped:
+    """Time the candidates, nests with the lowest bound first, until no bound can win."""
+    best: tuple[float, _Candidates, int] | None = None
+    timed = 0
+    for candidates in sorted(pool, key=lambda item: float(item.bound.min())):
+        limit = best[0] if best is not None and prune else np.inf
+        chosen = np.flatnonzero(candidates.bound < limit)
+        if not len(chosen):
+            continue
+        timed += len(chosen)
+        tiles = {axis: values[chosen] for axis, values in candidates.tiles.items()}
+        laid, cost = candidates.layout.count(tiles)
+        seconds = seconds_of(target, candidates.layout, laid, cost, len(chosen))
+        i = int(np.argmin(seconds))
+        if best is None or seconds[i] < best[0]:
+            best = (float(seconds[i]), candidates, int(chosen[i]))
+    assert best is not None
+    tally = (
+        len(pool),
+        sum(len(item.bound) for item in pool),
+        int(sum(item.fits.sum() for item in pool)),
+        timed,
+    )
+    return _mapped(target, best[1], best[2], tally)
+
+
+def seconds_of(
+    target: Target, layout: Layout, laid: Schedule, cost: KernelCost, width: int
+) -> np.ndarray:
+    """Seconds of a layout's kernel for all its tiles."""
+    style = target.style(layout.fused)
+    time = time_kernel(target.machine, target.constants, laid, cost, layout.elements, style)
+    return np.broadcast_to(time.seconds, (width,))
+
+
+def _mapped(
+    target: Target, candidates: _Candidates, at: int, tally: tuple[int, int, int, int]
+) -> Mapped:
+    """One candidate, counted and timed once more for all its figures."""
+    layout = candidates.layout
+    tiles = {axis: values[at : at + 1] for axis, values in candidates.tiles.items()}
+    laid, cost = layout.count(tiles)
+    style = target.style(layout.fused)
+    time = time_kernel(target.machine, target.constants, laid, cost, layout.elements, style)
+
+    def number(value: object) -> float:
+        return float(np.asarray(value, dtype=np.float64).reshape(-1)[0])
+
+    return Mapped(
+        nest=layout.nest,
+        tiles={axis: int(values[0]) for axis, values in tiles.items()},
+        seconds=number(time.seconds),
+        terms={name: number(value) for name, value in time.terms.items()},
+        bytes={
+            "hbm": number(time.hbm_bytes),
+            "l2": number(cost.bytes_at("l2")),
+            "shared": number(cost.shared_bytes),
+        },
+        shared_bytes=number(cost.shared_footprint_bytes),
+        register_bytes=number(cost.register_footprint_bytes),
+        threads=int(number(cost.nest.kernel.threads)),
+        stages=int(number(cost.nest.kernel.stages)),
+        nests=tally[0],
+        candidates=tally[1],
+        fitting=tally[2],
+        timed=tally[3],
+    )

@@ -1,0 +1,215 @@
+"""Loop nests without tiles: which axes go to blocks, which are streamed, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from perfmodel.algorithms.algorithm import Algorithm
+from perfmodel.arithmetic import Number, maximum
+from perfmodel.count import rule
+from perfmodel.count.cost import Elements, to_bytes
+from perfmodel.elements import ElementType
+from perfmodel.napkin.fusion import loops_why_not, partitions
+from perfmodel.schedules.schedule import Kernel, Loop, Schedule
+
+# Counting in elements: every role is one unit wide, so that bytes are elements.
+UNIT = ElementType("unit", Fraction(8), "unit")
+_MANY = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Fused steps, the axes spread over blocks (one at a time where `single`), and the streamed
+    axes, outermost first. An axis in none of them is held whole.
+    """
+
+    steps: tuple[str, ...]
+    grid: tuple[str, ...]
+    stream: tuple[str, ...]
+    single: frozenset[str] = frozenset()
+
+    @property
+    def tiled(self) -> tuple[str, ...]:
+        """Axes whose tiles are to be chosen."""
+        return (*(axis for axis in self.grid if axis not in self.single), *self.stream)
+
+    def __str__(self) -> str:
+        blocks = " ".join(axis for axis in self.grid if axis not in self.single)
+        loops = " › ".join(self.stream)
+        return f"{' + '.join(self.steps)}: blocks over {blocks or 'nothing'}, stream {loops or '-'}"
+
+
+def units(algorithm: Algorithm) -> dict[str, ElementType]:
+    """Types that make bytes out of elements one to one."""
+    roles = {tensor.element for tensor in algorithm.tensors.values()}
+    return dict.fromkeys((*roles, "accumulator"), UNIT)
+
+
+def batch_axes(fused: Algorithm) -> tuple[str, ...]:
+    """Axes that every tensor carries: independent copies of one problem.
+
+    Where nothing is contracted the last two of them are left to be tiled: copies of single elements
+    would be no work for a block.
+    """
+    verdicts = partitions(fused)
+    every = [set(tensor.axes) for tensor in fused.tensors.values()]
+    inside = {axis for t in fused.tensors.values() for w in t.windows for axis in w[:2]}
+    shared = [
+        axis
+        for axis in fused.axes
+        if axis not in inside and verdicts[axis].groupable and all(axis in own for own in every)
+    ]
+    if any(step.kind == "contraction" for step in fused.steps):
+        return tuple(shared)
+    return tuple(axis for axis in shared if axis not in fused.axes[-2:])
+
+
+def nests(fused: Algorithm, sizes: Mapping[str, int]) -> Iterator[Nest]:
+    """Every legal nest of a fused kernel: each axis grouped, streamed or held, in every order.
+
+    An axis that every tensor carries is spread one index at a time: traffic does not depend on it
+    and the footprint only grows with it. Axes of extent 1 have no loop. Blocks of all grid axes
+    start empty, so their order does not matter at this boundary; nor does that of two neighbouring
+    loops which index the same tensors. Where more than `_MANY` axes are free (a convolution), axes
+    that index the same tensors are all grouped or all streamed, and keep their order.
+    """
+    steps = tuple(step.name for step in fused.steps)
+    batch = batch_axes(fused)
+    free = [axis for axis in fused.axes if axis not in batch and sizes[axis] > 1]
+    outer = tuple(axis for axis in batch if sizes[axis] > 1)
+    alike = {a: frozenset(n for n, t in fused.tensors.items() if a in t.axes) for a in free}
+    coarse = len(free) > _MANY
+    for way in _ways(fused, free):
+        if coarse and not _together(way, alike):
+            continue
+        grid = (*outer, *(axis for axis in free if way[axis] == "grid"))
+        streamed = [axis for axis in free if way[axis] == "stream"]
+        for order in _orders(fused, streamed, alike, coarse, ()):
+            yield Nest(steps, grid, order, frozenset(outer))
+
+
+def _ways(fused: Algorithm, free: list[str]) -> Iterator[dict[str, str]]:
+    """What may be done with each free axis, in all combinations."""
+    verdicts = partitions(fused)
+    choices = []
+    for axis in free:
+        ways = ["held"]
+        ways += ["grid"] if verdicts[axis].groupable else []
+        ways += ["stream"] if verdicts[axis].passes else []
+        choices.append(ways)
+    for chosen in product(*choices):
+        yield dict(zip(free, chosen, strict=True))
+
+
+def _together(way: Mapping[str, str], alike: Mapping[str, frozenset[str]]) -> bool:
+    """Whether axes that index the same tensors are treated alike (or held)."""
+    seen: dict[frozenset[str], str] = {}
+    return all(
+        seen.setdefault(alike[axis], chosen) == chosen
+        for axis, chosen in way.items()
+        if chosen != "held"
+    )
+
+
+def _orders(
+    fused: Algorithm,
+    left: list[str],
+    alike: Mapping[str, frozenset[str]],
+    coarse: bool,
+    begun: tuple[str, ...],
+) -> Iterator[tuple[str, ...]]:
+    """Legal orders of the streamed axes, grown from the outside in."""
+    if not left:
+        yield begun
+        return
+    for i, axis in enumerate(left):
+        twins = [other for other in left[:i] if alike[other] == alike[axis]]
+        swapped = begun and alike[begun[-1]] == alike[axis] and begun[-1] not in _upto(fused, axis)
+        if swapped or (coarse and twins):
+            continue
+        order = (*begun, axis)
+        if not loops_why_not(fused, order):
+            yield from _orders(fused, left[:i] + left[i + 1 :], alike, coarse, order)
+
+
+def _upto(fused: Algorithm, axis: str) -> tuple[str, ...]:
+    """Axes that stand before one in the algorithm's own list."""
+    return fused.axes[: fused.axes.index(axis)]
+
+
+def schedule(
+    fused: Algorithm, nest: Nest, tiles: Mapping[str, Number], **options: Any
+) -> Schedule:
+    """The one-kernel schedule of a nest with its tiles; `options` are those of `Kernel`."""
+    loops = [Loop(axis, tiles.get(axis, 1), grid=True) for axis in nest.grid]
+    loops += [Loop(axis, tiles[axis]) for axis in nest.stream]
+    spill = dict.fromkeys(_sums(fused) & set(fused.outputs), "accumulator")
+    kernel = Kernel(" + ".join(nest.steps), nest.steps, tuple(loops), spill=spill, **options)
+    return Schedule("napkin", fused, (kernel,))
+
+
+def _sums(fused: Algorithm) -> set[str]:
+    """What contractions make: kept in the accumulators' type until finished."""
+    return {n for step in fused.steps if step.kind == "contraction" for n in step.outputs}
+
+
+def held(fused: Algorithm, nest: rule.Nest, elements: Elements) -> Number:
+    """Memory M: bytes of all tiles on chip at once, everything in one place.
+
+    A map or normalisation writes over an input of the same axes that nothing else reads, as the
+    probabilities take the place of the scores. Sums count in the accumulators' type.
+    """
+    sums = _sums(fused)
+    total: Number = 0
+    for names in places(fused):
+        sizes = [
+            to_bytes(
+                product_of(rule.extents(fused.tensors[n], nest.tile)),
+                elements["accumulator" if n in sums else fused.tensors[n].element],
+            )
+            for n in names
+        ]
+        largest = sizes[0]
+        for size in sizes[1:]:
+            largest = size if largest is size else maximum(largest, size)
+        total = total + largest
+    return total
+
+
+def product_of(values: list[Number]) -> Number:
+    """Plain product; arrays stay as they are."""
+    result: Number = 1
+    for value in values:
+        result = result * value
+    return result
+
+
+def places(fused: Algorithm) -> list[list[str]]:
+    """Tensors that share one place on chip, one list a place."""
+    readers: dict[str, int] = {}
+    for step in fused.steps:
+        for name in step.inputs:
+            readers[name] = readers.get(name, 0) + 1
+    home: dict[str, list[str]] = {}
+    for step in fused.steps:
+        for name in step.inputs:
+            home.setdefault(name, [name])
+        free = [
+            n
+            for n in step.inputs
+            if step.kind in ("map", "normalisation") and readers[n] == 1 and n not in fused.outputs
+        ]
+        for name in step.outputs:
+            axes = fused.tensors[name].axes
+            under = next((n for n in free if fused.tensors[n].axes == axes), None)
+            if under is None:
+                home.setdefault(name, [name])
+            else:
+                free.remove(under)
+                home[under].append(name)
+                home[name] = home[under]
+    return list({id(names): names for names in home.values()}.values())

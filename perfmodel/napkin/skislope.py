@@ -1,0 +1,107 @@
+"""Ski slopes: the least traffic of an algorithm at every on-chip capacity, fused and not.
+
+Named after the shape of the curve (Orojenesis, Huang et al. 2024): steep while more memory buys
+reuse, flat once only the compulsory traffic is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.algorithms.declaration import Case
+from perfmodel.hardware import Device
+from perfmodel.napkin.bounds import lower_bound
+from perfmodel.napkin.front import COLUMNS, fronts
+from perfmodel.napkin.fusion import part
+
+POINTS = 120
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Least bytes moved at each capacity; infinite where nothing fits."""
+
+    name: str
+    kernels: tuple[tuple[str, ...], ...]
+    moved_bytes: np.ndarray
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Curves over one axis of capacities, the lower bound, and the device's levels, in bytes."""
+
+    algorithm: str
+    problem: Mapping[str, object]
+    capacity_bytes: np.ndarray
+    curves: tuple[Curve, ...]
+    bound_bytes: np.ndarray
+    bound_name: str
+    levels: Mapping[str, float]
+    device: str
+
+    def crossing(self) -> float | None:
+        """The least capacity from which fusing all steps moves no more than fusing none."""
+        fused, apart = self.curves[0].moved_bytes, self.curves[-1].moved_bytes
+        better = fused <= apart
+        worse = np.flatnonzero(~better | ~np.isfinite(fused))
+        at = int(worse[-1]) + 1 if len(worse) else 0
+        return float(self.capacity_bytes[at]) if at < len(better) else None
+
+
+def ski_slopes(
+    case: Case,
+    device: Device | None = None,
+    *,
+    low_bytes: float = 4 * 1024,
+    high_bytes: float = 512 * 2**20,
+    points: int = POINTS,
+    columns: int = COLUMNS,
+) -> Slopes:
+    """Least traffic at `points` capacities from `low_bytes` to `high_bytes`.
+
+    Curves: all steps fused, the best fusion at each capacity, every step alone. Elements have the
+    problem's types, sums fp32.
+    """
+    found = fronts(case.algorithm, case.sizes, case.elements, columns)
+    capacity = np.geomspace(low_bytes, high_bytes, points)
+    names = tuple(step.name for step in case.algorithm.steps)
+    apart = tuple((name,) for name in names)
+    curves = [Curve("fused", (names,), found.moved((names,), capacity))]
+    if len(names) > 1:
+        curves.append(Curve("best fusion", (), found.best_moved(capacity)))
+        curves.append(Curve("one kernel a step", apart, found.moved(apart, capacity)))
+    bound, said = _bound(case, capacity)
+    return Slopes(
+        case.algorithm.name,
+        case.parameters,
+        capacity,
+        tuple(curves),
+        bound,
+        said,
+        levels(device) if device is not None else {},
+        device.name if device is not None else "",
+    )
+
+
+def levels(device: Device) -> dict[str, float]:
+    """On-chip capacities of a device: a block's registers and shared memory, and the last cache."""
+    found = {
+        "registers": 4 * device.registers if device.registers else None,
+        "shared": device.shared_max_per_block_bytes,
+        "L2": device.l2_capacity_bytes,
+    }
+    return {name: float(value) for name, value in found.items() if value}
+
+
+def _bound(case: Case, capacity: np.ndarray) -> tuple[np.ndarray, str]:
+    """The lower bound of the whole algorithm, in bytes of its data type."""
+    width = case.elements["data"].bytes
+    fused = part(case.algorithm, [step.name for step in case.algorithm.steps])
+    found = [lower_bound(fused, case.sizes, float(c / width)) for c in capacity]
+    names = dict.fromkeys(item.name for item in found)
+    return np.array([float(item.value) * width for item in found]), next(iter(names))
+
+

@@ -1,0 +1,71 @@
+"""Tiles worth trying, and products of them as arrays.
+
+Without a mask traffic depends on a tile through its trips ⌈n/t⌉ alone, and what is held only grows
+with t, so of all tiles that make equally many trips the smallest is best: {⌈n/k⌉} loses nothing and
+has about 2√n members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from perfmodel.algorithms.algorithm import Algorithm
+
+# Tiles of one nest tried at once; finer menus are thinned to stay within it.
+COLUMNS = 20_000
+_EVERY = 64  # extents up to which a masked axis tries every tile
+
+
+def fewest(extent: int) -> np.ndarray:
+    """The smallest tile for every number of trips above one, ascending."""
+    root = int(np.sqrt(extent)) + 1
+    trips = np.arange(2, max(root + 1, 2))
+    small = np.arange(1, root + 1)
+    # Tiles up to √n are all smallest for their own trips; larger ones come from few trips.
+    candidates = np.unique(np.concatenate([small, -(-extent // trips)]))
+    candidates = candidates[candidates < extent]
+    return np.unique(-(-extent // -(-extent // candidates))).astype(np.int64)
+
+
+def candidates(fused: Algorithm, axis: str, extent: int) -> np.ndarray:
+    """Tiles of one axis below its whole extent; a masked axis tries more, as its trips differ."""
+    mask = fused.mask
+    if mask is None or axis not in (mask.query, mask.key) or mask.sparse:
+        return fewest(extent)
+    if extent <= _EVERY:
+        return np.arange(1, extent)
+    powers = 2 ** np.arange(0, int(np.log2(extent)) + 1)
+    more = np.unique(np.concatenate([fewest(extent), powers, 3 * powers // 2]))
+    return more[(more < extent) & (more > 0)].astype(np.int64)
+
+
+def thinned(values: np.ndarray, most: int) -> np.ndarray:
+    """At most `most` values, evenly spread by ratio, both ends kept."""
+    if len(values) <= most:
+        return values
+    wanted = np.geomspace(values[0], values[-1], most - 1)
+    index = np.searchsorted(values, wanted).clip(0, len(values) - 1)
+    return values[np.unique(index)]
+
+
+def combined(menus: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """All combinations of the menus as arrays of one length (one column where there are none)."""
+    if not menus:
+        return {}
+    grids = np.meshgrid(*menus.values(), indexing="ij")
+    return {axis: grid.ravel() for axis, grid in zip(menus, grids, strict=True)}
+
+
+def all_of(
+    fused: Algorithm, axes: Sequence[str], sizes: Mapping[str, int], columns: int = COLUMNS
+) -> dict[str, np.ndarray]:
+    """Combinations of the candidates of `axes`, thinned so that there are at most `columns`."""
+    menus = {axis: candidates(fused, axis, sizes[axis]) for axis in axes}
+    if any(not len(menu) for menu in menus.values()):
+        return {axis: np.zeros(0, dtype=np.int64) for axis in axes}
+    while np.prod([float(len(menu)) for menu in menus.values()]) > columns:
+        longest = max(menus, key=lambda axis: len(menus[axis]))
+        menus[longest] = thinned(menus[longest], max(2, len(menus[longest]) * 3 // 4))
+    return combined(menus)

@@ -1,0 +1,207 @@
+"""The hardware numbers that a what-if may change: their names, units, and how a copy is made.
+
+A number is changed together with the facts that belong to it (`perfmodel.hardware.scaling`); the
+launch overhead is no fact of a device but of how a run is timed, so it is changed in the constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from perfmodel.algorithms import Matmul, Problem
+from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.elements import element
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
+from perfmodel.timing import floors
+from perfmodel.timing.constants import Constants
+from perfmodel.units import binary, seconds, si
+
+LAUNCH = ("floor_", "host_floor_", "start_", "eager_fixed", "kernel_gap", "split_price")
+"""Constants that are launch overhead, by how their names begin."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a prediction is made of: problem, device, constants and how it is timed."""
+
+    problem: Problem
+    device: Device
+    constants: Constants
+    harness: str = "kernel"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A hardware number. `dimension` is one of `perfmodel.units`, or "count".
+
+    `read` gives its value in SI units (None where the spec is silent), `step` the fraction by which
+    it is moved for an elasticity: larger for what the model counts in whole tiles or waves.
+    """
+
+    name: str
+    label: str
+    dimension: str
+    aliases: tuple[str, ...]
+    read: Callable[[Setting], float | None]
+    step: float = 0.01
+
+    @property
+    def is_launch(self) -> bool:
+        """Whether it lives in the constants, and may be zero."""
+        return self.name == "launch"
+
+    def show(self, value: float) -> str:
+        """`value` with its unit."""
+        if self.dimension == "count":
+            return f"{value:.0f}"
+        if self.dimension == "capacity":
+            return binary(value)
+        if self.dimension == "time":
+            return seconds(value)
+        return si(value, _UNITS[self.dimension])
+
+    def scaled(self, setting: Setting, factor: float) -> Setting:
+        """`setting` with this number multiplied; raises `ProblemError` where it is not there."""
+        if self.is_launch:
+            changed = {
+                name: value * factor
+                for name, value in setting.constants.items()
+                if name.startswith(LAUNCH)
+            }
+            constants = setting.constants.with_values(changed)
+            return Setting(setting.problem, setting.device, constants, setting.harness)
+        if self.read(setting) is None:
+            said = f"the spec of {setting.device.slug} has no {self.label}"
+            raise ProblemError(f"{said}, so it cannot be changed; add it, or change another number")
+        device = setting.device.scaled(**{self.name: factor})
+        return Setting(setting.problem, device, setting.constants, setting.harness)
+
+
+_UNITS = {
+    "bandwidth": "B/s",
+    "compute rate": "FLOP/s",
+    "special-function rate": "exp/s",
+    "frequency": "Hz",
+    "power": "W",
+}
+
+
+def compute_type(problem: Problem) -> str:
+    """The type whose matrix rate a problem runs at."""
+    if isinstance(problem, Matmul):
+        return matmul_format(problem.dtype).compute
+    return element(problem.dtype).compute
+
+
+def _matrix(setting: Setting) -> float | None:
+    device, dtype = setting.device, compute_type(setting.problem)
+    if not device.matrix_types:
+        return None
+    return device.matrix_flops(dtype if dtype in device.matrix_types else device.matrix_types[0])
+
+
+def _vector(setting: Setting) -> float | None:
+    try:
+        return setting.device.vector_flops()
+    except ProblemError:
+        return None
+
+
+def _per_chip(per_clock: float | None, setting: Setting) -> float | None:
+    """A rate per clock and unit as a rate of the whole chip."""
+    device = setting.device
+    return None if per_clock is None else per_clock * device.boost_hz * device.units
+
+
+def _launch(setting: Setting) -> float:
+    operator = floors.operator_name(setting.problem)
+    return floors.floor_seconds(setting.constants, setting.harness, operator)
+
+
+_ALL = (
+    Quantity(
+        "hbm_bandwidth",
+        "HBM bandwidth",
+        "bandwidth",
+        ("hbm", "dram", "dram bandwidth", "memory bandwidth"),
+        lambda s: s.device.hbm_bytes_per_s,
+    ),
+    Quantity(
+        "l2_bandwidth",
+        "L2 bandwidth",
+        "bandwidth",
+        ("l2",),
+        lambda s: s.device.measured_l2_bytes_per_s or s.device.l2_bytes_per_s,
+    ),
+    Quantity(
+        "l2_capacity",
+        "L2 capacity",
+        "capacity",
+        ("l2 size",),
+        lambda s: s.device.l2_capacity_bytes,
+    ),
+    Quantity(
+        "shared_bandwidth",
+        "shared bandwidth",
+        "bandwidth",
+        ("shared", "shared-memory bandwidth", "smem"),
+        lambda s: _per_chip(s.device.shared_bytes_per_clock, s),
+    ),
+    Quantity(
+        "shared_capacity",
+        "SRAM size",
+        "capacity",
+        ("sram", "shared capacity", "shared memory", "smem size"),
+        lambda s: s.device.shared_capacity_bytes,
+        step=0.1,
+    ),
+    Quantity(
+        "matrix",
+        "matrix rate",
+        "compute rate",
+        ("matrix", "tensor", "tensor rate", "tensor cores", "mma"),
+        _matrix,
+    ),
+    Quantity(
+        "vector", "vector rate", "compute rate", ("vector", "fma", "cuda cores"), _vector
+    ),
+    Quantity(
+        "special",
+        "exp rate",
+        "special-function rate",
+        ("exp", "special", "special-function rate", "mufu", "sfu"),
+        lambda s: _per_chip(s.device.special_per_clock, s),
+    ),
+    Quantity(
+        "units",
+        "SM count",
+        "count",
+        ("sm", "sms", "cu", "cus", "units", "cores"),
+        lambda s: s.device.units,
+        step=0.05,
+    ),
+    Quantity("clock", "clock", "frequency", ("clocks", "frequency"), lambda s: s.device.boost_hz),
+    Quantity(
+        "latency",
+        "memory latency",
+        "time",
+        ("latency", "hbm latency"),
+        lambda s: s.device.latency_seconds("hbm"),
+    ),
+    Quantity("power", "board power", "power", ("power", "tdp"), lambda s: s.device.tdp_watts),
+    Quantity(
+        "launch", "launch floor", "time", ("launch", "launch overhead", "overhead"), _launch
+    ),
+)  # fmt: skip
+
+QUANTITIES: Mapping[str, Quantity] = {quantity.name: quantity for quantity in _ALL}
+"""Every hardware number by the name that `Device.scaled` has for it."""
+
+SPELLINGS: Mapping[str, Quantity] = {
+    spelling.lower().replace("_", " "): quantity
+    for quantity in _ALL
+    for spelling in (quantity.name, quantity.label, *quantity.aliases)
+}
+"""Every name that a person may use for one."""

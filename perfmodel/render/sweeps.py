@@ -1,0 +1,60 @@
+"""Answers of a sweep as a report: what tells rows apart, what was asked for, time and limiter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perfmodel.render.report import Column, Report, Row, binary, micros, quantity, ratio, text
+from perfmodel.sweep.answers import Answer, full_name
+
+_SHOWN = ("time_us", "low_us", "high_us", "limiter", "device")
+
+
+def report(answer: Answer, operator: str, identity: Sequence[str], asked: Sequence[str]) -> Report:
+    """A line per row; `identity` tells rows apart, `asked` are the quantities of the question."""
+    columns = [_plain(name) for name in identity]
+    wanted = (full_name(name.strip()) for name in asked)
+    known = answer.rows[0] if answer.rows else {}
+    columns += [
+        _number(name) for name in wanted if name not in (*_SHOWN, *identity) and name in known
+    ]
+    columns += [
+        Column("time", lambda row: row["time_us"], micros),
+        Column("range", _range, str),
+        text("limiter", "limiter"),
+    ]
+    if any(row["reason"] for row in answer.rows):
+        columns.append(text("reason", "reason"))
+    shown, matched = len(answer.rows), answer.matched
+    note = f"{shown:,} rows; {matched:,} of {answer.seen:,} met the condition"
+    return Report(
+        "rows",
+        answer.rows,
+        columns,
+        title=operator,
+        head={"operator": operator, "matched": matched, "points": answer.seen},
+        notes=[note],
+        examples=answer.rows,
+    )
+
+
+def _plain(name: str) -> Column:
+    number = name not in ("device", "schedule", "dtype", "kv_dtype", "direction", "variant")
+    return Column(name, lambda row: row.get(name), str, number=number)
+
+
+def _number(name: str) -> Column:
+    show = ratio
+    if name.endswith("_bytes") and name.startswith("footprint"):
+        show = binary
+    elif name.startswith("bytes_"):
+        show = quantity("B")
+    elif "flops" in name:
+        show = quantity("FLOP")
+    return Column(name, lambda row: row.get(name), show)
+
+
+def _range(row: Row) -> str | None:
+    if row["low_us"] is None:
+        return None
+    return f"{micros(row['low_us'])} to {micros(row['high_us'])}"

@@ -1,0 +1,223 @@
+"""What-ifs as a table and as a tornado chart: which hardware number decides the time.
+
+The chart adds the times of all cases. A bar goes from the time with the number halved to the time
+with it doubled; the widest is on top, changes that were asked for stand below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfmodel.errors import ProblemError
+from perfmodel.quantities import QUANTITIES
+from perfmodel.render.figure import BLUE, GREEN, GREY, STYLE, VERMILION
+from perfmodel.render.report import Column, Report, Row, micros, text
+from perfmodel.units import seconds
+from perfmodel.whatif import Sensitivity, WhatIf
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_ROW = 0.235  # inches a bar
+_FAR = 1.5  # a bar that is longer than this share of the time is cut and says how long it is
+
+
+def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str, str]) -> Report:
+    """A line per case and hardware number, and per case and change.
+
+    `varying` are the problem's fields that differ between the cases, `follows` maps a field to
+    another one that it always equals.
+    """
+    rows = [row for item in found for row in item.rows()]
+    columns = [text("device", "device")] if len({row["device"] for row in rows}) > 1 else []
+    columns += [_problem(name) for name in varying]
+    columns += [
+        Column("what if", lambda row: row["what_if"], number=False),
+        Column("now", _now),
+        Column("elasticity", lambda row: row["elasticity"], _signed),
+        Column("time", lambda row: row["time_us"], micros),
+        Column("after", lambda row: row["after_us"], micros),
+        Column("speed-up", lambda row: row["speedup"], lambda value: f"{value:.2f}x"),
+        Column("limiter", _limiters, number=False),
+    ]
+    missing = {item.setting.device.slug: item.missing for item in found if item.missing}
+    return Report(
+        "whatif",
+        rows,
+        columns,
+        title=_title(rows[0], varying, follows),
+        notes=[f"{slug}: the spec has no {', '.join(names)}" for slug, names in missing.items()],
+        examples=rows,
+    )
+
+
+def _problem(name: str) -> Column:
+    return Column(name, lambda row: row["problem"].get(name))
+
+
+def _title(row: Row, varying: Sequence[str], follows: Mapping[str, str]) -> str:
+    hidden = {*varying, *(name for name, other in follows.items() if other in varying)}
+    fixed = [f"{key}={value}" for key, value in row["problem"].items() if key not in hidden]
+    return f"{row['device']}: {' '.join(fixed)}"
+
+
+def _now(row: Row) -> str | None:
+    quantity = QUANTITIES.get(row["quantity"])
+    return quantity.show(row["value"]) if quantity else None
+
+
+def _signed(value: float, form: str = "+.2f") -> str:
+    """A number with its sign, and a zero without one."""
+    shown = format(value, form)
+    return shown if any(digit in shown for digit in "123456789") else shown[1:]
+
+
+def _limiters(row: Row) -> str:
+    before, after = row["limiter"], row["limiter_after"]
+    return str(before) if before == after else f"{before} → {after}"
+
+
+def tornado_chart(found: Sequence[WhatIf], width: float = 6.2) -> Figure:
+    """The tornado of all cases together; `width` is in inches, the height follows the bars.
+
+    Raises `ProblemError` where there is no case, and for more than one device.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    slugs = list(dict.fromkeys(item.setting.device.slug for item in found))
+    if len(slugs) != 1:
+        raise ProblemError(f"a tornado chart shows one device, not {len(slugs)}; name one")
+    total = _total([item.now.seconds for item in found])
+    bars = sorted(_bars(found), key=lambda bar: -_width(bar))
+    effects = [
+        (effect.change, _total([item.effects[i].after.seconds for item in found]) / total - 1)
+        for i, effect in enumerate(found[0].effects)
+    ]
+    height = _ROW * (len(bars) + len(effects) + bool(effects)) + 1.05
+    with rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        axes = figure.add_subplot()
+        for place, bar in enumerate(bars):
+            _draw(axes, place, *bar[1:3])
+            axes.text(
+                1.015,
+                place,
+                _signed(bar[3]),
+                transform=axes.get_yaxis_transform(),
+                va="center",
+                fontsize=7,
+            )
+        for i, (_, share) in enumerate(effects):
+            _mark(axes, len(bars) + 1 + i, share)
+        names = [bar[0] for bar in bars] + ([""] if effects else []) + [name for name, _ in effects]
+        _frame(axes, names, f"{slugs[0]}: {_cases(found)}, {seconds(total)} now")
+    return figure
+
+
+def _total(parts: Sequence[np.ndarray]) -> float:
+    return float(sum(part.sum() for part in parts))
+
+
+def _cases(found: Sequence[WhatIf]) -> str:
+    count = sum(item.now.seconds.size for item in found)
+    return "one case" if count == 1 else f"{count:,} cases together"
+
+
+Bar = tuple[str, float, float, float]
+
+
+def _bars(found: Sequence[WhatIf]) -> list[Bar]:
+    """Label, change of time with the number halved and doubled, and elasticity of the total."""
+    total = _total([item.now.seconds for item in found])
+    names = [item.quantity.name for item in found[0].sensitivities]
+    bars = []
+    for name in names:
+        mine: list[Sensitivity] = [
+            next(one for one in item.sensitivities if one.quantity.name == name) for item in found
+        ]
+        label = f"{mine[0].quantity.label}  ({mine[0].quantity.show(mine[0].value)})"
+        # The elasticity of a sum is the mean of the parts' own, weighted by their times.
+        slope = sum(
+            float(np.nansum(one.elasticity * item.now.seconds))
+            for one, item in zip(mine, found, strict=True)
+        )
+        halved, doubled = (
+            _total([getattr(one, side).seconds for one in mine]) / total - 1
+            for side in ("halved", "doubled")
+        )
+        bars.append((label, halved, doubled, slope / total))
+    return bars
+
+
+def _width(bar: Bar) -> float:
+    return sum(min(abs(share), _FAR) for share in bar[1:3] if math.isfinite(share))
+
+
+def _draw(axes: Axes, place: int, halved: float, doubled: float) -> None:
+    for share, colour, label in ((halved, VERMILION, "halved"), (doubled, BLUE, "doubled")):
+        shown = min(share, _FAR)
+        if not math.isfinite(share):
+            said = f"{label}: does not fit"
+            axes.annotate(
+                said, (0, place), xytext=(4, 0), textcoords="offset points",
+                va="center", color=colour, fontsize=6.5,
+            )  # fmt: skip
+            continue
+        axes.barh(
+            place,
+            shown,
+            height=0.62,
+            color=colour,
+            gid=f"{label}-{place}",
+            label=label if label not in axes.get_legend_handles_labels()[1] else None,
+        )
+        if share > _FAR:
+            axes.annotate(
+                f"{share:+.0%}",
+                (shown, place),
+                xytext=(-3, 0),
+                textcoords="offset points",
+                ha="right",
+                va="center",
+                color="white",
+                fontsize=6.5,
+            )
+
+
+def _mark(axes: Axes, place: int, share: float) -> None:
+    """A change that was asked for: its bar and its number."""
+    if math.isfinite(share):
+        axes.barh(place, share, height=0.62, color=GREEN, gid=f"change-{place}")
+    axes.annotate(
+        _signed(share, "+.0%") if math.isfinite(share) else "does not fit",
+        (share if math.isfinite(share) else 0.0, place),
+        xytext=(-3 if share < 0 else 3, 0),
+        textcoords="offset points",
+        ha="right" if share < 0 else "left",
+        va="center",
+        fontsize=6.5,
+    )
+
+
+def _frame(axes: Axes, names: Sequence[str], title: str) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    axes.axvline(0, color=GREY, linewidth=0.7)
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    left, right = axes.get_xlim()
+    axes.set_xlim(left - 0.04 * (right - left), right + 0.02 * (right - left))
+    axes.xaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:+.0%}" if value else "now")
+    )
+    axes.set_xlabel("Change of time")
+    axes.set_title(title, loc="left")
+    axes.text(1.015, 1.01, "elasticity", transform=axes.transAxes, fontsize=7, va="bottom")
+    axes.legend(loc="lower right", ncols=1)

@@ -1,0 +1,174 @@
+"""The memory-wall chart: growth of operations, memory and interconnects, with today's devices.
+
+Everything is relative to the first product of its series, as in the published figure; filled marks
+are the figure's points, hollow ones the shipped devices, lines the fits to the figure's points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfmodel.render.figure import BLUE, GREEN, GREY, STYLE, VERMILION
+from perfmodel.render.report import Column, Report, integer
+from perfmodel.trend import LABELS, PUBLISHED, Fit, Point, fits, growth, series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = {"flops": VERMILION, "dram": BLUE, "interconnect": GREEN}
+_MARKERS = {"flops": "o", "dram": "s", "interconnect": "^"}
+NAMED = {
+    "flops": {"p100-sxm2": "P100", "v100-sxm2": "V100", "a100-sxm4-80gb": "A100",
+              "h100-sxm": "H100", "b200": "B200"},
+    "dram": {"v100-sxm2": "V100", "a100-sxm4-80gb": "A100", "h100-sxm": "H100", "b200": "B200"},
+}  # fmt: skip
+"""Devices that are named on the chart; all names would cover each other."""
+
+
+def report(devices: Sequence[Point] = ()) -> Report:
+    """A line per series: fitted and published growth in two years, and in twenty."""
+    rows = [_row(found, "figure", PUBLISHED[name]) for name, found in fits().items()]
+    for name in LABELS:
+        mine = [point for point in devices if point.series == name]
+        if len({point.year for point in mine}) > 1:
+            from perfmodel.trend import fit
+
+            rows.append(_row(fit(mine), "shipped devices", None))
+    return Report(
+        "trend",
+        rows,
+        [
+            Column("series", lambda row: LABELS[row["series"]], number=False),
+            Column("points", lambda row: row["source"], number=False),
+            integer("n", "n"),
+            Column("years", lambda row: f"{row['first']:.0f}-{row['last']:.0f}"),
+            Column("in 2 years", lambda row: row["per_two_years"], lambda value: f"{value:.2f}x"),
+            Column("published", lambda row: row["published"], lambda value: f"{value:.1f}x"),
+            Column("in 20 years", lambda row: row["per_twenty_years"], lambda v: f"{v:,.0f}x"),
+        ],
+        title="The memory wall: growth of peak hardware numbers",
+    )
+
+
+def _row(found: Fit, source: str, published: float | None) -> Mapping[str, object]:
+    return {
+        "series": found.series,
+        "source": source,
+        "n": found.points,
+        "first": found.first,
+        "last": found.last,
+        "per_two_years": found.per_two_years,
+        "published": published,
+        "per_twenty_years": growth(found.per_two_years, 20),
+    }
+
+
+def trend_chart(devices: Sequence[Point] = (), size: tuple[float, float] = (6.2, 4.4)) -> Figure:
+    """The figure's 59 points, their fits, and `devices` (of `trend.device_points`) beside them."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_yscale("log")
+        ends = (1996.0, max([2026.0, *(point.year for point in devices)]) + 0.6)
+        for name, found in fits().items():
+            base = series(name)[0].value
+            _line(axes, found, base, ends)
+            _marks(axes, series(name), base, filled=True)
+            mine = [point for point in devices if point.series == name]
+            _marks(axes, mine, base, filled=False)
+            _names(axes, mine, base)
+        _frame(axes, ends, bool(devices))
+    return figure
+
+
+def _line(axes: Axes, found: Fit, base: float, ends: tuple[float, float]) -> None:
+    """The fit, solid over its points and dashed beyond them."""
+    colour = COLOURS[found.series]
+    for first, last, style in (
+        (found.first, found.last, "-"),
+        (found.last, ends[1], (0, (3, 3))),
+    ):
+        years = np.array([first, last])
+        values = [found.at(float(year)) / base for year in years]
+        gid = f"fit-{found.series}" if style == "-" else None
+        axes.plot(years, values, linestyle=style, linewidth=1, color=colour, alpha=0.7, gid=gid)
+
+
+def _marks(axes: Axes, found: Sequence[Point], base: float, *, filled: bool) -> None:
+    if not found:
+        return
+    name, colour = found[0].series, COLOURS[found[0].series]
+    axes.plot(
+        [point.year for point in found],
+        [point.value / base for point in found],
+        linestyle="none",
+        marker=_MARKERS[name],
+        markersize=3.8,
+        markerfacecolor=colour if filled else "none",
+        markeredgecolor=colour,
+        markeredgewidth=0.0 if filled else 0.7,
+        alpha=0.85,
+        gid=f"{'points' if filled else 'devices'}-{name}",
+    )
+
+
+def _names(axes: Axes, found: Sequence[Point], base: float) -> None:
+    """Names above the marks and to their left, away from the lines."""
+    for point in found:
+        said = NAMED.get(point.series, {}).get(point.name)
+        if said is None:
+            continue
+        axes.annotate(
+            said,
+            (point.year, point.value / base),
+            xytext=(-4, 4),
+            textcoords="offset points",
+            ha="right",
+            fontsize=6.5,
+            color=COLOURS[point.series],
+        )
+
+
+def _frame(axes: Axes, ends: tuple[float, float], with_devices: bool) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import FuncFormatter, LogLocator, MultipleLocator, NullLocator
+
+    handles = [
+        Line2D(
+            [], [], color=COLOURS[name], marker=_MARKERS[name], markersize=4, linewidth=1,
+            label=f"{LABELS[name]}: {found.per_two_years:.1f}× per 2 years",
+        )
+        for name, found in fits().items()
+    ]  # fmt: skip
+    if with_devices:
+        handles.append(
+            Line2D(
+                [], [], color=GREY, marker="o", markersize=4, markerfacecolor="none",
+                linestyle="none", label="shipped devices, dense 16-bit",
+            )
+        )  # fmt: skip
+    axes.legend(handles=handles, loc="upper left")
+    axes.set_xlim(*ends)
+    axes.xaxis.set_major_locator(MultipleLocator(4))
+    axes.yaxis.set_major_locator(LogLocator(10, numticks=20))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _power_of_ten(value)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("Year of announcement")
+    axes.set_ylabel("Relative to the first product of the series")
+    axes.grid(axis="y", color="#EBEBEB", linewidth=0.6)
+
+
+def _power_of_ten(value: float) -> str:
+    """A tick in plain text: 1, 10, 100, then 10³ and up."""
+    power = round(np.log10(value))
+    return f"{value:.0f}" if 0 <= power < 3 else "10" + str(power).translate(_RAISED)
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
