@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -52,17 +52,17 @@ def sample(table: pd.DataFrame, per_kind: int = _PER_KIND) -> pd.DataFrame:
 
 
 def weights(table: pd.DataFrame) -> np.ndarray:
-    """Square roots of weights: operators alike, and within each its devices × sources alike."""
-    outer = table.groupby(["op", "direction", "phase"], dropna=False)["measured_us"]
-    inner = table.groupby(
-        ["op", "direction", "phase", "device", "source", "implementation"], dropna=False
-    )["measured_us"]
-    kinds = table.groupby(["op", "direction", "phase"], dropna=False)["implementation"]
-    rows = inner.transform("size").to_numpy(float)
-    peers = kinds.transform("nunique").to_numpy(float)
-    whole = outer.transform("size").to_numpy(float)
-    # Small groups count a little more than their size, large ones a little less.
-    return np.sqrt(np.sqrt(1.0 / (rows * peers)) / np.sqrt(whole) ** 0.5)
+    """Square roots of weights, their mean square 1.
+
+    A kind (operator, direction, device, implementation) counts as the square root of its rows, and
+    so does an operator: large sources speak louder than small ones, but do not drown them.
+    """
+    operator = ["op", "direction", "phase"]
+    kind = table.groupby([*operator, "device", "source", "implementation"], dropna=False)
+    rows = kind["measured_us"].transform("size").to_numpy(float)
+    kinds = table.groupby(operator, dropna=False)["implementation"].transform("nunique")
+    weight = np.power(rows * kinds.to_numpy(float), -0.25)
+    return np.asarray(weight / np.sqrt(np.mean(np.square(weight))))
 
 
 class _Problem:
@@ -72,7 +72,6 @@ class _Problem:
         self.table, self.free, self.start = table, free, start
         self.measured = np.log(table["measured_us"].to_numpy(float))
         self.weight = weights(table)
-        self.weight = self.weight / np.sqrt(np.mean(self.weight**2))
         self.touches: dict[int, np.ndarray] = {}
         self.ops = (
             table["op"].astype(str) + table["direction"].astype(str) + table["phase"].astype(str)
@@ -121,7 +120,7 @@ def fit(
     only: Sequence[str] = (),
     per_kind: int = _PER_KIND,
     steps: int = 12,
-    verbose: int = 0,
+    verbose: Literal[0, 1, 2] = 0,
 ) -> list[Fitted]:
     """Fit every constant marked `fitted` (or those named) to a measured-run table.
 
@@ -144,7 +143,9 @@ def fit(
         max_nfev=steps,
         verbose=verbose,
     )
-    return _intervals(constants, free, solution.x, solution.jac, solution.fun)
+    return _intervals(
+        constants, free, solution.x, np.asarray(solution.jac), np.asarray(solution.fun)
+    )
 
 
 def _intervals(
@@ -180,17 +181,19 @@ _EDGES_US = (10.0, 40.0, 200.0, 1000.0)
 _FEWEST = 40
 
 
-def spread_of(predicted: pd.DataFrame) -> dict[str, object]:
+def spread_of(predicted: pd.DataFrame) -> dict[str, Any]:
     """10th and 90th percentiles of ln(measured / predicted) by family and predicted time.
 
     A bin with few rows borrows from the whole family. `predicted` comes from `predict_table`.
     """
+    import pandas as pd
+
     kept = predicted[predicted["predicted_us"].notna() & ~predicted["flag"].isin(LEFT_OUT)]
-    error = np.log(kept["measured_us"] / kept["predicted_us"])
+    error = pd.Series(np.log(kept["measured_us"] / kept["predicted_us"]), index=kept.index)
     names = [
         _family(*row) for row in kept[["op", "dtype", "direction", "phase"]].itertuples(index=False)
     ]
-    families = {}
+    families: dict[str, Any] = {}
     for name, rows in error.groupby(names):
         time = kept.loc[rows.index, "predicted_us"].to_numpy(float)
         bins = np.searchsorted(_EDGES_US, time)
@@ -200,7 +203,7 @@ def spread_of(predicted: pd.DataFrame) -> dict[str, object]:
             here = here if len(here) >= _FEWEST else rows.to_numpy()
             low.append(round(float(np.quantile(here, 0.1)), 4))
             high.append(round(float(np.quantile(here, 0.9)), 4))
-        families[name] = {"n": len(rows), "edges_us": list(_EDGES_US), "low": low, "high": high}
+        families[str(name)] = {"n": len(rows), "edges_us": list(_EDGES_US), "low": low, "high": high}
     return families
 
 

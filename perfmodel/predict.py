@@ -6,7 +6,7 @@ code, menus included. Seconds inside, microseconds only where a table or JSON sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -120,7 +120,10 @@ class Predictions:
 
     def one(self, i: int) -> Prediction:
         """The i-th prediction."""
-        pick = lambda table: {name: float(values[i]) for name, values in table.items()}  # noqa: E731
+
+        def at(table: Mapping[str, np.ndarray]) -> dict[str, float]:
+            return {name: float(values[i]) for name, values in table.items()}
+
         return Prediction(
             device=self.device.slug,
             algorithm=self.algorithm,
@@ -131,12 +134,12 @@ class Predictions:
             low_seconds=float(self.low_seconds[i]),
             high_seconds=float(self.high_seconds[i]),
             limiter=str(self.limiter[i]),
-            terms=pick(self.terms),
-            flops=pick(self.flops),
+            terms=at(self.terms),
+            flops=at(self.flops),
             useful_flops=float(self.useful_flops[i]),
-            bytes=pick(self.bytes),
+            bytes=at(self.bytes),
             footprint_bytes=float(self.footprint_bytes[i]),
-            tile=pick(self.tile),
+            tile=at(self.tile),
             waves=float(self.waves[i]),
             occupancy=float(self.occupancy[i]),
             assumptions=self.assumptions,
@@ -280,7 +283,15 @@ def _assemble(
             whole[index] = get(timed)
         return whole
 
-    terms = {name: gather(lambda t, k=name: t.estimate.terms[k]) for name in first.estimate.terms}
+    def each(
+        names: Iterable[str], get: Callable[[Timed], Mapping[str, np.ndarray]]
+    ) -> dict[str, np.ndarray]:
+        def item(name: str) -> np.ndarray:
+            return gather(lambda timed: get(timed)[name])
+
+        return {name: item(name) for name in names}
+
+    terms = each(first.estimate.terms, lambda t: t.estimate.terms)
     terms["launch"] = gather(lambda t: t.launch_seconds)
     terms["included"] = gather(lambda t: t.included_seconds)
     seconds = gather(lambda t: t.seconds)
@@ -306,12 +317,9 @@ def _assemble(
             "special": gather(lambda t: t.estimate.special_ops),
         },
         useful_flops=useful,
-        bytes={
-            level: gather(lambda t, k=level: t.estimate.bytes[k])
-            for level in ("hbm", "l2", "shared")
-        },
+        bytes=each(("hbm", "l2", "shared"), lambda t: t.estimate.bytes),
         footprint_bytes=gather(lambda t: t.estimate.memory_bytes),
-        tile={name: gather(lambda t, k=name: t.tile[k]) for name in first.tile},
+        tile=each(first.tile, lambda t: t.tile),
         waves=gather(lambda t: t.estimate.waves),
         occupancy=gather(lambda t: t.estimate.occupancy),
         assumptions=first.assumptions,

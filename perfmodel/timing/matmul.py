@@ -168,8 +168,8 @@ def _style(
 def _stages(machine: Machine, stage_bytes: Number) -> Number:
     """Buffers of k steps in flight.
 
-    Double buffering through registers before Ampere and on other makes; then as many asynchronous copies as half
-    (Ampere) or all (Hopper on, one block a unit) of the shared memory holds.
+    Double buffering through registers before Ampere and on other makes; then as many asynchronous
+    copies as half (Ampere) or all (Hopper on, one block a unit) of the shared memory holds.
     """
     if machine.generation < 8:
         return 2

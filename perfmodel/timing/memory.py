@@ -105,7 +105,7 @@ def l2_seconds(
     moved = np.asarray(cost.bytes_at("l2"), dtype=np.float64) / multicast
     chip = moved / (machine.l2_bytes_per_s * constants["l2_share"])
     port = moved / cost.blocks * where.busiest / (64.0 * machine.clock_hz)
-    return np.maximum(chip, port)
+    return np.asarray(np.maximum(chip, port))
 
 
 def latency_seconds(
@@ -119,4 +119,4 @@ def latency_seconds(
     stages = np.maximum(np.asarray(cost.nest.kernel.stages, dtype=np.float64) - 1.0, 1.0)
     per_block = np.asarray(cost.passes, dtype=np.float64) / cost.blocks
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
-    return per_block * where.busiest / resident / stages * latency
+    return np.asarray(per_block * where.busiest / resident / stages * latency)

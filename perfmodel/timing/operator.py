@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class Timed:
 
 def column_shape(problem: Problem) -> tuple[Problem, int]:
     """The problem with every array as a column of shape (n, 1), and n."""
-    changes = {}
+    changes: dict[str, Any] = {}
     n = 1
     for item in fields(problem):
         value = getattr(problem, item.name)

@@ -15,7 +15,7 @@ def per_unit_seconds(total: Number, rate: Number, grid: Number, share: np.ndarra
     Wave quantisation is in `share`: with t blocks on p units the busiest does ⌈t/p⌉ of them, so the
     machine works at t / (⌈t/p⌉·p) of its rate (NVIDIA Matmul Background User's Guide).
     """
-    return np.asarray(total, dtype=np.float64) / grid * share / rate
+    return np.asarray(total / grid * share / rate, dtype=np.float64)
 
 
 def busiest_share(cost: KernelCost, where: Residency) -> np.ndarray:
@@ -36,7 +36,7 @@ def busiest_share(cost: KernelCost, where: Residency) -> np.ndarray:
     uneven = np.maximum(longest / np.maximum(tiles, 1e-9), 1.0)
     # Whole blocks can only be split so finely: half a mean block of slack where they are equal.
     ragged = np.minimum(where.busiest, even + 1.0 / np.maximum(uneven, 1.0))
-    return np.maximum(ragged, uneven)
+    return np.asarray(np.maximum(ragged, uneven))
 
 
 def overlapped(times: list[np.ndarray], overlap: Number) -> np.ndarray:
@@ -50,7 +50,7 @@ def overlapped(times: list[np.ndarray], overlap: Number) -> np.ndarray:
     longest = times[0]
     for time in times[1:]:
         longest = np.maximum(longest, time)
-    return longest + (1.0 - overlap) * (total - longest)
+    return np.asarray(longest + (1.0 - overlap) * (total - longest))
 
 
 def together(times: list[np.ndarray], power: float) -> np.ndarray:

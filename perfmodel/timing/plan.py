@@ -79,7 +79,7 @@ class Estimate:
         def pick(values: np.ndarray) -> np.ndarray:
             shape = (len(column), self.seconds.shape[1])
             full = np.broadcast_to(values, shape)
-            return full[np.arange(len(column)), column]
+            return np.asarray(full[np.arange(len(column)), column])
 
         return Estimate(
             seconds=pick(self.seconds),

@@ -42,4 +42,4 @@ def power_seconds(
     """
     usable = machine.tdp_watts * (1.0 - constants["idle_share"])
     energy = np.asarray(joules, dtype=np.float64) + constants["dram_joules"] * dram_bytes
-    return energy / usable
+    return np.asarray(energy / usable)
