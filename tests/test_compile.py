@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from perfmodel.algorithms import Attention, Matmul
+from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.evidence import binarycache, compiled, registry
 from perfmodel.evidence.compiled import (
     CompileError,
-    Request,
     DoesNotFit,
+    Request,
     compile_all,
     compile_kernel,
     first_fitting,
 )
-from perfmodel.evidence.compiledeffect import compiled_style, effect
+from perfmodel.evidence.compiledeffect import bundled_for, compiled_style, effect, nearest
 from perfmodel.evidence.disassembly import DisassemblyError, Instruction, loops, parse
 from perfmodel.evidence.instructions import hot_loop, mix, product, unit_of
 from perfmodel.evidence.issueslots import issue_slots, operations
@@ -350,3 +350,36 @@ def test_predictions_take_the_compiled_footprint(small):
     assert slower.kernels[0].blocks == 1
     assert slower.seconds >= found.seconds
     assert math.isfinite(slower.ratio)
+
+
+def test_a_predictions_tile_finds_its_kernel_and_nearest_config():
+    pytest.importorskip("triton")
+    name, fields = bundled_for(Matmul(256, 256, 256), {"m": 256.0, "n": 128.0, "slices": 1.0})
+    assert name == "matmul"
+    config = nearest(registry.kernel(name), {"m": 256.0, "n": 128.0, "slices": 1.0}, fields)[0]
+    assert (config.bm, config.bn) == (256, 128)
+    attention = Attention(1, 8, 2, 1, 4096, 128)
+    tile = {"rows": 64.0, "keys": 64.0, "splits": 4.0}
+    assert bundled_for(attention, tile)[0] == "attention-decode"
+    assert bundled_for(replace(attention, seq_q=64, direction="bwd"), {})[0] == "attention-backward"
+    with pytest.raises(ProblemError, match="no bundled kernel"):
+        bundled_for(Rowwise("quantise", 8, 8), {})
+
+
+def test_a_loop_behind_an_indirect_jump_is_found():
+    # Specialised warps are sent to their part by a jump through a register.
+    program = parse(
+        "\n".join(
+            f"        /*{at:04x}*/    {text} ;"
+            for at, text in (
+                (0x00, "BRX R4 -0x150"),
+                (0x10, "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R2"),
+                (0x20, "@!P0 BRA 0x10"),
+                (0x30, "HMMA.16816.F32 R4, R8, R12, R4"),
+                (0x40, "@P1 BRA 0x10"),
+                (0x50, "EXIT"),
+            )
+        ),
+        nvidia=True,
+    )
+    assert hot_loop(program) == (1, 2, 3, 4)

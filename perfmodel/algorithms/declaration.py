@@ -105,7 +105,9 @@ class Declaration:
         query, key = str(self.mask["query"]), str(self.mask["key"])
         share = evaluate(self.mask.get("share", 1), values)
         if not 0 < share <= 1:
-            raise ProblemError(f"{self.name} keeps a share of {share:g} of its tiles; 0 < share ≤ 1")
+            raise ProblemError(
+                f"{self.name} keeps a share of {share:g} of its tiles; 0 < share ≤ 1"
+            )
         if share < 1:
             return Band(query, key, share=float(share))
         # One query aligned to the end sees every key, causal or not.
@@ -135,7 +137,9 @@ def declare(**data: Any) -> Declaration:
 
     def fail(path: Path_, message: str) -> NoReturn:
         where = ".".join(str(part) for part in path)
-        raise ProblemError(f"declaration {data.get('name', '')}{': ' * bool(where)}{where}: {message}")
+        raise ProblemError(
+            f"declaration {data.get('name', '')}{': ' * bool(where)}{where}: {message}"
+        )
 
     return _Builder(data, fail).build()
 
@@ -166,7 +170,9 @@ class _Builder:
         axes = self._table("axes")
         parameters = self._table("parameters")
         types = {str(role): str(name) for role, name in self._table("types").items()}
-        parts = {name: self._tensor(name, said, axes) for name, said in self._table("tensors").items()}
+        parts = {
+            name: self._tensor(name, said, axes) for name, said in self._table("tensors").items()
+        }
         self._roles(parts, types)
         steps = [self._step(name, said, parts) for name, said in self._table("steps").items()]
         ordered = self._ordered(steps)
@@ -244,7 +250,9 @@ class _Builder:
         self._keys(path, said, (*KINDS, *_STEP))
         kinds = [kind for kind in KINDS if kind in said]
         if len(kinds) != 1:
-            self._fail(path, f"step {name} has one kind, of {', '.join(KINDS)}; it says {len(kinds)}")
+            self._fail(
+                path, f"step {name} has one kind, of {', '.join(KINDS)}; it says {len(kinds)}"
+            )
         if "to" not in said:
             self._fail(path, f"step {name} does not say what it makes; add to: NAME")
         kind = kinds[0]
@@ -273,7 +281,9 @@ class _Builder:
             if axis not in read:
                 verb = "normalises along" if axis == step.along else "sums over"
                 have = ", ".join(read)
-                self._fail(path, f"step {name} {verb} {axis!r}, which no input has; they have {have}")
+                self._fail(
+                    path, f"step {name} {verb} {axis!r}, which no input has; they have {have}"
+                )
         if (step.kind == "normalisation") != (step.along is not None):
             self._fail(path, f"step {name}: along goes with a normalisation, and only with one")
         if step.kind == "contraction" and (len(step.inputs) != 2 or len(step.outputs) != 1):
@@ -281,7 +291,9 @@ class _Builder:
         for output in step.outputs:
             own = set(parts[output].axes)
             if extra := sorted(own - read.keys()):
-                self._fail(path, f"step {name}: {output} has the axis {extra[0]!r}, which no input has")
+                self._fail(
+                    path, f"step {name}: {output} has the axis {extra[0]!r}, which no input has"
+                )
             if kept := sorted(own & set(step.reduces)):
                 self._fail(path, f"step {name} sums over {kept[0]!r}, but {output} keeps it")
             lost = [a for a in read if a not in own and a not in step.reduces and a != step.along]

@@ -97,18 +97,16 @@ def measure(
     policy = session.QUICK if small else session.FULL
     if samples is not None:
         policy = _with_samples(policy, samples)
+    bench = session.bench(chosen, policy, l2=warmth, timer=timer)
+    found, skipped = session.contenders(bench.environment, tune=tune)
+    for line in skipped:
+        say(f"skipped {line}")
+    named = [each for each in found if only in each.implementation]
+    if not named:
+        raise ProblemError(f"--only {only!r} matches no implementation; leave it out to see all")
     with Journal(output, COLUMNS, KEY).open(resume=resume) as journal:
         for line in journal.said:
             say(line)
-        bench = session.bench(chosen, policy, l2=warmth, timer=timer)
-        found, skipped = session.contenders(bench.environment, tune=tune)
-        for line in skipped:
-            say(f"skipped {line}")
-        named = [each for each in found if only in each.implementation]
-        if not named:
-            raise ProblemError(
-                f"--only {only!r} matches no implementation; leave it out to see all"
-            )
         try:
             with progress("measuring") as report:
                 tally = run(wanted, named, bench, journal, report=report, limit_s=limit_seconds)

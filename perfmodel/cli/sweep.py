@@ -46,6 +46,16 @@ Where = Annotated[
 Limit = Annotated[
     int, typer.Option("--limit", min=0, help="Rows shown for --where alone; 0 shows all.")
 ]
+Folder = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="FOLDER", help="Where the Parquet files go."),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", metavar="ADDRESS", help="Run on this Dask scheduler: tcp://host:8786."),
+]
+Chunk = Annotated[int, typer.Option("--chunk", min=1, help="Points in one file.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Go on with more than 50 million points.")]
 Chart = Annotated[
     str | None,
     typer.Option("--chart", metavar="FILE", help="Draw --pareto of two as .svg, .pdf or .png."),
@@ -76,10 +86,7 @@ def sweep(
     schedule: Schedule = "auto",
     implementation: Implementation = None,
     harness: Harness = "kernel",
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Where the Parquet files go."),
-    ] = None,
+    output: Folder = None,
     best: Best = False,
     by: By = "time_us",
     pareto: Pareto = None,
@@ -87,16 +94,9 @@ def sweep(
     where: Where = None,
     limit: Limit = 50,
     chart: Chart = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            "--dask", metavar="ADDRESS", help="Run on this Dask scheduler: tcp://host:8786."
-        ),
-    ] = None,
-    chunk: Annotated[int, typer.Option("--chunk", min=1, help="Points in one file.")] = CHUNK,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Go on with more than 50 million points.")
-    ] = False,
+    dask: Dask = None,
+    chunk: Chunk = CHUNK,
+    yes: Yes = False,
     format: Format = None,
 ) -> None:
     """Predict all cases on all devices, into a folder or in answer to a question."""
@@ -153,7 +153,8 @@ def _say_written(written: Written, output: str) -> None:
         f", {written.unpredicted:,} without a time (see reason)" if written.unpredicted else ""
     )
     fresh = f" ({written.fresh:,} new)" if written.fresh < written.points else ""
-    say(f"{output}: {written.points:,} rows in {written.files:,} files{fresh}{lacking}")
+    files = f"{written.files:,} file{'' if written.files == 1 else 's'}"
+    say(f"{output}: {written.points:,} rows in {files}{fresh}{lacking}")
 
 
 def _question(question: Question, kinds: dict[str, str]) -> Callable[[Any], Answer]:

@@ -21,27 +21,28 @@ MOST = 10_000
 """Cases on all devices: a line for each hardware number of each."""
 
 
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--change", "-c", metavar="CHANGE", help='"HBM x2", "SRAM +50%", "SM 160", fp8; repeats.'
+    ),
+]
+Chart = Annotated[
+    str | None,
+    typer.Option("--chart", metavar="FILE", help="Tornado chart, as .svg, .pdf or .png."),
+]
+
+
 def what_if(
     cases: Cases,
     device: Devices,
-    change: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--change",
-            "-c",
-            metavar="CHANGE",
-            help='"HBM x2", "SRAM +50%", "SM 160", fp8; repeats.',
-        ),
-    ] = None,
+    change: Changes = None,
     schedule: Annotated[
         str, typer.Option("--schedule", metavar="NAME", help="As for predict; one.")
     ] = "auto",
     implementation: Implementation = None,
     harness: Harness = "kernel",
-    chart: Annotated[
-        str | None,
-        typer.Option("--chart", metavar="FILE", help="Tornado chart, as .svg, .pdf or .png."),
-    ] = None,
+    chart: Chart = None,
     format: Format = None,
     output: Output = None,
 ) -> None:
@@ -56,7 +57,11 @@ def what_if(
     total = len(cases) * len(devices)
     if total > MOST:
         raise ProblemError(f"{total:,} cases are more than {MOST:,}; use perfmodel sweep for those")
-    how: dict[str, Any] = {"schedule": schedule, "implementation": implementation, "harness": harness}
+    how: dict[str, Any] = {
+        "schedule": schedule,
+        "implementation": implementation,
+        "harness": harness,
+    }
     found = [
         whatif(problem, item, changes, **how) for item in devices for problem in _problems(cases)
     ]

@@ -60,7 +60,9 @@ def visit(band: Band | None, seq_q: Number, seq_kv: Number, br: Number, bc: Numb
     if band.sparse:
         every, s = _every(seq_q, seq_kv, br, bc), band.share
         pairs, queries, keys = s * every.pairs, s * every.queries, s * every.keys
-        return Visits(pairs, queries, keys, s * every.area, seq_q, s * seq_kv, seq_kv)
+        # Few tiles may see less than all of the rows or keys between them.
+        rows, seen = minimum(seq_q, queries), minimum(seq_kv, keys)
+        return Visits(pairs, queries, keys, s * every.area, rows, s * seq_kv, seen)
     if is_symbolic(seq_q, seq_kv, br, bc):
         return _symbolic(band, seq_q, seq_kv, br, bc)
     return _exact(band, seq_q, seq_kv, br, bc)

@@ -21,6 +21,7 @@ ITEM_BYTES = {
 }  # fmt: skip
 _WEIGHT_BYTES = {"w8a16": 1.0, "w4a16": 0.5 + 2 / 128}
 _LABEL = "perfmodel"
+_IMPLEMENTATION = "implementation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,14 @@ class Case:
         values = ((item.name, getattr(self, item.name)) for item in fields(self))
         return {name: "" if value is None else str(value) for name, value in values}
 
-    def label(self) -> str:
-        """The case as one word for a profiler's range: `perfmodel|op=gemm|dtype=bf16|m=...`."""
-        cells = (f"{name}={text}" for name, text in self.columns().items() if text)
+    def label(self, implementation: str = "") -> str:
+        """The case as one word for a profiler's range: `perfmodel|op=gemm|dtype=bf16|m=...`.
+
+        With an `implementation` the label says who ran it, so that rivals stay apart.
+        """
+        cells = [f"{name}={text}" for name, text in self.columns().items() if text]
+        if implementation:  # profilers split ranges at colons
+            cells.append(f"{_IMPLEMENTATION}={implementation.replace(':', '/')}")
         return "|".join((_LABEL, *cells))
 
     def size(self, name: str) -> int:
@@ -79,8 +85,8 @@ class Case:
                 direction=self.direction,  # type: ignore[arg-type]
             )
         if self.op == "gemm":
-            sizes = (self.size(name) for name in ("m", "n", "k"))
-            return Matmul(*sizes, batch=self.batch or 1, dtype=self.dtype)
+            m, n, k = (self.size(name) for name in ("m", "n", "k"))
+            return Matmul(m, n, k, self.batch or 1, self.dtype)
         return Rowwise(
             self.op,
             self.size("rows"),
@@ -144,6 +150,8 @@ def from_label(label: str) -> Case:
     found: dict[str, Any] = {}
     for cell in cells:
         name, equals, text = cell.partition("=")
+        if name == _IMPLEMENTATION:
+            continue
         if not equals or name not in names:
             raise ProblemError(f"label {label!r}: {cell!r} is not a column=value of a case")
         found[name] = _typed(names[name], text, label)
@@ -152,6 +160,12 @@ def from_label(label: str) -> Case:
             f"label {label!r} does not name a case; write perfmodel|op=...|dtype=..."
         )
     return Case(**found)
+
+
+def implementation_of(label: str) -> str:
+    """Who ran the case of a label; empty where it does not say."""
+    cells = dict(cell.partition("=")[::2] for cell in label.split("|"))
+    return cells.get(_IMPLEMENTATION, "").replace("/", ":")
 
 
 def is_label(text: str) -> bool:

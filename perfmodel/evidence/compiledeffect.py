@@ -182,3 +182,34 @@ def as_rows(found: Effect) -> list[Mapping[str, Any]]:
     return [
         {"device": found.device, "target": found.target, **vars(item)} for item in found.kernels
     ]
+
+
+def bundled_for(problem: Any, tile: Mapping[str, float]) -> tuple[str, tuple[str, str]]:
+    """The bundled kernel that carries out what `predict` chose, and its config's two tile fields.
+
+    `tile` is a prediction's. Raises `ProblemError` for operators that no bundled kernel does alone.
+    """
+    if isinstance(problem, Matmul):
+        weights = problem.dtype in ("w8a16", "w4a16")
+        split = "matmul-split-k" if tile.get("slices", 1) > 1 else "matmul"
+        return f"matmul-{problem.dtype}" if weights else split, ("bm", "bn")
+    if isinstance(problem, Attention) and problem.direction in ("fwd", "bwd"):
+        backward = problem.direction == "bwd"
+        forward = "attention-decode" if "splits" in tile else "attention-tiled"
+        return "attention-backward" if backward else forward, ("br", "bc")
+    if isinstance(problem, Rowwise) and problem.op in ("softmax", "layernorm", "rmsnorm"):
+        return f"{problem.op}{'-backward' if problem.direction == 'bwd' else ''}", ("rows", "warps")
+    raise ProblemError("no bundled kernel does this operator alone; name one to perfmodel compile")
+
+
+def nearest(
+    kernel: BundledKernel, tile: Mapping[str, float], names: tuple[str, str]
+) -> tuple[Any, ...]:
+    """The kernel's configs, those first whose tile comes nearest to a prediction's (in octaves)."""
+    wanted = list(tile.values())[:2]
+
+    def distance(config: Any) -> float:
+        sizes = [float(getattr(config, name)) for name in names]
+        return sum(abs(math.log2(a / b)) for a, b in zip(sizes, wanted, strict=False) if a and b)
+
+    return tuple(sorted(kernel.configs, key=distance))

@@ -15,8 +15,8 @@ from perfmodel.evidence import registry
 from perfmodel.evidence.compiled import (
     CompiledKernel,
     CompileError,
-    Request,
     DoesNotFit,
+    Request,
     compile_all,
     first_fitting,
 )

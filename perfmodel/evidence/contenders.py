@@ -30,7 +30,7 @@ def _attention(case: Case) -> tuple[str, ...]:
     if case.phase == "decode":
         return ("attention-decode",)
     standard = ("attention-standard",) if small else ()
-    flash1 = ("attention-flash1",) if case.size("seq_kv") <= 8192 and case.dtype != "fp8" else ()
+    flash1 = ("attention-flash1",) if case.size("seq_kv") <= 4096 and case.dtype != "fp8" else ()
     return ("attention-tiled", *standard, *flash1)
 
 
@@ -109,7 +109,7 @@ class KernelContender:
     def prepare(self, case: Case, sets: int, seed: int) -> Prepared:
         """Inputs and poisoned outputs for each set, and the config that is to run."""
         if self._device != "cpu":
-            _allow_descriptors(self._device)
+            allow_descriptors(self._device)
         problem = self.problem(case)
         inputs = [self._inputs(case, problem, seed + i) for i in range(sets)]
         config = self._choose(problem, inputs[0])
@@ -267,7 +267,7 @@ def _attention_results(case: Case, tensors: Tensors) -> None:
             tensors["L"][batch, heads] = norm.to(tensors["L"].dtype)
 
 
-def _allow_descriptors(device: str) -> None:
+def allow_descriptors(device: str) -> None:
     """Kernels with tensor descriptors made on the device need a place for them."""
     import torch
     import triton

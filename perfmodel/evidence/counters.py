@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import TableError
 from perfmodel.evidence import ncu, records, traces
-from perfmodel.evidence.cases import Case, from_label, is_label
+from perfmodel.evidence.cases import Case, from_label, implementation_of, is_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,7 +159,8 @@ def _from_ranges(
     rows = []
     for label, group in groups.items():
         instances = [_sum(instance) for instance in _instances(group)]
-        named = _Named(from_label(label), f"ncu:{_short(group[0].kernel)}")
+        ran = implementation_of(label) or f"ncu:{_short(group[0].kernel)}"
+        named = _Named(from_label(label), ran)
         rows.append(_row(named, instances, device))
     return rows, said
 
@@ -245,10 +246,9 @@ def _from_trace(text: str, where: str, device: str) -> tuple[list[dict[str, str]
             said.append(f"{where}: no kernel ran inside {label}; left out")
             continue
         kernel = timed[0].kernels[0] if timed[0].kernels else "host"
+        ran = implementation_of(label) or f"profiler:{_short(kernel)}"
         instances = [_Counted(each.seconds, {}, len(each.kernels)) for each in timed]
-        rows.append(
-            _row(_Named(from_label(label), f"profiler:{_short(kernel)}"), instances, device)
-        )
+        rows.append(_row(_Named(from_label(label), ran), instances, device))
     if not rows:
         raise TableError(f"{where}: no range holds a kernel; profile the device as well")
     return rows, said

@@ -174,14 +174,18 @@ def _predecessors(follows: Sequence[Sequence[int]]) -> list[list[int]]:
 def _order(follows: Sequence[Sequence[int]]) -> tuple[list[int], set[int]]:
     """Blocks that can be reached, in reverse postorder, and the entries.
 
-    Blocks that nothing leads to are entries as well: subroutines, and targets of indirect jumps.
+    Blocks that nothing leads to are entries as well: subroutines, and targets of indirect jumps;
+    where only a block's own loop leads to it, the first of the blocks that were not reached.
     """
     led_to = {item for after in follows for item in after}
     entries = {0} | {block for block in range(len(follows)) if block not in led_to}
     seen: set[int] = set()
     post: list[int] = []
-    for entry in sorted(entries, reverse=True):
-        stack = [(entry, iter(follows[entry]))] if entry not in seen else []
+    for entry in (*sorted(entries, reverse=True), *range(len(follows))):
+        if entry in seen:
+            continue
+        entries.add(entry)
+        stack = [(entry, iter(follows[entry]))]
         seen.add(entry)
         while stack:
             block, rest = stack[-1]

@@ -89,10 +89,13 @@ def mix(program: Iterable[Instruction]) -> dict[str, int]:
 def hot_loop(program: Sequence[Instruction]) -> tuple[int, ...]:
     """Indexes of the innermost loop that does the most matrix work, else the most work.
 
-    A loop that only waits (for a barrier) is no loop of its own. Empty where nothing is repeated.
+    A loop that only waits (for a barrier) is no loop of its own; with specialised warps it is the
+    loop of those that multiply. Empty where nothing is repeated.
     """
     units = [unit_of(item) for item in program]
-    working = [body for body in loops(program) if any(units[i] in _WORK for i in body)]
+    every = loops(program)
+    working = [body for body in every if any(units[i] == "matrix" for i in body)]
+    working = working or [body for body in every if any(units[i] in _WORK for i in body)]
     inner = [body for body in working if not any(other < body for other in working)]
 
     def work(body: frozenset[int]) -> tuple[int, ...]:

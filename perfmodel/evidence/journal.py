@@ -110,14 +110,14 @@ class Journal:
 
     def _begin(self, resume: bool) -> None:
         data = self._contents()
-        if data and not resume:
+        header = _line(self.columns).encode()
+        if header.startswith(data):  # nothing, or a header that may be cut short
+            self._replace(header)
+            return
+        if not resume:
             raise OutputError(
                 f"{self.path} is there already; add --resume to go on with it, or choose another"
             )
-        header = _line(self.columns).encode()
-        if header.startswith(data):  # nothing, or a header that was cut short
-            self._replace(header)
-            return
         self._recover(data)
 
     def _contents(self) -> bytes:

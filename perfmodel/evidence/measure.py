@@ -192,7 +192,12 @@ def _check_error(case: Case, error: float) -> None:
 
 def _collect(prepared: Prepared, bench: Bench) -> Samples:
     """Time with the first stopwatch that can."""
-    *others, last = bench.stopwatches.values()
+    usable = [
+        watch for name, watch in bench.stopwatches.items() if name != "graph" or prepared.capturable
+    ]
+    if not usable:
+        raise _Unfit("cannot be captured in a graph; time it with --timer events")
+    *others, last = usable
     for stopwatch in others:
         try:
             return collect(prepared.calls, stopwatch(), bench.policy)

@@ -57,7 +57,8 @@ class Readings:
 
     `levels` are its caches from the core outwards as (name, bytes of all instances together, bytes
     of one); `rates` are SI numbers by name: clock, matrix.bf16, vector.fp32, special,
-    launch.stream, launch.graph, sustained.bf16 ...; `load` is (seconds, FLOP/s, MHz, W) under sustained load.
+    launch.stream, launch.graph, sustained.bf16 ...; `load` is (seconds, FLOP/s, MHz, W) under
+    sustained load.
     """
 
     kind: str

@@ -74,7 +74,7 @@ def input_shapes(case: Case) -> dict[str, tuple[int, ...]]:
         b, d = case.size("batch"), case.size("head_dim")
         query = (b, case.size("heads_q"), case.size("seq_q"), d)
         keys = (b, case.size("heads_kv"), case.size("seq_kv"), d)
-        shapes = {"Q": query, "K": keys, "V": keys}
+        shapes: dict[str, tuple[int, ...]] = {"Q": query, "K": keys, "V": keys}
         return shapes | ({"dO": query} if case.direction == "bwd" else {})
     if case.op == "gemm":
         m, n, k, b = (case.size("m"), case.size("n"), case.size("k"), case.batch or 1)
@@ -83,7 +83,8 @@ def input_shapes(case: Case) -> dict[str, tuple[int, ...]]:
     if case.op == "pointwise":
         return {"X": (case.inputs or 1, math.prod(shape))}
     weights = {"layernorm": ("gamma", "beta"), "rmsnorm": ("gamma",)}.get(case.op, ())
-    found = {"X": shape} | dict.fromkeys(weights, shape[1:])
+    found: dict[str, tuple[int, ...]] = {"X": shape}
+    found |= dict.fromkeys(weights, shape[1:])
     if case.direction == "bwd":
         found = {name: found[name] for name in found if name != "beta"} | {"dY": shape}
     return found
@@ -125,7 +126,7 @@ def _wide(case: Case, value: Any) -> Any:
     import torch
 
     exact = case.dtype in ("fp32", "fp64", "int8", "w8a8_int8")
-    return value.to(torch.float64 if exact else torch.float32)
+    return value.detach().to(torch.float64 if exact else torch.float32)
 
 
 def _sample(count: int, most: int, generator: Any) -> Any:
@@ -196,12 +197,12 @@ def _attend_rows(case: Case, q: Any, k: Any, v: Any, start: int, stop: int) -> t
 def _gradients(case: Case, q: Any, k: Any, v: Any, do: Any) -> tuple[Any, Any, Any]:
     import torch
 
-    leaves = [t.detach().clone().requires_grad_() for t in (q, k, v)]
+    q, k, v = (t.detach().clone().requires_grad_() for t in (q, k, v))
     with torch.enable_grad():
         for start, stop in _chunks(case, q):
-            out, _ = _attend_rows(case, *leaves, start, stop)
+            out, _ = _attend_rows(case, q, k, v, start, stop)
             out.backward(do[:, start:stop])
-    return leaves[0].grad, leaves[1].grad, leaves[2].grad
+    return q.grad, k.grad, v.grad
 
 
 def _rows(case: Case, inputs: Tensors, outputs: Tensors, generator: Any) -> Pairs:

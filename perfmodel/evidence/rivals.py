@@ -22,11 +22,16 @@ _MOST_UNFUSED = 8 * 2**30  # bytes of scores that an unfused attention may store
 
 @dataclass(frozen=True)
 class Prepared:
-    """A case ready to be timed: one call per set of inputs, and the check of the first."""
+    """A case ready to be timed: one call per set of inputs, and the check of the first.
+
+    `capturable` is false for calls that a graph must not hold: torch's differentiation runs on the
+    stream of the forward pass, which is not the one that is captured.
+    """
 
     calls: tuple[Call, ...]
     error: Callable[[], float]
     config: str = ""
+    capturable: bool = True
 
 
 class Contender(Protocol):
@@ -66,7 +71,7 @@ class Rival:
             named = {name: value.detach() for name, value in outputs.items()}
             return references.error(case, inputs[0], named, seed)
 
-        return Prepared(calls, error)
+        return Prepared(calls, error, capturable=case.direction == "fwd")
 
 
 def rivals(device: str) -> tuple[Rival, ...]:
@@ -108,7 +113,6 @@ def _gpu_attention() -> list[tuple[str, Any, Any]]:
         ("mem_efficient", same_heads, _backend("EFFICIENT_ATTENTION")),
         ("cudnn", _is_attention, _backend("CUDNN_ATTENTION")),
         ("math", _unfused_fits, _backend("MATH")),
-        ("standard", lambda case: _unfused_fits(case) and case.direction == "fwd", _standard),
     ]
 
 
@@ -241,15 +245,15 @@ def _norm(case: Case, inputs: Tensors) -> Callable[[], Tensors]:
     shape = (case.size("cols"),)
     backward = case.direction == "bwd"
     x, gamma = (inputs[name].requires_grad_(backward) for name in ("X", "gamma"))
-    if case.op == "rmsnorm":
-        forward = lambda: torch.nn.functional.rms_norm(x, shape, gamma, references.EPSILON)  # noqa: E731
-        leaves = [x, gamma]
-    else:
-        beta = inputs.get("beta", torch.zeros_like(gamma)).detach().requires_grad_(backward)
-        forward = lambda: torch.nn.functional.layer_norm(  # noqa: E731
-            x, shape, gamma, beta, references.EPSILON
-        )
-        leaves = [x, gamma, beta]
+    beta = inputs.get("beta", torch.zeros_like(gamma)).detach().requires_grad_(backward)
+    centred = case.op == "layernorm"
+    leaves = [x, gamma, *([beta] if centred else [])]
+
+    def forward() -> Any:
+        if centred:
+            return torch.nn.functional.layer_norm(x, shape, gamma, beta, references.EPSILON)
+        return torch.nn.functional.rms_norm(x, shape, gamma, references.EPSILON)
+
     if not backward:
         return lambda: {"Y": forward()}
     out = forward()

@@ -22,6 +22,7 @@ from perfmodel.evidence.timer import (
 
 L2 = Literal["cold", "warm"]
 QUICK = Policy(samples=30, warmup_s=0.05, limit_s=0.25)
+DAY = Policy(samples=30, warmup_s=0.05, limit_s=0.3)  # a thousand cases in a quarter of an hour
 FULL = Policy(samples=100, warmup_s=0.2, limit_s=1.5)
 _TUNING = Policy(samples=5, least_samples=3, warmup_s=0.01, limit_s=0.2)
 _FLUSHED = 4  # times the last cache: what is written to empty it on a CPU

@@ -18,6 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+_LONG_S = 2e-4  # beyond this a call is more than its launch
+_ESCAPED = 0.3  # of the time outside a graph: less cannot be the whole work
+
 Call = Callable[[], Any]
 Clock = Callable[[], float]
 
@@ -157,7 +160,7 @@ class DeviceEvents:
                 calls[i % len(calls)]()
             last.record()
             cuda.synchronize()
-            seconds = first.elapsed_time(last) / 1e3
+            seconds = float(first.elapsed_time(last)) / 1e3
             spent, rough = spent + seconds, seconds / round_
             if spent >= policy.warmup_s or round_ >= 1 << 16:
                 return rough
@@ -193,12 +196,22 @@ class DeviceEvents:
 
 
 class GraphReplay(DeviceEvents):
-    """A captured graph of `per_sample` calls, replayed between two events."""
+    """A captured graph of `per_sample` calls, replayed between two events.
+
+    Work that escaped the capture (it ran on another stream) would not be timed: a replay far faster
+    than the same calls outside a graph is refused.
+    """
 
     timer = "graph"
 
     def __init__(self, torch: Any = None) -> None:
         super().__init__(None, torch)
+        self._rough_s = 0.0
+
+    def warm(self, calls: Sequence[Call], policy: Policy) -> float:
+        """As for events; what a call takes is kept to judge the replay by."""
+        self._rough_s = super().warm(calls, policy)
+        return self._rough_s
 
     def samples(self, calls: Sequence[Call], per_sample: int, policy: Policy) -> list[float]:
         """Capture once, replay for every sample."""
@@ -220,6 +233,8 @@ class GraphReplay(DeviceEvents):
             last.record()
             cuda.synchronize()
             taken.append(first.elapsed_time(last) / 1e3 / per_sample)
+        if self._rough_s > _LONG_S and max(taken) < _ESCAPED * self._rough_s:
+            raise RuntimeError("the captured graph does less than the calls it was made of")
         return taken
 
 

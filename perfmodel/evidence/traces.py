@@ -16,6 +16,7 @@ from perfmodel.errors import TableError
 from perfmodel.evidence.cases import is_label
 
 _MICRO = 1e-6
+Event = Mapping[str, Any]
 _KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
@@ -44,7 +45,9 @@ def ranges(text: str, where: str) -> list[Range]:
     events = document.get("traceEvents") if isinstance(document, dict) else document
     if not isinstance(events, list):
         raise TableError(f"{where}: no traceEvents; write it with export_chrome_trace")
-    spans = [event for event in events if isinstance(event, dict) and event.get("ph") == "X"]
+    spans: list[Event] = [
+        event for event in events if isinstance(event, dict) and event.get("ph") == "X"
+    ]
     kernels = sorted((e for e in spans if e.get("cat") in _KERNELS), key=lambda e: float(e["ts"]))
     name = _device_name(document)
     found = _on_device(spans, kernels, name) if kernels else _on_host(spans)
@@ -61,13 +64,11 @@ def _device_name(document: Any) -> str:
     return str(listed[0].get("name", "")) if listed else ""
 
 
-def _labelled(spans: Iterable[Mapping[str, Any]], category: str) -> list[Mapping[str, Any]]:
+def _labelled(spans: Iterable[Mapping[str, Any]], category: str) -> list[Event]:
     return [e for e in spans if e.get("cat") == category and is_label(str(e.get("name", "")))]
 
 
-def _on_device(
-    spans: list[Mapping[str, Any]], kernels: list[Mapping[str, Any]], device: str
-) -> list[Range]:
+def _on_device(spans: list[Event], kernels: list[Event], device: str) -> list[Range]:
     """Kernels inside the range's span on the device, or launched inside its span on the host."""
     marked = _labelled(spans, "gpu_user_annotation")
     if marked:
@@ -88,18 +89,18 @@ def _on_device(
 
 def _inside(
     mark: Mapping[str, Any], kernels: Sequence[Mapping[str, Any]], when: str
-) -> list[Mapping[str, Any]]:
+) -> list[Event]:
     start = float(mark["ts"])
     end = start + float(mark.get("dur", 0))
     return [kernel for kernel in kernels if start <= float(kernel[when]) < end]
 
 
-def _range(mark: Mapping[str, Any], kernels: list[Mapping[str, Any]], device: str) -> Range:
+def _range(mark: Mapping[str, Any], kernels: list[Event], device: str) -> Range:
     seconds = sum(float(kernel.get("dur", 0)) for kernel in kernels) * _MICRO
     return Range(str(mark["name"]), seconds, tuple(str(k["name"]) for k in kernels), True, device)
 
 
-def _on_host(spans: list[Mapping[str, Any]]) -> list[Range]:
+def _on_host(spans: list[Event]) -> list[Range]:
     return [
         Range(str(mark["name"]), float(mark.get("dur", 0)) * _MICRO, (), False, "")
         for mark in _labelled(spans, "user_annotation")

@@ -28,7 +28,7 @@ class Bound:
 
 def matmul_bound(m: Number, n: Number, k: Number, memory: Number) -> Number:
     """2mnk/√M + mn: COSMA, Theorem 1."""
-    return 2 * m * n * k / memory**_half(memory) + m * n
+    return 2 * m * n * k / memory ** _half(memory) + m * n
 
 
 def outer_product_factor(memory: Number) -> Number:
@@ -62,8 +62,13 @@ def lower_bound(fused: Algorithm, sizes: Mapping[str, Number], memory: Number) -
         parts = _matmul_axes(fused, contractions[0])
         if parts is not None:
             b, m, n, k = (product(sizes[axis] for axis in axes) for axes in parts)
-            value = b * matmul_bound(m, n, k, memory)
-            return _larger(Bound(value, "COSMA: 2mnk/√M + mn"), least)
+            if contractions[0].outputs[0] in fused.outputs:
+                bound = Bound(b * matmul_bound(m, n, k, memory), "COSMA: 2mnk/√M + mn")
+            else:
+                # A product that later steps use up on chip is never written.
+                unwritten = matmul_bound(m, n, k, memory) - m * n
+                bound = Bound(b * unwritten, "COSMA: 2mnk/√M, the product staying on chip")
+            return _larger(bound, least)
     normalised = any(step.kind == "normalisation" for step in fused.steps)
     if len(contractions) == 2 and normalised and not sparse:
         parts = _matmul_axes(fused, contractions[0])

@@ -22,7 +22,7 @@ from perfmodel.napkin.fit import Layout, Target
 from perfmodel.napkin.front import front
 from perfmodel.napkin.fusion import Verdict, check, part, partitions
 from perfmodel.napkin.loops import Line, lines
-from perfmodel.napkin.nests import Nest, batch_axes, held, product_of, units
+from perfmodel.napkin.nests import Nest, batch_axes, product_of, units
 from perfmodel.napkin.optimum import Optimum, optimum
 from perfmodel.napkin.symbols import Formulas, formulas
 from perfmodel.napkin.symbols import value as number
@@ -202,7 +202,7 @@ def _page(case: Case, nest: Nest, target: Target | None) -> KernelPage:
     return KernelPage(
         nest,
         fused,
-        tuple(lines(fused, nest)),
+        tuple(lines(fused, nest, sizes)),
         partitions(fused),
         found,
         best,
@@ -261,14 +261,19 @@ def _tilings(layout: Layout, target: Target, bound: float) -> tuple[Tiling, ...]
     # Among tiles that move equally little the fastest is meant.
     least = int(np.lexsort((seconds, np.where(fits, moved, np.inf)))[0])
     fastest = int(np.argmin(np.where(fits, seconds, np.inf)))
-    return tuple(
-        _tiling(what, layout, tiles, at, bound, float(seconds[at]))
-        for what, at in (("least traffic", least), ("fastest", fastest))
-    )
+    wanted = [("least traffic", least), ("fastest", fastest)]
+    if least == fastest:
+        wanted = [("least traffic and fastest", least)]
+    return tuple(_tiling(what, layout, tiles, at, bound, float(seconds[at])) for what, at in wanted)
 
 
 def _tiling(
-    what: str, layout: Layout, tiles: Mapping[str, np.ndarray], at: int, bound: float, seconds: float
+    what: str,
+    layout: Layout,
+    tiles: Mapping[str, np.ndarray],
+    at: int,
+    bound: float,
+    seconds: float,
 ) -> Tiling:
     chosen = {axis: int(values[at]) for axis, values in tiles.items()}
     _, cost = layout.count(chosen)
@@ -286,13 +291,3 @@ def _tiling(
         stages=int(np.asarray(cost.nest.kernel.stages)),
         seconds=seconds,
     )
-
-
-def held_elements(page: KernelPage, sizes: Mapping[str, int], tiles: Mapping[str, int]) -> float:
-    """M of a page's kernel at integer tiles, in elements."""
-    from perfmodel.count import rule
-    from perfmodel.napkin.nests import schedule
-
-    laid = schedule(page.fused, page.nest, tiles)
-    bare = rule.Nest(laid.kernels[0], sizes, None, None)
-    return float(held(page.fused, bare, units(page.fused)))

@@ -11,10 +11,10 @@ its first element waits for the last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from perfmodel.algorithms.algorithm import Algorithm, Step
+from perfmodel.algorithms.algorithm import Algorithm, Band, Step, Tensor
 from perfmodel.errors import ProblemError
 
 
@@ -39,7 +39,11 @@ class Verdict:
 
 
 def part(algorithm: Algorithm, steps: Sequence[str]) -> Algorithm:
-    """The steps alone, as an algorithm whose outputs are what later steps and the caller need."""
+    """The steps alone, as an algorithm whose outputs are what later steps and the caller need.
+
+    A mask saves work only where what it hides stays on chip: a kernel that reads or writes the
+    masked scores takes all of them, as frameworks do.
+    """
     chosen = tuple(algorithm.step(name) for name in steps)
     rest = [step for step in algorithm.steps if step.name not in set(steps)]
     needed = {n for step in rest for n in step.inputs} | set(algorithm.outputs)
@@ -49,10 +53,23 @@ def part(algorithm: Algorithm, steps: Sequence[str]) -> Algorithm:
     outputs = tuple(name for name in made if name in needed)
     have = {axis for tensor in tensors.values() for axis in tensor.axes}
     mask = algorithm.mask
-    if mask is not None and not {mask.query, mask.key} <= have:
+    if mask is not None and not _hides(mask, tensors, outputs, made, have):
         mask = None
     axes = tuple(axis for axis in algorithm.axes if axis in have)
     return Algorithm(algorithm.name, axes, tensors, chosen, outputs, mask)
+
+
+def _hides(
+    mask: Band,
+    tensors: Mapping[str, Tensor],
+    outputs: Sequence[str],
+    made: Mapping[str, None],
+    have: set[str],
+) -> bool:
+    """Whether a mask couples two axes of a kernel and none of its scores reach memory."""
+    ends = {mask.query, mask.key}
+    moved = [t for name, t in tensors.items() if name in outputs or name not in made]
+    return ends <= have and not any(ends <= set(tensor.axes) for tensor in moved)
 
 
 def groups(algorithm: Algorithm) -> list[tuple[str, ...]]:
@@ -78,9 +95,13 @@ def _verdict(fused: Algorithm, axis: str) -> Verdict:
 def _why_not_grouped(fused: Algorithm, axis: str) -> str:
     for step in fused.steps:
         if axis in step.reduces:
-            return f"step {step.name} sums over {axis}: blocks would leave partial results to add up"
+            return (
+                f"step {step.name} sums over {axis}: blocks would leave partial results to add up"
+            )
         if step.along == axis:
-            return f"step {step.name} normalises along {axis}: blocks would have to share a normaliser"
+            return (
+                f"step {step.name} normalises along {axis}: blocks would have to share a normaliser"
+            )
     return ""
 
 
@@ -133,7 +154,9 @@ def _escapes(fused: Algorithm, normalisation: Step, axis: str) -> str:
         if later.along == axis:
             return f"step {later.name} normalises along {axis} again before it is contracted away"
         if later.special:
-            return f"step {later.name} is not linear in {carried[0]}, so it cannot be rescaled after"
+            return (
+                f"step {later.name} is not linear in {carried[0]}, so it cannot be rescaled after"
+            )
         kept = [n for n in later.outputs if axis in fused.tensors[n].axes]
         for name in kept:
             if name in fused.outputs:
@@ -177,7 +200,9 @@ def loops_why_not(fused: Algorithm, stream: Sequence[str]) -> str:
             return f"{name} stays on chip, but the loop over {foreign} would make its tiles again"
     for step in fused.steps:
         if foreign := _outside(stream, fused.step_axes(step)):
-            return f"step {step.name} has no axis {foreign}, but its loops would run inside that one"
+            return (
+                f"step {step.name} has no axis {foreign}, but its loops would run inside that one"
+            )
     return ""
 
 

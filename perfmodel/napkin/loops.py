@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor
+from perfmodel.napkin.fusion import partitions
 from perfmodel.napkin.nests import Nest
 
 Line = tuple[int, str]  # depth of indentation, text
 
 
-def lines(fused: Algorithm, nest: Nest) -> list[Line]:
-    """The nest, outermost loop first; tensors move where the counting rule says."""
+def lines(fused: Algorithm, nest: Nest, sizes: Mapping[str, int]) -> list[Line]:
+    """The nest, outermost loop first; tensors move where the counting rule says.
+
+    Axes of extent 1 in `sizes` are left out. An axis streamed for a normaliser that its row must
+    wait for goes by twice.
+    """
+    twice = {v.axis for v in partitions(fused).values() if v.passes == 2}
+    fused = replace(fused, tensors={n: _without(t, sizes) for n, t in fused.tensors.items()})
     found: list[Line] = []
     depth = 0
     together = [axis for axis in nest.grid if axis in nest.single]
@@ -21,13 +31,23 @@ def lines(fused: Algorithm, nest: Nest) -> list[Line]:
             found.append((depth, f"for every tile of {_tile(nest, axis)} of {axis} at once"))
             depth += 1
     _body(fused, nest, 0, depth, found)
+    again = {f"of {axis} in turn": f"of {axis} in turn, twice" for axis in twice}
+    for i, (level, said) in enumerate(found):
+        for once, more in again.items():
+            found[i] = (level, said.replace(once, more)) if said.endswith(once) else found[i]
     return found
+
+
+def _without(tensor: Tensor, sizes: Mapping[str, int]) -> Tensor:
+    return replace(tensor, axes=tuple(a for a in tensor.axes if sizes[a] > 1), windows=())
 
 
 def _body(fused: Algorithm, nest: Nest, level: int, depth: int, found: list[Line]) -> None:
     """What happens under the first `level` sequential loops, then the loop inside them."""
     here = [n for n in fused.inputs if _level(fused.tensors[n], nest) == level]
-    again = [n for n in fused.outputs if _rewritten(fused, nest, n) and _at(fused, nest, n) == level]
+    again = [
+        n for n in fused.outputs if _rewritten(fused, nest, n) and _at(fused, nest, n) == level
+    ]
     if here:
         found.append((depth, "load " + ", ".join(_shaped(fused, nest, n) for n in here)))
     if again:

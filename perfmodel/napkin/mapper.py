@@ -105,9 +105,7 @@ def search(case: Case, device: Device, *, prune: bool = True) -> Mapping_:
 _ALL_FUSIONS = 8
 
 
-def _fusions(
-    case: Case, found: Mapping[tuple[str, ...], Mapped | str], gap: float
-) -> list[Fusion]:
+def _fusions(case: Case, found: Mapping[tuple[str, ...], Mapped | str], gap: float) -> list[Fusion]:
     """Every cut of the steps into runs, or the best for every start where there are too many."""
     names = [step.name for step in case.algorithm.steps]
 
@@ -138,7 +136,9 @@ class _Candidates:
     bound: np.ndarray
 
 
-def kernel(case: Case, steps: tuple[str, ...], target: Target, *, prune: bool = True) -> Mapped | str:
+def kernel(
+    case: Case, steps: tuple[str, ...], target: Target, *, prune: bool = True
+) -> Mapped | str:
     """The fastest kernel of the given steps, or one line saying why none fits."""
     fused = part(case.algorithm, steps)
     sizes = {axis: case.sizes[axis] for axis in fused.axes}
@@ -156,7 +156,7 @@ def kernel(case: Case, steps: tuple[str, ...], target: Target, *, prune: bool = 
             lack = layout.shortage(cost)
             short = lack if short is None or lack[1] < short[1] else short
             continue
-        bound = np.where(fits, np.broadcast_to(_bound(target, layout, cost), (width,)), np.inf)
+        bound = np.where(fits, np.broadcast_to(bound_of(target, layout, cost), (width,)), np.inf)
         pool.append(_Candidates(layout, tiles, fits, bound))
     if not pool:
         return _no_tile(steps, short)
@@ -174,7 +174,7 @@ def _no_tile(steps: tuple[str, ...], short: tuple[str, float, float] | None) -> 
     )
 
 
-def _bound(target: Target, layout: Layout, cost: KernelCost) -> np.ndarray:
+def bound_of(target: Target, layout: Layout, cost: KernelCost) -> np.ndarray:
     """Seconds that no candidate beats: peak matrix rate, L2 rate, each tensor once from memory."""
     style = target.style(layout.fused)
     here = target.machine

@@ -141,9 +141,7 @@ def _upto(fused: Algorithm, axis: str) -> tuple[str, ...]:
     return fused.axes[: fused.axes.index(axis)]
 
 
-def schedule(
-    fused: Algorithm, nest: Nest, tiles: Mapping[str, Number], **options: Any
-) -> Schedule:
+def schedule(fused: Algorithm, nest: Nest, tiles: Mapping[str, Number], **options: Any) -> Schedule:
     """The one-kernel schedule of a nest with its tiles; `options` are those of `Kernel`."""
     loops = [Loop(axis, tiles.get(axis, 1), grid=True) for axis in nest.grid]
     loops += [Loop(axis, tiles[axis]) for axis in nest.stream]

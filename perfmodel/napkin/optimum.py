@@ -165,9 +165,7 @@ def _solved(
     inverse = powers.inv()
     values = [value for _, value in equations]
     return [
-        sympy.powsimp(
-            sympy.prod(v ** inverse[i, k] for k, v in enumerate(values)), force=True
-        )
+        sympy.powsimp(sympy.prod(v ** inverse[i, k] for k, v in enumerate(values)), force=True)
         for i in range(len(tiles))
     ]
 

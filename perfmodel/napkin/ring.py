@@ -37,5 +37,3 @@ def least_block(flops_per_s: Number, link_bytes_per_s: Number) -> Number:
 def least_sequence(flops_per_s: Number, link_bytes_per_s: Number) -> Number:
     """Least tokens a device, six blocks' worth of memory."""
     return BLOCKS_HELD * least_block(flops_per_s, link_bytes_per_s)
-
-

@@ -103,5 +103,3 @@ def _bound(case: Case, capacity: np.ndarray) -> tuple[np.ndarray, str]:
     found = [lower_bound(fused, case.sizes, float(c / width)) for c in capacity]
     names = dict.fromkeys(item.name for item in found)
     return np.array([float(item.value) * width for item in found]), next(iter(names))
-
-

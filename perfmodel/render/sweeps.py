@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from perfmodel.render.report import Column, Report, Row, binary, micros, quantity, ratio, text
 from perfmodel.sweep.answers import Answer, full_name
@@ -25,8 +25,9 @@ def report(answer: Answer, operator: str, identity: Sequence[str], asked: Sequen
     ]
     if any(row["reason"] for row in answer.rows):
         columns.append(text("reason", "reason"))
-    shown, matched = len(answer.rows), answer.matched
-    note = f"{shown:,} rows; {matched:,} of {answer.seen:,} met the condition"
+    matched = answer.matched
+    shown = "1 row" if len(answer.rows) == 1 else f"{len(answer.rows):,} rows"
+    note = f"{shown}; {matched:,} of {answer.seen:,} met the condition"
     return Report(
         "rows",
         answer.rows,
@@ -44,7 +45,7 @@ def _plain(name: str) -> Column:
 
 
 def _number(name: str) -> Column:
-    show = ratio
+    show: Callable[[float], str] = ratio
     if name.endswith("_bytes") and name.startswith("footprint"):
         show = binary
     elif name.startswith("bytes_"):

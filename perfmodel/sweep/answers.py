@@ -103,11 +103,12 @@ def best(
     """
 
     def keep(rows: Rows) -> np.ndarray:
-        values, groups = by(rows).astype(np.float64), _groups(rows, per)  # type: ignore[arg-type]
+        values, groups = _values(by, rows), _groups(rows, per)
         order = np.lexsort((np.arange(len(rows)), values, groups))
         order = order[~np.isnan(values[order])]
         starts = np.r_[True, np.diff(groups[order]) != 0] if order.size else np.zeros(0, dtype=bool)
-        return np.sort(order[starts])
+        chosen: np.ndarray = np.sort(order[starts])
+        return chosen
 
     return _kept(tables, keep, where)
 
@@ -127,7 +128,7 @@ def pareto(
         raise ProblemError("a Pareto front needs two quantities or more; write --pareto time,bytes")
 
     def keep(rows: Rows) -> np.ndarray:
-        values = np.stack([e(rows).astype(np.float64) for e in by], axis=1)  # type: ignore[arg-type]
+        values = np.stack([_values(quantity, rows) for quantity in by], axis=1)
         return front(values, _groups(rows, per))
 
     return _kept(tables, keep, where)
@@ -136,20 +137,27 @@ def pareto(
 def front(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """Places of the rows of `values` (n × k) on the front of their group, in ascending order."""
     n = len(values)
-    order = np.lexsort((np.arange(n), *values.T[::-1], groups))
+    order: np.ndarray = np.lexsort((np.arange(n), *values.T[::-1], groups))
     order = order[~np.isnan(values[order]).any(axis=1)]
     if not order.size:
         return order
     if values.shape[1] == 2:
-        return np.sort(order[_falls(groups[order], values[order, 1])])
-    kept: list[int] = []
-    for part in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
-        chosen = np.empty((0, values.shape[1]))
-        for i in part:  # in ascending order of the first quantity: later rows beat none before them
-            if not np.any(np.all(chosen <= values[i], axis=1)):
-                chosen = np.vstack([chosen, values[i]])
-                kept.append(int(i))
-    return np.sort(np.array(kept))
+        order = order[_falls(groups[order], values[order, 1])]
+        return np.asarray(np.sort(order))
+    parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+    return np.asarray(np.sort(np.concatenate([part[_unbeaten(values[part])] for part in parts])))
+
+
+def _unbeaten(values: np.ndarray) -> np.ndarray:
+    """Places of the rows that none beats; the rows are in ascending order."""
+    left = np.arange(len(values))
+    i = 0
+    while i < len(left):
+        keep = np.any(values[left] < values[left[i]], axis=1)
+        keep[i] = True  # and what equals it, or is beaten by it, goes
+        left = left[keep]
+        i = int(keep[:i].sum()) + 1
+    return left
 
 
 def _falls(groups: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -159,7 +167,7 @@ def _falls(groups: np.ndarray, values: np.ndarray) -> np.ndarray:
     # Every later group lies below all earlier ones, so that one running minimum serves them all.
     level = ranks - codes * (ranks.max() + 1)
     least = np.minimum.accumulate(level)
-    return np.r_[True, level[1:] < least[:-1]]
+    return np.concatenate([[True], level[1:] < least[:-1]])
 
 
 def _groups(rows: Rows, per: Sequence[str]) -> np.ndarray:
@@ -171,11 +179,16 @@ def _groups(rows: Rows, per: Sequence[str]) -> np.ndarray:
     return code
 
 
+def _values(quantity: Expression, rows: Rows) -> np.ndarray:
+    """A quantity in every row, as float64."""
+    found = np.asarray(quantity(rows), dtype=np.float64)  # type: ignore[arg-type]
+    return np.broadcast_to(found, (len(rows),))
+
+
 def _met(rows: Rows, where: Expression | None) -> np.ndarray:
     if where is None:
         return np.arange(len(rows))
-    met = np.broadcast_to(where(rows), (len(rows),))  # type: ignore[arg-type]
-    return np.flatnonzero(met)
+    return np.flatnonzero(np.broadcast_to(where(rows), (len(rows),)))  # type: ignore[arg-type]
 
 
 def _kept(tables: Iterable[pa.Table], keep: Keep, where: Expression | None) -> Answer:

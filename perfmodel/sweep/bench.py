@@ -58,7 +58,7 @@ def bench_dask(points: int = 1_000_000, operator: str = "attention") -> list[Row
         with (
             TemporaryDirectory() as folder,
             LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
             ) as cluster,
         ):
             address = cluster.scheduler_address

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 from perfmodel.errors import OutputError, PerfmodelError
-from perfmodel.sweep.plan import Sweep
+from perfmodel.sweep.plan import Sweep, model_hash
 from perfmodel.sweep.store import write_part
 
 TIMEOUT = 3.0
@@ -74,7 +74,7 @@ def write(client: Any, sweep: Sweep, folder: Path, todo: Sequence[int]) -> Itera
 
     waiting = iter(todo)
     ahead = _AHEAD * (sum(client.nthreads().values()) or 1)
-    blob, run = pickle.dumps((sweep, folder)), uuid4().hex
+    blob, run = pickle.dumps((sweep, folder, model_hash())), uuid4().hex
 
     def submit(i: int) -> Any:
         return client.submit(_write, blob, i, pure=False, key=f"perfmodel-{run}-{i}")
@@ -100,6 +100,8 @@ def _write(blob: bytes, i: int) -> int:
 
 @lru_cache(maxsize=2)
 def _unpacked(blob: bytes) -> tuple[Sweep, Path]:
-    """The sweep, unpacked once for each worker."""
-    found: tuple[Sweep, Path] = pickle.loads(blob)
-    return found
+    """The sweep, unpacked once for each worker; `OutputError` where its model is another one."""
+    sweep, folder, model = pickle.loads(blob)
+    if model != model_hash():
+        raise OutputError("a Dask worker has another version of perfmodel; install the same one")
+    return sweep, folder

@@ -98,8 +98,8 @@ class Grid:
     @property
     def varying(self) -> list[str]:
         """What differs between the points."""
-        tables = (*self.kinds.items(), *self.sizes.items())
-        return [name for name, values in tables if len(values) > 1]
+        tables: dict[str, Any] = {**self.kinds, **self.sizes}
+        return [name for name, values in tables.items() if len(values) > 1]
 
     def __len__(self) -> int:
         return math.prod(self._shape(self.kinds)) * math.prod(self._shape(self.sizes)) * len(

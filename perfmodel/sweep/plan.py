@@ -7,6 +7,8 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
 from itertools import product
 from typing import Any
 from urllib.parse import quote
@@ -99,19 +101,17 @@ class Sweep:
         if self.points > limit and not yes:
             said = f"{self.points:,} points are more than {limit:,}"
             raise ProblemError(f"the grid's {said}; narrow a range, or say --yes")
-        failed: PerfmodelError | None = None
-        for device, schedule, kinds in product(self.devices, self.grid.schedules, self._kinds()):
+        failed: list[PerfmodelError] = []
+        tries = [*product(self.devices, self.grid.schedules, self._kinds())]
+        for device, schedule, kinds in tries:
             try:
                 self._try(device, schedule, kinds)
             except UnknownName:
                 raise
             except PerfmodelError as error:
-                failed = failed or error
-            else:
-                failed = None
-                break
-        if failed is not None:
-            raise failed
+                failed.append(error)
+        if len(failed) == len(tries):
+            raise failed[0]
 
     def _kinds(self) -> list[dict[str, Any]]:
         tables = self.grid.kinds
@@ -151,11 +151,23 @@ class Sweep:
             ],
             "implementation": self.implementation,
             "harness": self.harness,
+            "model_hash": model_hash(),
             "constants_hash": _hash(json.dumps(self.constants, sort_keys=True)),
             "chunk": self.chunk,
             "points": self.points,
             "parts": self.parts,
         }
+
+
+@lru_cache(maxsize=1)
+def model_hash() -> str:
+    """A digest of the tables that the time model is made of; constants have their own."""
+    tables = {
+        item.name: item.read_text(encoding="utf-8")
+        for item in files("perfmodel.timing").iterdir()
+        if item.name.endswith(".yaml") and item.name != "constants.yaml"
+    }
+    return _hash(json.dumps(tables, sort_keys=True))
 
 
 def _compact(values: np.ndarray) -> list[int] | dict[str, int]:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from perfmodel.algorithms.attention import Attention
+from perfmodel.algorithms.attention import AXES, SOFTMAX_VECTOR, Attention
 from perfmodel.arithmetic import Number, as_floats, ceil_div
+from perfmodel.count import count
 from perfmodel.schedules import standard, tiled
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass, matrix_share
+from perfmodel.timing.classes import KernelClass, TileRow, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -20,10 +21,24 @@ from perfmodel.timing.plan import Part, Plan
 
 # Numbers of slices that are timed in full.
 KEEP = 5
+# Blocks of the combining kernel that a unit holds at once.
+_COMBINING = 12.0
 # Scores of a row that a warp holds; longer rows go by three times (PyTorch SoftMax.cu).
 _HELD_ROW = 1024
-# Slices that a split-KV launch may choose from (FlashAttention-2 tries all up to 128).
 _QUERY_SLICES = np.array([1, 2, 4, 8, 16, 32])
+# Tiles of a backward block and buffers of its queries, the first that fit: 64 × 64 with one buffer
+# where shared memory is short, smaller for wide heads (FlashAttention-2's launch templates).
+_BACKWARD = (
+    (((64, 128), (128, 64)), 2),
+    (((64, 64),), 2),
+    (((64, 64),), 1),
+    (((32, 64),), 1),
+    (((32, 32),), 1),
+    (((16, 32),), 1),
+    (((16, 16),), 1),
+)
+_BACKWARD_1 = tuple((((16, keys),), 2) for keys in (128, 64, 32, 16))
+# Slices that a split-KV launch may choose from (FlashAttention-2 tries all up to 128).
 _SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128])
 
 
@@ -118,22 +133,22 @@ def _split_plan(
     """Split-KV over the `keep` most promising numbers of slices, query heads packed into tiles."""
     sizes, elements = as_floats(problem.sizes()), problem.elements()
     width, dim = elements["kv"].bytes, int(np.max(problem.head_dim))
-    rows, bc, threads = kernel.first_fitting(
+    chosen = kernel.first_fitting(
         kernel.menu(dim, decode=True),
         lambda tile: (tile[0] + 2 * kernel.stages * tile[1]) * dim * width,
         machine.shared_per_block,
     )
+    rows, bc, threads = chosen
     mask = problem.mask()
     if problem.phase == "decode" and mask is not None:
         # A window leaves one query so many whole key tiles, and nothing else is sliced.
         sizes["x"] = np.minimum(sizes["x"], (ceil_div(mask.left, bc) + 1) * bc)
         mask = None
-    splits = _promising(sizes, rows, bc, machine, constants, keep)
-    x = sizes["x"] * np.ones((1, 1))
+    splits = _promising(sizes, chosen, kernel, machine, constants, how, width, keep)
     schedule = tiled.split_kv(
         mask,
         rows,
-        np.ceil(np.ceil(x / splits) / bc) * bc,
+        _slice_keys(sizes["x"], splits, bc),
         bc,
         pack=sizes["r"],
         stages=kernel.stages,
@@ -145,31 +160,58 @@ def _split_plan(
     return Plan("split-kv", (Part(schedule, sizes, elements, how),), tile)
 
 
+def _slice_keys(keys: Number, splits: np.ndarray, bc: int) -> np.ndarray:
+    """Keys of a slice: whole tiles."""
+    return np.ceil(np.ceil(keys * np.ones((1, 1)) / splits) / bc) * bc
+
+
 def _promising(
     sizes: Mapping[str, Number],
-    rows: int,
-    bc: int,
+    tile: TileRow,
+    kernel: KernelClass,
     machine: Machine,
     constants: Constants,
+    how: Style,
+    width: float,
     keep: int,
 ) -> np.ndarray:
     """Numbers of slices (n, keep) that can be fastest: enough to fill the machine, and no more.
 
-    More slices shorten the longest chain of key tiles and cost a round of blocks and a combining
+    More slices shorten the longest chain of key tiles and cost rounds of blocks and a combining
     kernel. Tests hold the choice against the whole menu.
     """
-    b, g, r, q, x, d = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqxd")
     splits = _SPLITS[None].astype(np.float64)
-    grid = b * g * np.ceil(q * r / rows) * splits
+    if keep >= splits.size:
+        return splits
+    rows, bc, threads = tile
+    b, g, r, q, x, d = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqxd")
+    slice_keys = _slice_keys(x, splits, bc)
+    slices = np.ceil(x / slice_keys)
+    tiles = np.ceil(np.minimum(slice_keys, x) / bc)
+    grid = b * g * np.ceil(q / np.maximum(rows // r, 1)) * slices
     busiest = np.ceil(grid / machine.units)
-    tiles = np.maximum(np.ceil(x / splits / bc), 1.0)
+    held = (rows + 2 * kernel.stages * bc) * d * width + machine.shared_reserved
+    registers = 4.0 * rows * (d + bc) + 160.0 * threads
+    together = np.minimum(machine.shared_capacity // held, machine.registers_bytes // registers)
+    together = np.clip(together, 1.0, machine.max_threads // threads)
+    rounds = np.maximum(busiest / together, 1.0)
     latency = machine.hbm_latency * constants["latency_share"]
-    chain = busiest * tiles * latency
-    stream = busiest * tiles * (4.0 * bc * d) * (machine.units / machine.hbm_bytes_per_s)
+    scores = float(rows * bc)
+    pipes = (
+        4.0 * scores * d / (machine.matrix_per_unit(how.compute) * how.matrix_share),
+        SOFTMAX_VECTOR * scores / (machine.vector_ops_per_unit * how.vector_share),
+    )
+    busy = np.maximum(*pipes) + (1.0 - how.overlap) * np.minimum(*pipes)
+    chain = tiles * np.hypot(rounds * latency / max(kernel.stages - 1, 1), busiest * busy)
+    stream = 2.0 * b * g * x * d * width / machine.hbm_bytes_per_s
     price = constants["attention_block_price"] * 1.75e9 / machine.clock_hz
-    partial = 8.0 * b * g * r * q * d * splits / machine.l2_bytes_per_s
-    second = np.where(splits > 1, price + constants["split_price"] + partial, 0.0)
-    score = busiest * price + second + np.maximum(chain, stream)
+    # The combining kernel has a block a row of the result.
+    adding = np.maximum(b * g * r * q / (machine.units * _COMBINING), 1.0)
+    partial = (8.0 / machine.l2_bytes_per_s) * b * g * r * q * d * slices
+    second = adding * price + constants["split_price"] + np.maximum(adding * latency, partial)
+    score = rounds * price + np.where(slices > 1, second, 0.0) + np.hypot(chain, stream)
+    # A slicing that comes to the same as the one before it is out.
+    score[:, 1:][slices[:, 1:] == slices[:, :-1]] = np.inf
     best = np.argpartition(score, keep, axis=1)[:, :keep]
     return np.take_along_axis(np.broadcast_to(splits, score.shape), best, axis=1)
 
@@ -187,17 +229,32 @@ def backward_plan(
         return _standard(problem, how, backward=True)
     how = replace(how, matrix_share=how.matrix_share * constants[kernel.backward])
     order = _order(kernel)
-    br = np.array([[64, 128]]) if order != 1 else np.array([[16]])
-    bc = np.array([[128, 64]]) if order != 1 else np.array([[128]])
+    br, bc, stages = _backward_tiles(problem, machine, order)
     schedule = tiled.tiled_backward(
         problem.mask(),
         br,
         bc,
         order=order,
+        stages=stages,
         operand_tile=operand_tile(kernel, machine, bc),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc})
+
+
+def _backward_tiles(
+    problem: Attention, machine: Machine, order: tiled.Order
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Rows, keys and buffers of the first entry of the menu of which a tile fits; else the last."""
+    wide = {axis: int(np.max(problem.sizes()[axis])) for axis in "de"}
+    alone = dict.fromkeys(AXES, 1) | wide
+    for tiles, stages in _BACKWARD_1 if order == 1 else _BACKWARD:
+        br, bc = np.array(tiles).T[:, None]
+        schedule = tiled.tiled_backward(None, br, bc, order=order, stages=stages)
+        held = count(schedule, alone, problem.elements()).kernels[-1].shared_footprint_bytes
+        if np.any(held <= machine.shared_per_block):
+            break
+    return br, bc, stages
 
 
 def _standard(problem: Attention, how: Style, *, backward: bool = False) -> Plan:

@@ -20,12 +20,13 @@ TileRow = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Rows:
-    """How a row-wise kernel lays out a row: columns held on chip, elements and threads, passes."""
+    """How a row-wise kernel lays out a row: columns held, elements and threads, passes, loads."""
 
     held_columns: int
     elements_per_thread: int
     most_threads: int
     passes: int
+    load: int
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class KernelClass:
     tiles: Mapping[int, tuple[TileRow, ...]] = field(default_factory=dict)
     rows: Rows | None = None
     batched: str | None = None
+    share: str | None = None
     start: str | None = None
     backward: str = "backward_share"
     host_floor: str | None = None
@@ -143,6 +145,9 @@ def _matching(op: str, implementation: str, dtype: str) -> KernelClass | None:
 def usual(op: str, dtype: str, machine: Machine) -> KernelClass:
     """The class a good library would use on the device when nothing is said."""
     if op == "attention":
+        # Kernels for the newest instructions take 16 bits at most.
+        if dtype in ("fp32", "fp64", "tf32"):
+            return kernel_class("flash2")
         newest = {9: "flash3", 10: "flash4", 11: "flash4"}.get(int(machine.generation), "flash2")
         return kernel_class(newest)
     if op not in ("gemm", "attention"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,12 +17,15 @@ from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
+from perfmodel.timing.power import operation_joules, power_seconds
 
 # Row blocks launched together so that their columns are shared in L2 (theory: √(slots·BN/BM)).
 _GROUP = 8
 
 # Columns of the menu that are timed in full.
 KEEP = 8
+# Blocks of the combining kernel that a unit holds at once.
+_COMBINING = 12.0
 
 
 def compute_type(problem: Matmul, machine: Machine) -> str:
@@ -36,16 +39,21 @@ def compute_type(problem: Matmul, machine: Machine) -> str:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Columns of the menu: tile rows, tile columns, threads, slices of k; (1, c) or (n, c)."""
+    """Columns of the menu: tile rows, tile columns, threads, slices of k; (1, c) or (n, c).
+
+    Every tile has the same `splits` slicings of k, next to each other and in rising order.
+    """
 
     rows: np.ndarray
     columns: np.ndarray
     threads: np.ndarray
     slices: np.ndarray
+    splits: int
 
     def take(self, index: np.ndarray) -> Candidates:
         """The columns `index` (n, c) of a (1, m) menu."""
-        return Candidates(*(getattr(self, f.name)[0][index] for f in fields(self)))
+        menu = (self.rows, self.columns, self.threads, self.slices)
+        return Candidates(*(part[0][index] for part in menu), self.splits)
 
 
 def candidates(kernel: KernelClass) -> Candidates:
@@ -53,7 +61,7 @@ def candidates(kernel: KernelClass) -> Candidates:
     menu = np.array(kernel.menu(0, decode=False), dtype=np.float64)
     each, slices = np.meshgrid(np.arange(len(menu)), np.array(kernel.splits, float), indexing="ij")
     rows, columns, threads = menu[each.ravel()].T[:, None]
-    return Candidates(rows, columns, threads, slices.ravel()[None])
+    return Candidates(rows, columns, threads, slices.ravel()[None], len(kernel.splits))
 
 
 def plan(
@@ -74,8 +82,8 @@ def plan(
     how = _style(problem, kernel, machine, constants, around)
     menu = candidates(kernel)
     if menu.rows.size > keep:
-        menu = menu.take(_promising(sizes, elements, menu, how, machine, constants, depth, keep))
-    slice_k = ceil_div(ceil_div(sizes["k"] * np.ones(1), menu.slices), 2 * depth) * 2 * depth
+        menu = menu.take(_promising(problem, menu, how, machine, constants, depth, keep))
+    slice_k = _slice_k(sizes["k"] * np.ones(1), menu.slices, depth)
     schedule = tiled_matmul(
         menu.rows,
         menu.columns,
@@ -95,9 +103,13 @@ def plan(
     return Plan(schedule.name, (part,), tile)
 
 
+def _slice_k(k: np.ndarray, slices: np.ndarray, depth: int) -> np.ndarray:
+    """Extent of k that a slice sums: whole pairs of steps."""
+    return np.ceil(np.ceil(k / slices) / (2 * depth)) * (2 * depth)
+
+
 def _promising(
-    sizes: Mapping[str, Number],
-    elements: Mapping[str, ElementType],
+    problem: Matmul,
     menu: Candidates,
     how: Style,
     machine: Machine,
@@ -107,39 +119,66 @@ def _promising(
 ) -> np.ndarray:
     """Columns of the menu that can be fastest, by the few terms that tell them apart.
 
-    Quantised matrix time, L2 and least memory time, latency, the price of a round of blocks and
-    the partial sums, joined much as the full model joins them. Tests hold the choice against the
-    whole menu.
+    Quantised matrix time, L2 and least memory time, latency, power, the price of a round of blocks
+    and the partial sums, joined much as the full model joins them. Tests hold the choice against
+    the whole menu.
     """
-    b, m, n, k = (sizes[axis] * np.ones((1, 1)) for axis in "bmnk")
+    # Axes: problem, tile, slicing. Most terms need two of them, which keeps the arrays small.
+    shape = (1, -1, menu.splits)
+    rows, columns, threads = (
+        part.reshape(shape)[..., :1] for part in (menu.rows, menu.columns, menu.threads)
+    )
+    sizes, elements = as_floats(problem.sizes()), problem.elements()
+    b, m, n, k = (sizes[axis] * np.ones((1, 1, 1)) for axis in "bmnk")
     data, weights = elements["data"].bytes, elements["weights"].bytes
-    stages = _stages(machine, (menu.rows + menu.columns) * depth * max(data, weights))
-    across, down = np.ceil(n / menu.columns), np.ceil(m / menu.rows)
-    grid = b * across * down * menu.slices
-    busiest = np.ceil(grid / machine.units)
-    rate = machine.matrix_per_unit(how.compute) * how.matrix_share
-    matrix = busiest * menu.rows * menu.columns * (2 * np.ceil(k / menu.slices) / rate)
+    slices = np.ceil(k / _slice_k(k, menu.slices.reshape(shape)[:, :1], depth))
+    across, down = np.ceil(n / columns), np.ceil(m / rows)
+    tiles = b * across * down
+    stages = _stages(machine, (rows + columns) * depth * max(data, weights))
+    held = (rows * data + columns * weights) * depth * stages
+    # Matrix and widening seconds of a whole tile.
+    work = rows * columns * (2.0 * k)
+    matrix = work / (machine.matrix_per_unit(how.compute) * how.matrix_share)
+    if problem.dtype in WIDENED:
+        widening = columns * (k / (machine.vector_ops_per_unit * how.vector_share))
+        matrix = matrix + (1.0 - how.overlap) * widening
+    # What does not fit is out, and so is a slicing that comes to the same as the one before it.
+    matrix = np.where(held > machine.shared_per_block, np.inf, matrix)
+    least = b * (m * k * data + k * n * weights) / machine.hbm_bytes_per_s * np.ones(slices.shape)
+    least[..., 1:][slices[..., 1:] == slices[..., :-1]] = np.inf
+    # Ragged tiles move only what is there, so the busiest port sees so many mean blocks.
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
-    l2 = b * k * (m * across * data + n * down * weights) / (l2_rate * how.multicast)
-    port = (menu.rows * data + menu.columns * weights) * np.ceil(k / menu.slices) * busiest
-    l2 = np.maximum(l2, port / (64.0 * machine.clock_hz * how.multicast))
-    partial = np.where(menu.slices > 1, 8.0 * b * m * n * menu.slices / l2_rate, 0.0)
+    moved = b * k * (m * across * data + n * down * weights) / how.multicast
+    port = moved / (tiles * 64.0 * machine.clock_hz)
     price = constants["block_price"] * 1.75e9 / machine.clock_hz
     latency = machine.hbm_latency * constants["latency_share"]
-    second = np.where(menu.slices > 1, price + latency + constants["split_price"], 0.0)
     # Blocks that share a unit start together.
-    held = (menu.rows + menu.columns) * depth * max(data, weights) * stages
-    together = np.minimum(machine.max_threads // menu.threads, machine.shared_capacity // held)
-    accumulators = 4.0 * menu.rows * menu.columns + 160.0 * menu.threads
+    together = np.minimum(machine.max_threads // threads, machine.shared_capacity // held)
+    accumulators = 4.0 * rows * columns + 160.0 * threads
     together = np.minimum(together, machine.registers_bytes // accumulators)
     together = np.clip(together, 1.0, machine.max_blocks)
-    serial = price * np.maximum(busiest / together, 1.0) + second + partial
-    least = b * (m * k * data + k * n * weights) / machine.hbm_bytes_per_s
-    steps = np.ceil(k / menu.slices) / depth * np.maximum(busiest / together, 1.0)
-    waiting = steps * (latency / (stages - 1.0))
-    score = serial + np.sqrt(matrix * matrix + l2 * l2 + least * least + waiting * waiting)
-    score = np.where(held > machine.shared_per_block, np.inf, score)
-    return np.argpartition(score, keep, axis=1)[:, :keep]
+    # The combining kernel has a block a tile of the result, as many at once as their registers fit.
+    adding = np.maximum(tiles / (machine.units * _COMBINING), 1.0)
+    partial = (8.0 / l2_rate) * b * m * n * slices
+    on_vector = how.compute not in machine.device.matrix_types or how.compute == "fp32"
+    joules = how.activity * operation_joules(machine, constants, how.compute, vector=on_vector)
+    limit = power_seconds(machine, constants, joules * work * tiles, 0.0)
+
+    busiest = np.ceil(tiles / machine.units * slices)
+    rounds = np.maximum(busiest / together, 1.0)
+    share = busiest * (1.0 / slices)
+    waiting = rounds * (latency / (depth * (stages - 1.0))) * (k / slices)
+    l2 = np.maximum(share * port, moved / l2_rate)
+    share *= matrix
+    busy = share * share + l2 * l2 + waiting * waiting + least * least
+    score = np.maximum(np.sqrt(busy, out=busy), limit, out=busy)
+    second = np.maximum(partial, adding * latency)
+    second += adding * price + constants["split_price"]
+    second *= slices > 1
+    score += second
+    score += rounds * price
+    flat = score.reshape(len(score), -1)
+    return np.argpartition(flat, keep, axis=1)[:, :keep]
 
 
 def _style(
@@ -150,7 +189,8 @@ def _style(
     around: Circumstances,
 ) -> Style:
     on_vector = kernel.instruction == "vector"
-    share = constants["vector_gemm_share" if on_vector else "matrix_share"]
+    usual = "vector_gemm_share" if on_vector else "matrix_share"
+    share = constants[kernel.share or usual]
     if on_vector and machine.lanes_shared:
         share /= 1.0 + constants["integer_share"]
     return Style(

@@ -108,6 +108,12 @@ def l2_seconds(
     return np.asarray(np.maximum(chip, port))
 
 
+def _streams_rows(cost: KernelCost) -> bool:
+    """Whether the kernel goes over its rows again for a normaliser (and over nothing else)."""
+    kernel = cost.nest.kernel
+    return kernel.operand_tile is None and any(not loop.grid for loop in kernel.nest)
+
+
 def latency_seconds(
     machine: Machine, cost: KernelCost, where: Residency, latency: float
 ) -> np.ndarray:
@@ -118,5 +124,6 @@ def latency_seconds(
     """
     stages = np.maximum(np.asarray(cost.nest.kernel.stages, dtype=np.float64) - 1.0, 1.0)
     per_block = np.asarray(cost.passes, dtype=np.float64) / cost.blocks
+    per_block = per_block * cost.nest.kernel.row_passes if _streams_rows(cost) else per_block
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
     return np.asarray(per_block * where.busiest / resident / stages * latency)

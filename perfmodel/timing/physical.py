@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem, attention
@@ -35,13 +37,22 @@ def compulsory_bytes(problem: Problem) -> np.ndarray:
     else:
         algorithm = matmul() if isinstance(problem, Matmul) else problem.algorithm()
     sizes = {axis: np.asarray(size, np.float64) for axis, size in problem.sizes().items()}
-    if isinstance(problem, Attention) and problem.window is not None:
-        seen = sizes["q"] + (1 if problem.causal else 2) * np.asarray(problem.window)
-        sizes["x"] = np.minimum(sizes["x"], np.where(np.asarray(problem.window) > 0, seen, np.inf))
+    seen = dict(sizes)
+    if isinstance(problem, Attention):
+        window = np.asarray(0 if problem.window is None else problem.window, np.float64)
+        reach = np.where(window > 0, window, np.inf)
+        seen["x"] = np.minimum(sizes["x"], sizes["q"] + (1 if problem.causal else 2) * reach)
+        # Aligned to the end, queries before the first key see none; their outputs are zeros.
+        ahead = 0.0 if problem.causal else reach
+        seen["q"] = np.minimum(sizes["q"], sizes["x"] + ahead)
     elements = problem.elements()
-    tensors = [algorithm.tensors[name] for name in (*algorithm.inputs, *algorithm.outputs)]
-    moved = [rule.size(sizes, item) * elements[item.element].bytes for item in tensors]
-    return np.asarray(sum(moved))
+
+    def moved(names: Sequence[str], extents: Mapping[str, np.ndarray]) -> np.ndarray:
+        tensors = [algorithm.tensors[name] for name in names]
+        each = [rule.size(extents, item) * elements[item.element].bytes for item in tensors]
+        return np.asarray(sum(each))
+
+    return moved(algorithm.inputs, seen) + moved(algorithm.outputs, sizes)
 
 
 def dense_peak(problem: Problem, device: Device) -> float:

@@ -14,8 +14,9 @@ from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 
-# Dependent reductions across a block that each row waits for.
-_REDUCTIONS = {"softmax": 2, "layernorm": 2, "rmsnorm": 1, "quantise": 1}
+# Dependent steps of reduction across a block that each row waits for: within warps, then across
+# them, once for a norm; softmax takes maximum and sum.
+_REDUCTIONS = {"softmax": 4, "layernorm": 2, "rmsnorm": 2, "quantise": 2}
 
 
 def plan(
@@ -42,7 +43,7 @@ def plan(
         schedule = rowwise.rows(
             problem,
             np.where(by_warp, 4, 1),
-            np.where(held, columns, np.minimum(threads * 4, columns)),
+            np.where(held, columns, np.minimum(threads * layout.load, columns)),
             threads=np.where(by_warp, 128, np.maximum(threads, 64)),
             row_passes=np.where(held, 1, layout.passes),
         )

@@ -1,0 +1,59 @@
+# Two commands do all set-up: `make demo` and `make test`. Both build the virtual environment first,
+# once; the stamp file says that it is up to date with pyproject.toml.
+VENV   ?= .venv
+PYTHON ?= python3
+BIN    := $(VENV)/bin
+# Processes that run the tests. Two finish a little sooner than one where there are two cores.
+JOBS   ?= 2
+# A measured-run table, for `make fit` and `make scoreboard`.
+DATA   ?=
+# Without a GPU, hold torch to the one release whose CPU-only wheel pip may be set up to find.
+HAS_GPU     := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
+CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check bench evidence docs fit scoreboard clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(VENV)/.ready: pyproject.toml constraints-cpu.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "perfmodel needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.ready ## Standard against tiled attention on A100, H100 and B200, with charts
+	$(BIN)/perfmodel demo --output-dir build/demo
+
+test: $(VENV)/.ready ## Run all tests, the documents' examples and the notebooks among them
+	$(BIN)/python -m pytest -q -n $(JOBS)
+
+check: $(VENV)/.ready ## Lint, formatting, types, import layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.ready ## Predictions per second, into build/bench.json
+	$(BIN)/python -m perfmodel.bench
+
+evidence: $(VENV)/.ready ## Replay every kernel and hold its bytes against the model (minutes)
+	$(BIN)/python -m perfmodel.evidence.suite
+
+docs: $(VENV)/.ready ## Run the documents' examples again and write their output and charts in place
+	$(BIN)/python tests/transcripts.py
+
+fit: $(VENV)/.ready ## Fit the constants to a measured-run table: make fit DATA=runs.parquet
+	@test -n "$(DATA)" || { echo "say which measured runs: make fit DATA=runs.parquet" >&2; exit 2; }
+	$(BIN)/python -m perfmodel.fit $(DATA)
+
+scoreboard: $(VENV)/.ready ## Score the model on a measured-run table: make scoreboard DATA=runs.parquet
+	@test -n "$(DATA)" || { echo "say which measured runs: make scoreboard DATA=runs.parquet" >&2; exit 2; }
+	$(BIN)/python -m perfmodel.scoreboard $(DATA)
+
+clean: ## Remove everything that was built, the virtual environment included
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	    .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

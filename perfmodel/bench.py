@@ -1,0 +1,180 @@
+"""How fast the tool predicts, and what it costs to start: `python -m perfmodel.bench`.
+
+Prints a table and writes `build/bench.json`: `[{"name", "value", "unit"}]`. Each function of
+`BENCHES` gives some rows; another module adds its own by being named there. Rates are of processor
+time on one core, each the best of some tries, so that a busy machine does not show; whole-process
+times are of the wall clock, for the same reason the best of some tries.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+# Before NumPy is loaded: one core means one thread.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import numpy as np
+
+from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
+from perfmodel.hardware import load
+from perfmodel.predict import pick, predict, predict_arrays
+
+Row = dict[str, Any]
+DEVICE = "h100-sxm"
+OUTPUT = Path("build/bench.json")
+TRIES = 3
+_POINTS = 20_000
+_ALONE = 50
+_COMMAND = (
+    "predict", "attention", "--device", DEVICE, "--batch", "4", "--heads", "32", "--seq", "4096",
+    "--head-dim", "128", "--causal", "--format", "json",
+)  # fmt: skip
+
+
+def problems(operator: str, n: int) -> Problem:
+    """`n` problems of one kind over the sizes that models have, the same ones every time."""
+    draw = np.random.default_rng(20)
+
+    def sizes(low: int, high: int) -> np.ndarray:
+        return np.exp(draw.uniform(np.log(low), np.log(high), n)).astype(np.int64)
+
+    if operator == "matmul":
+        return Matmul(sizes(1, 16384), sizes(16, 16384), sizes(16, 16384))
+    if operator == "rowwise":
+        return Rowwise("softmax", sizes(1, 65536), sizes(16, 65536))
+    groups = sizes(1, 16)
+    heads = {"heads_q": groups * sizes(1, 9), "heads_kv": groups, "head_dim": 128}
+    if operator == "decode":
+        return Attention(batch=sizes(1, 256), seq_q=1, seq_kv=sizes(16, 131072), **heads)
+    queries = sizes(16, 16384)
+    return Attention(batch=sizes(1, 64), seq_q=queries, seq_kv=queries, **heads, causal=True)
+
+
+OPERATORS = {
+    "matmul": "matmul",
+    "prefill": "tiled attention",
+    "decode": "decode",
+    "rowwise": "row-wise",
+}
+
+
+def rates() -> list[Row]:
+    """Full predictions a second, menus included: as arrays, and one call at a time."""
+    device = load(DEVICE)
+    rows = []
+    for operator, name in OPERATORS.items():
+        many = problems(operator, _POINTS)
+        each = [pick(many, np.array([i])) for i in range(_ALONE)]
+        whole = best(lambda many=many: predict_arrays(many, device))
+        alone = best(lambda each=each: [predict(problem, device) for problem in each])
+        rows.append(row(f"{name}, arrays", _POINTS / whole, "predictions/s"))
+        rows.append(row(f"{name}, one at a time", _ALONE / alone, "predictions/s"))
+    return rows
+
+
+def start_up() -> list[Row]:
+    """One prediction as a whole process, beside importing what it stands on."""
+    imports = best(lambda: _run("-c", "import numpy, pydantic, typer"), time.perf_counter)
+    predicts = best(lambda: _run("-m", "perfmodel.cli", *_COMMAND), time.perf_counter)
+    return [
+        row("import numpy, pydantic, typer", imports, "s"),
+        row("perfmodel predict attention, whole process", predicts, "s"),
+        row("perfmodel predict over those imports", predicts / imports, "1"),
+    ]
+
+
+def memory() -> list[Row]:
+    """Peak memory of a sweep beyond its inputs and results, for 10⁵ and for 10⁶ problems."""
+    grown = {n: _apart(_peak_growth, n) for n in (100_000, 1_000_000)}
+    return [
+        row(f"matmul sweep of {n:.0e}, working memory".replace("e+0", "e"), size / 2**20, "MiB")
+        for n, size in grown.items()
+    ]
+
+
+BENCHES: list[Callable[[], list[Row]]] = [rates, start_up, memory]
+
+
+def row(name: str, value: float, unit: str) -> Row:
+    """One figure of the table."""
+    return {"name": name, "value": float(value), "unit": unit}
+
+
+def best(
+    job: Callable[[], object], clock: Callable[[], float] = time.process_time, tries: int = TRIES
+) -> float:
+    """Least seconds of some tries, after one that is not counted."""
+    job()
+    least = float("inf")
+    for _ in range(tries):
+        start = clock()
+        job()
+        least = min(least, clock() - start)
+    return least
+
+
+def write(rows: Sequence[Row], path: Path) -> None:
+    """Write all rows at once: a reader sees the old file or the new one, never half of one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(json.dumps(list(rows), indent=2) + "\n", encoding="utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Rows as aligned text."""
+    width = max((len(item["name"]) for item in rows), default=0)
+    return "\n".join(f"{i['name']:<{width}}  {i['value']:>12,.6g}  {i['unit']}" for i in rows)
+
+
+def run(benches: Sequence[Callable[[], list[Row]]]) -> list[Row]:
+    """The rows of all benches, in their order."""
+    return [item for bench in benches for item in bench()]
+
+
+def main() -> None:
+    """Measure, print, and write the file."""
+    rows = run(BENCHES)
+    print(table(rows))
+    write(rows, OUTPUT)
+
+
+def _run(*arguments: str) -> None:
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def _apart(job: Callable[[int], float], argument: int) -> float:
+    """What `job` returns in a fresh process, where no earlier peak hides its own."""
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=fresh) as pool:
+        return pool.submit(job, argument).result()
+
+
+def _peak_growth(n: int) -> float:
+    """Bytes that predicting `n` problems holds at its peak beyond what it returns."""
+    import tracemalloc
+
+    device, many = load(DEVICE), problems("matmul", n)
+    predict(pick(many, np.array([0])), device)
+    tracemalloc.start()
+    found = predict_arrays(many, device)
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return float(peak - kept) if len(found) == n else float("nan")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""What `explain` and `map` share: an algorithm by name or file, its own parameters as options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from perfmodel.algorithms.declaration import Case, Declaration
+from perfmodel.cli import ranges
+from perfmodel.errors import ProblemError, UnknownName
+
+# Every parameter of an algorithm is an option, so Typer passes on what it does not know.
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+def case(declaration: Declaration, arguments: Sequence[str], dtype: str) -> Case:
+    """The algorithm at the sizes given as `--seq 8192 --head-dim=128`; flags stand alone."""
+    given: dict[str, Any] = {}
+    waiting = list(arguments)
+    while waiting:
+        word = waiting.pop(0)
+        if not word.startswith("-"):
+            raise ProblemError(f"{word!r} is no option; write --{word} with a size")
+        flag, equals, text = word.partition("=")
+        name = _parameter(declaration, flag)
+        if isinstance(declaration.parameters[name], bool):
+            given[name] = True
+            continue
+        if not equals:
+            if not waiting:
+                raise ProblemError(f"{flag} needs a size, such as {flag} 4096")
+            text = waiting.pop(0)
+        given[name] = _number(text, flag)
+    return declaration.at(dtype, **given)
+
+
+def _parameter(declaration: Declaration, flag: str) -> str:
+    name = flag.lstrip("-").replace("-", "_")
+    if name not in declaration.parameters:
+        known = [parameter.replace("_", "-") for parameter in declaration.parameters]
+        raise UnknownName(f"option of {declaration.name}", name.replace("_", "-"), known)
+    return name
+
+
+def _number(text: str, flag: str) -> int | float:
+    """A size such as 8k; or a share below one."""
+    if "." in text:
+        try:
+            return float(text)
+        except ValueError:
+            raise ProblemError(f"{flag} {text!r} is no number") from None
+    values = ranges.parse(text, flag)
+    if len(values) != 1:
+        raise ProblemError(f"{flag} takes one size here, not {len(values)}")
+    return int(values[0])
+
+
+def options(declaration: Declaration) -> str:
+    """The parameters and their defaults in a line."""
+    shown = (f"--{n.replace('_', '-')} [{v}]" for n, v in declaration.parameters.items())
+    return " ".join(shown)
+
+
+def listing() -> str:
+    """Every algorithm with what it is and its options."""
+    from perfmodel.algorithms import library
+
+    lines = []
+    for name in library.names():
+        found = library.load(name)
+        lines.append(f"{name}: {found.about}\n    {options(found)}\n")
+    return "".join(lines)
+
+
+def groups(text: str | None) -> list[list[str]] | None:
+    """Kernels as "scores+softmax,values": steps joined by +, kernels by commas."""
+    if text is None:
+        return None
+    return [[step.strip() for step in kernel.split("+")] for kernel in text.split(",")]
+
+
+def axes(text: str | None) -> list[str] | None:
+    """Axes with commas, outermost first; "" is none."""
+    if text is None:
+        return None
+    return [axis.strip() for axis in text.split(",") if axis.strip()]

@@ -1,0 +1,125 @@
+"""`perfmodel explain ALGORITHM`: the derivation of a schedule's cost, formulas first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from perfmodel.cli import declared
+from perfmodel.cli.output import to_stdout
+from perfmodel.errors import OutputError, UnknownName
+
+FORMATS = ("text", "markdown", "latex", "json")
+_SUFFIXES = {".txt": "text", ".md": "markdown", ".tex": "latex", ".json": "json"}
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command(context_settings=declared.PASS_ON)
+def explain(
+    context: typer.Context,
+    algorithm: Annotated[
+        str | None, typer.Argument(help="A name, or a YAML declaration; none lists them all.")
+    ] = None,
+    schedule: Annotated[
+        str,
+        typer.Option(
+            "--schedule", metavar="NAME", help="tiled (all fused), standard, tiled-1, auto."
+        ),
+    ] = "tiled",
+    device: Annotated[
+        str | None, typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Adds numbers.")
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option("--dtype", metavar="TYPE", help="Type of the data.")
+    ] = "bf16",
+    fuse: Annotated[
+        str | None,
+        typer.Option("--fuse", metavar="STEPS", help="Kernels: scores+softmax,values."),
+    ] = None,
+    grid: Annotated[
+        str | None, typer.Option("--grid", metavar="AXES", help="Axes spread over blocks.")
+    ] = None,
+    stream: Annotated[
+        str | None, typer.Option("--stream", metavar="AXES", help="Axes streamed, outermost first.")
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option("--format", "-f", metavar="FORMAT", help=", ".join(FORMATS) + ".")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help=".txt, .md, .tex or .json says how."),
+    ] = None,
+) -> None:
+    """Derive traffic, memory, best tiles and bounds of an algorithm from its axes.
+
+    The algorithm's own parameters are options too: run it without an algorithm to see them.
+
+    \b
+    perfmodel explain attention --schedule tiled --device h100-sxm --seq 8192 --head-dim 128
+    perfmodel explain mlp --fuse up+activate,down --format latex --output mlp.tex
+    perfmodel explain mine.yaml --grid i --stream j
+    """
+    if algorithm is None:
+        to_stdout(iter([declared.listing()]))
+        return
+    wanted = _format(format, output)
+    from perfmodel.algorithms import library
+    from perfmodel.hardware import load
+    from perfmodel.napkin import explain as derivation
+
+    found = library.load(algorithm)
+    case = declared.case(found, context.args, dtype)
+    answer = derivation.explain(
+        case,
+        schedule=schedule,
+        device=load(device) if device else None,
+        about=found.about,
+        source=found.source,
+        extents=found.extents,
+        fuse=declared.groups(fuse),
+        grid=declared.axes(grid),
+        stream=declared.axes(stream),
+    )
+    _emit(_renderer(wanted)(answer), output)
+
+
+def _format(wanted: str | None, output: str | None) -> str:
+    if wanted is not None:
+        if wanted not in FORMATS:
+            raise UnknownName("format", wanted, FORMATS)
+        return wanted
+    if output in (None, "-"):
+        return "text"
+    suffix = Path(str(output)).suffix
+    if suffix not in _SUFFIXES:
+        raise OutputError(
+            f"{output}: unknown suffix {suffix!r}; use {', '.join(_SUFFIXES)}, or say --format"
+        )
+    return _SUFFIXES[suffix]
+
+
+def _renderer(wanted: str) -> Callable[[Any], Iterator[str]]:
+    from perfmodel.render import explain_latex, explain_text
+
+    return {
+        "text": explain_text.text,
+        "markdown": explain_text.markdown,
+        "latex": explain_latex.render,
+        "json": explain_text.json_text,
+    }[wanted]
+
+
+def _emit(pieces: Iterator[str], output: str | None) -> None:
+    from perfmodel.cli.output import say
+    from perfmodel.evidence.records import replacing
+
+    if output in (None, "-"):
+        to_stdout(pieces)
+        return
+    with replacing(str(output)) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(pieces)
+    say(f"wrote {output}")

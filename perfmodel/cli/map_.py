@@ -1,0 +1,168 @@
+"""`perfmodel map ALGORITHM`: fusion, loop nest and tiles for least time or least traffic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perfmodel.cli import declared
+from perfmodel.cli.output import Format, Output, chosen_format, emit, say
+from perfmodel.errors import ProblemError, UnknownName
+
+if TYPE_CHECKING:
+    from perfmodel.algorithms.declaration import Case
+    from perfmodel.hardware import Device
+    from perfmodel.render.report import Report
+
+OBJECTIVES = ("time", "bytes")
+LEVELS = ("shared", "L2")
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command("map", context_settings=declared.PASS_ON)
+def map_(
+    context: typer.Context,
+    algorithm: Annotated[
+        str | None, typer.Argument(help="A name, or a YAML declaration; none lists them all.")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Where it runs.")
+    ] = None,
+    objective: Annotated[
+        str, typer.Option("--objective", metavar="NAME", help="time, or bytes into a level.")
+    ] = "time",
+    level: Annotated[
+        str, typer.Option("--level", metavar="NAME", help="For bytes: shared or L2.")
+    ] = "shared",
+    capacity: Annotated[
+        str | None,
+        typer.Option("--capacity", metavar="SIZE", help='For bytes, instead of a level: "25 MiB".'),
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option("--dtype", metavar="TYPE", help="Type of the data.")
+    ] = "bf16",
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show what every kernel's search considered.")
+    ] = False,
+    chart: Annotated[
+        str | None,
+        typer.Option("--chart", metavar="FILE", help="Draw least traffic against capacity."),
+    ] = None,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Search fusions, loop nests and tiles of an algorithm for the best on a device.
+
+    \b
+    perfmodel map attention --device h100-sxm --seq 8192 --trace
+    perfmodel map mlp --objective bytes --capacity "25 MiB"
+    perfmodel map attention --device h100-sxm --chart slope.svg
+    """
+    from perfmodel.cli.output import to_stdout
+
+    if algorithm is None:
+        to_stdout(iter([declared.listing()]))
+        return
+    chosen_format(format, output)
+    if objective not in OBJECTIVES:
+        raise UnknownName("objective", objective, OBJECTIVES)
+    from perfmodel.algorithms import library
+    from perfmodel.hardware import load
+
+    case = declared.case(library.load(algorithm), context.args, dtype)
+    target = load(device) if device else None
+    if chart is not None:
+        _draw(case, target, chart)
+    if objective == "time":
+        if target is None:
+            raise ProblemError("the fastest schedule needs a device: --device NAME")
+        emit(_fastest(case, target, full=trace), format, output)
+    else:
+        emit(_least(case, _capacity(target, level, capacity)), format, output)
+
+
+def _title(case: Case) -> str:
+    sizes = " ".join(f"{name}={value}" for name, value in case.parameters.items())
+    return f"{case.algorithm.name}: {sizes} dtype={case.dtype}"
+
+
+def _fastest(case: Case, device: Device, *, full: bool) -> Report:
+    from perfmodel.napkin import mapper, trace
+    from perfmodel.render.report import Column, Report, micros, quantity, text
+
+    found = mapper.search(case, device)
+    rows = trace.rows(found)
+    columns = [
+        text("kernel", "kernel"),
+        text("blocks", "blocks"),
+        text("stream", "stream"),
+        Column("time", lambda row: row["time_us"], micros),
+        text("limiter", "limiter"),
+        Column("HBM", lambda row: row["hbm_bytes"], quantity("B")),
+        Column("L2", lambda row: row["l2_bytes"], quantity("B")),
+        Column("threads", lambda row: row["threads"], str),
+        Column("buffers", lambda row: row["stages"], str),
+    ]
+    head = {"device": device.slug, "algorithm": case.algorithm.name, "time_us": found.seconds * 1e6}
+    notes = list(trace.sentences(found, full=full))
+    return Report(
+        "kernels",
+        rows,
+        columns,
+        title=f"{_title(case)} on {device.slug}",
+        head={**head, "trace": notes},
+        notes=notes,
+        examples=rows,
+    )
+
+
+def _least(case: Case, capacity_bytes: float) -> Report:
+    from perfmodel.napkin import trace
+    from perfmodel.render.report import Column, Report, binary, quantity, text
+
+    found = trace.least_bytes(case, capacity_bytes)
+    rows = trace.least_rows(found)
+    columns = [
+        text("kernel", "kernel"),
+        text("blocks", "blocks"),
+        text("stream", "stream"),
+        Column("moved", lambda row: row["moved_bytes"], quantity("B")),
+        Column("held", lambda row: row["held_bytes"], binary),
+    ]
+    notes = list(trace.least_sentences(found))
+    head = {
+        "algorithm": case.algorithm.name,
+        "capacity_bytes": capacity_bytes,
+        "moved_bytes": found.moved_bytes,
+        "fused_over_unfused": found.ratio,
+        "trace": notes,
+    }
+    return Report("kernels", rows, columns, _title(case), head=head, notes=notes, examples=rows)
+
+
+def _capacity(device: Device | None, level: str, capacity: str | None) -> float:
+    from perfmodel.units import parse
+
+    if capacity is not None:
+        return parse(capacity, "capacity")
+    if device is None:
+        raise ProblemError('least bytes need a capacity ("25 MiB") or a device with its levels')
+    found = {"shared": device.shared_max_per_block_bytes, "l2": device.l2_capacity_bytes}
+    if level.lower() not in found:
+        raise UnknownName("level", level, LEVELS)
+    value = found[level.lower()]
+    if value is None:
+        raise ProblemError(f"{device.slug} states no capacity of its {level}; give --capacity")
+    return float(value)
+
+
+def _draw(case: Case, device: Device | None, path: str) -> None:
+    from perfmodel.napkin.skislope import ski_slopes
+    from perfmodel.render.figure import chart_suffix, save
+    from perfmodel.render.skislope import figure
+
+    chart_suffix(path)
+    save(figure(ski_slopes(case, device)), path)
+    say(f"wrote {path}")

@@ -1,0 +1,192 @@
+"""What a search considered and why its answer won, in sentences; and its rows for a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms.declaration import Case
+from perfmodel.errors import ProblemError
+from perfmodel.napkin.front import Choice, Fronts, fronts
+from perfmodel.napkin.mapper import Fusion, Mapped, Mapping_
+from perfmodel.units import binary, si
+from perfmodel.units import seconds as duration
+
+_SHOWN = 8  # fusions listed
+
+
+def rows(found: Mapping_) -> list[dict[str, Any]]:
+    """A row per kernel of the fastest schedule."""
+    return [
+        {
+            "kernel": " + ".join(item.nest.steps),
+            "blocks": blocks(item.nest.grid, item.tiles),
+            "stream": loops(item.nest.stream, item.tiles),
+            "time_us": item.seconds * 1e6,
+            "limiter": item.limiter,
+            "hbm_bytes": item.bytes["hbm"],
+            "l2_bytes": item.bytes["l2"],
+            "shared_bytes": item.shared_bytes,
+            "register_bytes": item.register_bytes,
+            "threads": item.threads,
+            "stages": item.stages,
+            "tiles": dict(item.tiles),
+        }
+        for item in found.kernels
+    ]
+
+
+def blocks(axes: Sequence[str], tiles: Mapping[str, int]) -> str:
+    """Grid axes with their tiles: "g q/128"."""
+    return " ".join(f"{axis}/{tiles[axis]}" if axis in tiles else axis for axis in axes) or "-"
+
+
+def loops(axes: Sequence[str], tiles: Mapping[str, int]) -> str:
+    """Streamed axes with their tiles, outermost first."""
+    return " › ".join(f"{axis}/{tiles[axis]}" for axis in axes) or "-"
+
+
+def sentences(found: Mapping_, *, full: bool = False) -> Iterator[str]:
+    """Why the schedule won; with `full` also what every kernel's search did."""
+    if full:
+        for steps, best in found.groups.items():
+            yield f"{' + '.join(steps)}: {_searched(best)}"
+        for fusion in found.fusions[:_SHOWN]:
+            yield f"{_cut(fusion)}: {_time(fusion.seconds)}"
+    best = found.fusions[0]
+    tried = [item for item in found.groups.values() if isinstance(item, Mapped)]
+    yield (
+        f"considered {len(found.fusions)} fusions of {len(found.groups)} kernels, "
+        f"{sum(k.nests for k in tried)} loop nests, {sum(k.candidates for k in tried)} tilings; "
+        f"{sum(k.timed for k in tried)} timed, the rest ruled out by a bound or by size"
+    )
+    yield f"fastest: {_cut(best)}, {_time(best.seconds)}"
+    yield from _against(found, best)
+
+
+def _searched(best: Mapped | str) -> str:
+    if isinstance(best, str):
+        return best
+    return (
+        f"{best.nests} nests, {best.candidates} tilings, {best.fitting} fit, {best.timed} timed; best "
+        f"blocks over {blocks(best.nest.grid, best.tiles)}, stream "
+        f"{loops(best.nest.stream, best.tiles)}: {_time(best.seconds)}, {best.limiter}"
+    )
+
+
+def _against(found: Mapping_, best: Fusion) -> Iterator[str]:
+    """The winner beside fusing everything and fusing nothing."""
+    every = tuple(step.name for step in found.case.algorithm.steps)
+    if len(every) == 1:
+        return
+    apart = tuple((name,) for name in every)
+    others = {"fusing everything": (every,), "fusing nothing": apart}
+    for said, cut in others.items():
+        if cut == best.kernels:
+            continue
+        missing = next((k for k in cut if isinstance(found.groups[k], str)), None)
+        if missing is not None:
+            yield f"{said}: impossible, {found.groups[missing]}"
+            continue
+        kernels = [k for k in (found.groups[c] for c in cut) if isinstance(k, Mapped)]
+        seconds = sum(kernel.seconds for kernel in kernels)
+        ratios = {
+            level: sum(k.bytes[level] for k in kernels) / sum(k.bytes[level] for k in found.kernels)
+            for level in ("hbm", "l2")
+        }
+        yield (
+            f"{said}: {seconds / best.seconds:.3g}× the time, {ratios['hbm']:.3g}× the HBM bytes, "
+            f"{ratios['l2']:.3g}× the L2 bytes; its slowest kernel is bound by "
+            f"{max(kernels, key=lambda k: k.seconds).limiter}"
+        )
+
+
+def _cut(fusion: Fusion) -> str:
+    return " | ".join(" + ".join(steps) for steps in fusion.kernels)
+
+
+def _time(seconds: float) -> str:
+    return duration(seconds) if np.isfinite(seconds) else "impossible"
+
+
+@dataclass(frozen=True)
+class Least:
+    """The schedule that moves least at one capacity; `ratio` is fused over unfused traffic.
+
+    Where fusing everything or nothing does not fit the ratio is infinite or zero.
+    """
+
+    case: Case
+    capacity_bytes: float
+    choices: tuple[Choice, ...]
+    moved_bytes: float
+    ratio: float
+    weighed: int
+
+
+def least_bytes(case: Case, capacity_bytes: float, found: Fronts | None = None) -> Least:
+    """Least traffic at a capacity; raises `ProblemError` where nothing fits."""
+    if not capacity_bytes > 0:
+        raise ProblemError(f"a capacity is positive, not {capacity_bytes:g} bytes")
+    known = found or fronts(case.algorithm, case.sizes, case.elements)
+    choices = known.fusion(capacity_bytes)
+    names = tuple(step.name for step in case.algorithm.steps)
+    at = np.array([capacity_bytes])
+    fused = float(known.moved((names,), at)[0])
+    cuts = _unfused(case)
+    apart = float(known.moved(cuts, at)[0])
+    ratio = fused / apart if np.isfinite(apart) else 0.0
+    weighed = sum(item.considered for item in known.by_steps.values())
+    moved = sum(choice.moved_bytes for choice in choices)
+    return Least(case, capacity_bytes, choices, moved, ratio, weighed)
+
+
+def _unfused(case: Case) -> list[tuple[str, ...]]:
+    """One kernel a contraction, with the maps that follow it: what frameworks run unfused."""
+    cuts: list[tuple[str, ...]] = []
+    for step in case.algorithm.steps:
+        follows = step.kind == "map" and cuts and step.inputs[0] in _made(case, cuts[-1])
+        cuts = [*cuts[:-1], (*cuts[-1], step.name)] if follows else [*cuts, (step.name,)]
+    return cuts
+
+
+def _made(case: Case, steps: Sequence[str]) -> set[str]:
+    return {name for s in steps for name in case.algorithm.step(s).outputs}
+
+
+def least_rows(least: Least) -> list[dict[str, Any]]:
+    """A row per kernel of the schedule that moves least."""
+    return [
+        {
+            "kernel": " + ".join(choice.nest.steps),
+            "blocks": blocks(choice.nest.grid, choice.tiles),
+            "stream": loops(choice.nest.stream, choice.tiles),
+            "moved_bytes": choice.moved_bytes,
+            "held_bytes": choice.held_bytes,
+            "tiles": dict(choice.tiles),
+        }
+        for choice in least.choices
+    ]
+
+
+def least_sentences(least: Least) -> Iterator[str]:
+    """What the least is, and whether fusing everything pays at this capacity."""
+    yield (
+        f"weighed {least.weighed} tilings; at {binary(least.capacity_bytes)} the least is "
+        f"{si(least.moved_bytes, 'B')}"
+    )
+    if len(least.case.algorithm.steps) == 1:
+        return
+    if not np.isfinite(least.ratio):
+        yield "fusing everything does not fit at this capacity"
+    elif least.ratio == 0:
+        yield "only fused kernels fit at this capacity"
+    else:
+        verdict = "pays" if least.ratio < 1 else "does not pay"
+        yield (
+            f"fusing everything {verdict}: it moves {least.ratio:.3g}× what one kernel a contraction "
+            "moves"
+        )

@@ -1,0 +1,289 @@
+"""An explanation as text, Markdown or JSON: the same lines, laid out for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from perfmodel.napkin.explain import Explanation, KernelPage, Tiling
+from perfmodel.units import binary, seconds, si
+
+SCHEMA_VERSION = 1
+_BOX = "    "
+
+
+def show(expression: Any) -> str:
+    """A formula in one line of text: 2·q·d·⌈x/s_x⌉."""
+    import sympy
+    from sympy.printing.str import StrPrinter
+
+    class Plain(StrPrinter):  # type: ignore[misc]
+        def _print_ceiling(self, item: Any) -> str:
+            return f"⌈{self._print(item.args[0])}⌉"
+
+        def _print_Min(self, item: Any) -> str:
+            return f"min({', '.join(self._print(part) for part in item.args)})"
+
+        def _print_Piecewise(self, item: Any) -> str:
+            parts = [f"{self._print(e)} if {self._print(c)}" for e, c in item.args[:-1]]
+            return f"({', '.join(parts)}, else {self._print(item.args[-1][0])})"
+
+    text = Plain().doprint(sympy.sympify(expression))
+    for power, sign in (("**2", "²"), ("**3", "³"), ("**4", "⁴")):
+        text = text.replace(power, sign)
+    return text.replace("**", "^").replace("*", "·").replace("sqrt", "√")
+
+
+def text(explanation: Explanation) -> Iterator[str]:
+    """For the terminal."""
+    yield f"{_title(explanation)}\n"
+    yield from (f"{line}\n" for line in _head(explanation))
+    for number, page in enumerate(explanation.kernels, 1):
+        yield f"\nKernel {number}: {' + '.join(page.nest.steps)}\n"
+        for heading, body in _sections(explanation, page):
+            yield f"\n  {heading}\n"
+            yield from (f"{_BOX}{line}\n" for line in body)
+
+
+def markdown(explanation: Explanation) -> Iterator[str]:
+    """Headings, and the bodies as code blocks, so that columns stay columns."""
+    yield f"## {_title(explanation)}\n\n"
+    yield "\n".join(f"{line}  " for line in _head(explanation)) + "\n"
+    for number, page in enumerate(explanation.kernels, 1):
+        yield f"\n### Kernel {number}: {' + '.join(page.nest.steps)}\n"
+        for heading, body in _sections(explanation, page):
+            yield f"\n**{heading}**\n\n```text\n"
+            yield from (f"{line}\n" for line in body)
+            yield "```\n"
+
+
+def _title(explanation: Explanation) -> str:
+    count = len(explanation.kernels)
+    kernels = "1 kernel" if count == 1 else f"{count} kernels"
+    return f"{explanation.case.algorithm.name}, {explanation.schedule} schedule: {kernels}"
+
+
+def _head(explanation: Explanation) -> Iterator[str]:
+    if explanation.about:
+        yield f"{explanation.about}."
+    if explanation.source:
+        yield f"Source: {explanation.source}."
+    sizes = explanation.case.sizes
+    yield "Axes: " + "; ".join(
+        f"{axis} = {sizes[axis]}" + (f" ({said})" if str(said) != axis else "")
+        for axis, said in explanation.extents.items()
+    )
+    yield "Tiles: g_a of an axis spread over blocks, s_a of an axis streamed; counts in elements."
+
+
+def _sections(explanation: Explanation, page: KernelPage) -> Iterator[tuple[str, list[str]]]:
+    yield "Loop nest", ["  " * depth + said for depth, said in page.loops]
+    yield "What each axis allows", list(_verdicts(page))
+    if page.formulas is None:
+        yield "Formulas", [page.note]
+    else:
+        yield "Traffic of each tensor", list(_traffic(page))
+        yield "Transfer cost H and memory M", list(_cost(page))
+        yield "Best tile", list(_optimum(page))
+    yield "Lower bound", list(_bound(page))
+    if page.numbers is not None:
+        yield (
+            f"On {explanation.device.name if explanation.device else ''}",
+            list(_numbers(explanation, page)),
+        )
+
+
+def _verdicts(page: KernelPage) -> Iterator[str]:
+    for axis, verdict in page.verdicts.items():
+        can = []
+        if verdict.groupable:
+            can.append("group")
+        if verdict.passes:
+            can.append("stream" if verdict.passes == 1 else "stream in two passes")
+        reasons = [] if verdict.groupable else [verdict.group_reason]
+        if verdict.passes != 1:
+            reasons.append(verdict.stream_reason)
+        yield f"{axis}: {' or '.join(can) or 'hold whole'}" + "".join(f" — {r}" for r in reasons)
+
+
+def _traffic(page: KernelPage) -> Iterator[str]:
+    assert page.formulas is not None
+    tables = (("read", page.formulas.reads), ("write", page.formulas.writes))
+    for verb, table in tables:
+        for name, formula in table.items():
+            yield f"{verb:<5} {name:<6} {show(formula)}"
+
+
+def _cost(page: KernelPage) -> Iterator[str]:
+    assert page.formulas is not None
+    yield f"H = {show(page.formulas.transfer)}"
+    yield f"M ≥ {show(page.formulas.memory)}"
+    if page.note:
+        yield f"({page.note})"
+    yield "Where tiles divide their axes:"
+    yield f"H = {show(page.formulas.smooth_transfer)}"
+    yield f"M ≥ {show(page.formulas.smooth_memory)}"
+
+
+def _optimum(page: KernelPage) -> Iterator[str]:
+    best = page.optimum
+    if best is None:
+        yield "no closed form: the leading terms do not settle the tiles; the search below does"
+        return
+    for axis, formula in best.tiles.items():
+        yield f"{tile_name(page, axis)}* = {show(formula)}"
+    thin = ", ".join(tile_name(page, axis) for axis in best.vanishing)
+    if thin:
+        yield f"{thin} as thin as allowed: H does not depend on it"
+    terms = [
+        f"{show(t.alpha)} · M^-{show(t.beta)}" if t.beta != 0 else show(t.alpha) for t in best.terms
+    ]
+    yield f"H* = {' + '.join(terms)}"
+    if best.beta == 0:
+        yield "β = 0: every tensor crosses a fixed number of times, whatever M"
+        return
+    ratio = float(best.narrower(2))
+    yield (
+        f"β = {show(best.beta)}: a tenth of M moves {float(best.smaller(0.1)):.3g}× as much; "
+        f"half the bits move {ratio:.3g}× fewer bytes"
+    )
+
+
+def tile_name(page: KernelPage, axis: str) -> str:
+    """g_q, s_x, or g_r·g_q where a product is settled."""
+    parts = axis.split("·")
+    return "·".join(f"{'g' if part in page.nest.grid else 's'}_{part}" for part in parts)
+
+
+def _bound(page: KernelPage) -> Iterator[str]:
+    yield f"{page.bound.name}"
+    yield f"H ≥ {show(page.bound.value)}" + (
+        " (order of magnitude)" if page.bound.order_only else ""
+    )
+
+
+def _numbers(explanation: Explanation, page: KernelPage) -> Iterator[str]:
+    numbers = page.numbers
+    assert numbers is not None
+    dtype = explanation.case.dtype
+    yield f"M = {numbers.memory:,.0f} elements of {dtype} in the shared memory of a block"
+    if numbers.best is not None:
+        tiles = ", ".join(f"{tile_name(page, a)} = {t:,.0f}" for a, t in numbers.best_tiles.items())
+        factor = numbers.best / numbers.bound
+        yield f"H* = {numbers.best:,.0f} elements{f' at {tiles}' if tiles else ''}"
+        yield f"lower bound {numbers.bound:,.0f} elements; H* is {factor:.3g}× that"
+        if numbers.saturated:
+            names = ", ".join(numbers.saturated)
+            yield f"the best tile of {names} exceeds the axis: hold it whole, and H is compulsory"
+    if numbers.granules:
+        rules = ", ".join(f"{tile_name(page, a)} by {n}" for a, n in numbers.granules.items())
+        yield f"divisibility (instruction shape, 128-byte lines): {rules}"
+    for tiling in numbers.tilings:
+        yield from _tiling(page, tiling)
+
+
+def _tiling(page: KernelPage, tiling: Tiling) -> Iterator[str]:
+    tiles = ", ".join(f"{tile_name(page, a)} = {t}" for a, t in tiling.tiles.items()) or "whole"
+    yield (
+        f"{tiling.what}: {tiles}; {tiling.threads} threads, {tiling.stages} buffers, "
+        f"{binary(tiling.shared_bytes)} shared, {binary(tiling.register_bytes)} registers"
+    )
+    yield (
+        f"  H = {tiling.elements:,.0f} elements, {si(tiling.bytes, 'B')}; {tiling.factor:.3g}× the "
+        f"bound; {seconds(tiling.seconds)}"
+    )
+
+
+def as_dict(explanation: Explanation) -> dict[str, Any]:
+    """Everything, formulas as text."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "algorithm": explanation.case.algorithm.name,
+        "about": explanation.about,
+        "source": explanation.source,
+        "schedule": explanation.schedule,
+        "device": explanation.device.slug if explanation.device else None,
+        "parameters": dict(explanation.case.parameters),
+        "sizes": dict(explanation.case.sizes),
+        "kernels": [_kernel(page) for page in explanation.kernels],
+    }
+
+
+def _kernel(page: KernelPage) -> dict[str, Any]:
+    found = page.formulas
+    best = page.optimum
+    return {
+        "steps": list(page.nest.steps),
+        "grid": list(page.nest.grid),
+        "stream": list(page.nest.stream),
+        "loops": [{"depth": depth, "text": said} for depth, said in page.loops],
+        "axes": [
+            {
+                "axis": v.axis,
+                "groupable": v.groupable,
+                "streamable": v.streamable,
+                "passes": v.passes,
+                "group_reason": v.group_reason,
+                "stream_reason": v.stream_reason,
+            }
+            for v in page.verdicts.values()
+        ],
+        "note": page.note,
+        "reads": _plain(found.reads) if found else None,
+        "writes": _plain(found.writes) if found else None,
+        "transfer": str(found.transfer) if found else None,
+        "memory": str(found.memory) if found else None,
+        "optimum": None
+        if best is None
+        else {
+            "tiles": _plain(best.tiles),
+            "as_thin_as_allowed": list(best.vanishing),
+            "terms": [{"alpha": str(t.alpha), "beta": str(t.beta)} for t in best.terms],
+            "beta": str(best.beta),
+        },
+        "bound": {
+            "formula": str(page.bound.value),
+            "name": page.bound.name,
+            "order_only": page.bound.order_only,
+        },
+        "numbers": _figures(page),
+    }
+
+
+def _plain(table: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(formula) for name, formula in table.items()}
+
+
+def _figures(page: KernelPage) -> dict[str, Any] | None:
+    numbers = page.numbers
+    if numbers is None:
+        return None
+    return {
+        "memory_elements": numbers.memory,
+        "best_elements": numbers.best,
+        "best_tiles": dict(numbers.best_tiles),
+        "bound_elements": numbers.bound,
+        "divisibility": dict(numbers.granules),
+        "saturated": list(numbers.saturated),
+        "tilings": [
+            {
+                "what": t.what,
+                "tiles": dict(t.tiles),
+                "elements": t.elements,
+                "bytes": t.bytes,
+                "factor": t.factor,
+                "shared_bytes": t.shared_bytes,
+                "register_bytes": t.register_bytes,
+                "threads": t.threads,
+                "stages": t.stages,
+                "time_us": t.seconds * 1e6,
+            }
+            for t in numbers.tilings
+        ],
+    }
+
+
+def json_text(explanation: Explanation) -> Iterator[str]:
+    """One JSON document."""
+    yield json.dumps(as_dict(explanation), ensure_ascii=False, indent=1) + "\n"

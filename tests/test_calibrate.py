@@ -1,0 +1,322 @@
+"""Calibration: readings become a spec that can be read, predicted with and drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from perfmodel import Matmul, Rowwise, predict
+from perfmodel.errors import OutputError, TableError
+from perfmodel.evidence import cprobes, microbench
+from perfmodel.evidence.calibrate import calibrated, plateau
+from perfmodel.evidence.environment import Cpu
+from perfmodel.evidence.microbench import Curve, Readings
+from perfmodel.hardware import check, load, loads, validate_file
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+SIZES = [2.0**i for i in range(15, 29)]
+
+
+def stepped(levels: dict[float, float], beyond: float) -> tuple[tuple[float, float], ...]:
+    """A curve that holds each level's value up to the level's size."""
+    return tuple(
+        (size, next((value for limit, value in levels.items() if size <= limit), beyond))
+        for size in SIZES
+    )
+
+
+def cpu_readings(**more: object) -> Readings:
+    streams = {
+        name: Curve("B/s", "C loop", stepped({64 * KIB: 8e11, 4 * MIB: 4e11, 32 * MIB: 2e11}, rate))
+        for name, rate in (("read", 8e10), ("copy", 7e10), ("triad", 7.5e10))
+    }
+    latency = stepped({32 * KIB: 1e-9, 1 * MIB: 4e-9, 32 * MIB: 2e-8}, 1e-7)
+    found = Readings(
+        kind="cpu",
+        slug="acme-9000-2-cores",
+        name="Acme 9000",
+        units=2,
+        memory_bytes=64e9,
+        levels=(
+            ("L1", 64.0 * KIB, 32.0 * KIB),
+            ("L2", 4.0 * MIB, 2.0 * MIB),
+            ("L3", 32.0 * MIB, 32.0 * MIB),
+        ),
+        flags=("avx512_bf16", "avx512f", "fma"),
+        curves={**streams, "latency": Curve("s", "C loop", latency)},
+        rates={
+            "clock": 4e9, "vector.fp32": 5e11, "matrix.fp32": 4e11, "matrix.bf16": 8e11,
+            "special": 3e9, "launch.stream": 2e-6,
+        },
+        methods={"matrix": "torch products"},
+        versions={"torch": "2.13.0"},
+        timestamp_utc="2026-01-02T03:04:05Z",
+    )  # fmt: skip
+    return replace(found, **more)  # type: ignore[arg-type]
+
+
+def gpu_readings(slug: str, name: str) -> Readings:
+    stream = Curve("B/s", "torch", stepped({32 * MIB: 7e12}, 4.2e12))
+    return replace(
+        cpu_readings(),
+        kind="cuda",
+        slug=slug,
+        name=name,
+        units=132,
+        memory_bytes=141e9,
+        levels=(("L2", 60.0 * MIB, 60.0 * MIB),),
+        flags=(),
+        curves={
+            "read": stream,
+            "copy": stream,
+            "latency": Curve("s", "Triton", ((2.0**28, 6e-7),)),
+        },
+        rates={"matrix.bf16": 7.9e14, "matrix.fp8": 9.9e18, "launch.graph": 1.5e-6, "clock": 1.9e9},
+        load=((1.0, 7e14, 1755.0, 690.0),),
+    )
+
+
+def test_a_plateau_is_what_a_level_shows() -> None:
+    readings = cpu_readings()
+    assert [plateau(readings, "read", level) for level in ("L1", "L2", "L3", None)] == [
+        8e11, 4e11, 2e11, 8e10,
+    ]  # fmt: skip
+    assert [plateau(readings, "latency", level) for level in ("L1", "L2", "L3", None)] == [
+        None, 4e-9, 2e-8, 1e-7,
+    ]  # fmt: skip  # no working set of the curve is well inside L1
+    assert plateau(readings, "gather", None) is None
+
+
+def test_an_unknown_processor_becomes_a_sound_spec(tmp_path: Path) -> None:
+    device = calibrated(cpu_readings(), "my-machine")
+    assert check(device) == []
+    assert (device.slug, device.aliases, device.kind) == (
+        "my-machine", ("acme-9000-2-cores",), "cpu",
+    )  # fmt: skip
+    assert device.vector_flops("fp32") == 2 * 64 * 4e9  # cores × avx512f FLOP/clk × the clock
+    assert device.matrix_flops("bf16") == 2 * device.vector_flops("fp32")
+    assert device.hbm_bytes_per_s == 8e10
+    assert device.measured_hbm_bytes_per_s == 8e10
+    assert device.measured_l2_bytes_per_s == 2e11
+    assert device.l2_capacity_bytes == 32 * MIB
+    assert device.shared_bytes_per_clock == 4e11 / 2 / 4e9
+    assert device.latency_seconds("hbm") == 1e-7
+    assert device.measured is not None
+    assert {name: rate.si for name, rate in device.measured.matrix.items()} == {
+        "fp32": 4e11, "bf16": 8e11,
+    }  # fmt: skip
+    path = tmp_path / "my-machine.yaml"
+    path.write_text(device.dump())
+    assert validate_file(path) == []
+    assert loads(device.dump()) == device
+
+
+def test_every_fact_says_where_it_is_from() -> None:
+    from perfmodel.hardware.facts import walk
+
+    device = calibrated(cpu_readings(), "x")
+    statuses = {fact.status for _, fact in walk(device)}
+    assert statuses == {"config", "measured", "derived", "unverified"}
+    assert all(fact.source[0] in device.sources for _, fact in walk(device))
+
+
+def test_more_than_the_instruction_set_gives_raises_the_peak() -> None:
+    device = calibrated(cpu_readings(flags=("sse2",)), "x")
+    assert device.vector_flops("fp32") == 2 * 64 * 4e9  # 8 by sse2, doubled until 5e11 fits
+    assert device.compute.vector_flop_per_clock_per_unit is not None
+
+
+def test_what_was_not_measured_is_not_invented() -> None:
+    curves = {name: c for name, c in cpu_readings().curves.items() if name != "latency"}
+    device = calibrated(cpu_readings(curves=curves, rates={}, levels=()), "x")
+    assert device.latency is None
+    assert device.l2_capacity_bytes is None
+    assert device.compute.clocks.boost is not None
+    assert device.compute.clocks.boost.status == "unverified"
+
+
+def test_a_cache_that_is_no_faster_than_memory_is_left_out() -> None:
+    flat = Curve("B/s", "C loop", tuple((size, 8e10) for size in SIZES))
+    curves = {**cpu_readings().curves, "read": flat, "copy": flat, "triad": flat}
+    device = calibrated(cpu_readings(curves=curves), "x")
+    assert device.measured_l2_bytes_per_s is None
+    assert device.shared_bytes_per_clock is None
+
+
+def test_a_shipped_device_keeps_its_datasheet() -> None:
+    device, shipped = calibrated(gpu_readings("h200-sxm", "NVIDIA H200"), "mine"), load("h200-sxm")
+    assert device.hbm_bytes_per_s == shipped.hbm_bytes_per_s
+    assert device.matrix_flops("bf16") == shipped.matrix_flops("bf16")
+    assert device.measured is not None
+    assert device.measured.matrix["bf16"].si == 7.9e14
+    assert "fp8" not in device.measured.matrix  # above the peak: not this machine's
+    assert device.measured_l2_bytes_per_s == 7e12
+    assert device.measured.launch is not None
+    assert "h200-sxm" in device.aliases
+
+
+def test_an_unknown_gpu_gets_what_was_measured() -> None:
+    device = calibrated(gpu_readings("acme-gpu", "Acme GPU"), "mine")
+    assert device.kind == "gpu"
+    assert device.matrix_flops("bf16") == 7.9e14
+    assert device.compute.matrix["bf16"].status == "measured"
+    assert predict(Matmul(4096, 4096, 4096, dtype="bf16"), device).seconds > 0
+
+
+@pytest.mark.parametrize(
+    "problem", [Matmul(512, 512, 512, dtype="fp32"), Rowwise("softmax", 1024, 1024, "fp32")]
+)
+def test_predictions_can_be_made_with_it(problem: Matmul | Rowwise) -> None:
+    found = predict(problem, calibrated(cpu_readings(), "x"), harness="wall_clock")
+    assert 0 < found.seconds < 1
+
+
+def test_readings_survive_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "readings.json"
+    for readings in (cpu_readings(), gpu_readings("h200-sxm", "NVIDIA H200")):
+        path.write_text(readings.dump())
+        assert microbench.read(path) == readings
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("not json", "not readings of a calibration"),
+        ("{}", "not readings of a calibration"),
+        ('{"schema_version": 9}', "readings of version 9"),
+        ("[1]", "not readings of a calibration"),
+    ],
+)
+def test_other_files_are_no_readings(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "readings.json"
+    path.write_text(text)
+    with pytest.raises(TableError, match=said):
+        microbench.read(path)
+    with pytest.raises(TableError, match="cannot be read"):
+        microbench.read(tmp_path / "nothing.json")
+
+
+# ---- Probes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [64, 128, 4096, 100_000])
+def test_a_ring_visits_every_line_once(size: int) -> None:
+    cells = cprobes.ring(size, seed=5)
+    seen, at = set(), 0
+    for _ in range(len(cells)):
+        seen.add(at)
+        at = int(cells.reshape(-1)[at // 8])
+    assert at == 0
+    assert seen == {64 * i for i in range(len(cells))}
+
+
+def test_probes_do_what_they_time() -> None:
+    probes = cprobes.load()
+    if probes is None:
+        pytest.skip("no C compiler here")
+    a, b, c = (np.arange(1, 1025, dtype=np.float32) * i for i in (1, 2, 0))
+    assert probes.triad([a, b, c], 2) > 0
+    np.testing.assert_allclose(c, a + 0.75 * b)
+    assert probes.copy([b, c], 1) > 0
+    np.testing.assert_array_equal(b, c)
+    assert probes.read([a], 3) > 0
+    for rate in (probes.chase(cprobes.ring(4096), 1000), probes.multiply_add(1000)):
+        assert math.isfinite(rate)
+        assert rate > 0
+
+
+def test_without_a_compiler_there_are_no_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "/nonexistent/cc")
+    assert cprobes.load() is None
+
+
+def test_work_on_all_cores_together() -> None:
+    assert cprobes.together(lambda i: float(i * i), 4) == [0.0, 1.0, 4.0, 9.0]
+
+
+def test_sizes_are_even_in_the_logarithm() -> None:
+    assert microbench.sizes(2**10, 2**12, 2) == [1024, 1448, 2048, 2896, 4096]
+
+
+def test_a_processor_knows_its_caches_and_its_name() -> None:
+    caches = {1: (32 * KIB, 1), 2: (2 * MIB, 1), 3: (32 * MIB, 8)}
+    name = "Intel(R) Xeon(R) Platinum 8480+ CPU @ 2.00GHz"
+    cpu = Cpu(name, 16, 32, caches, GIB, frozenset(), 2e9, None)
+    assert cpu.slug == "intel-xeon-platinum-8480-16-cores"
+    assert [cpu.cache_bytes(level) for level in (1, 2, 3, 4)] == [
+        512 * KIB, 32 * MIB, 64 * MIB, None,
+    ]  # fmt: skip
+    assert cpu.last_level == 3
+
+
+# ---- The command and its charts ------------------------------------------------------------------
+
+
+def test_the_command_writes_spec_and_charts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import typer
+
+    from perfmodel.cli.calibrate import app
+
+    monkeypatch.chdir(tmp_path)
+    Path("readings.json").write_text(cpu_readings().dump())
+    arguments = ["--readings", "readings.json", "--output", "box.yaml", "--chart", "box"]
+    command = typer.main.get_command(app)
+    command.main(args=[*arguments, "--format", "json"], standalone_mode=False)
+    out = capsys.readouterr()
+    document = json.loads(out.out)
+    assert document["device"] == "box"
+    assert {"measured.hbm_bandwidth.read"} <= {row["quantity"] for row in document["calibration"]}
+    assert out.err.splitlines() == [
+        "wrote box.yaml", "wrote box-bandwidth.svg", "wrote box-latency.svg",
+    ]  # fmt: skip
+    assert validate_file("box.yaml") == []
+    first = Path("box-bandwidth.svg").read_bytes()
+    command.main(args=arguments, standalone_mode=False)
+    assert Path("box-bandwidth.svg").read_bytes() == first
+    assert b"L3: 32.0 MiB" in first
+    with pytest.raises(OutputError, match=r"written as \.yaml"):
+        command.main(args=["--output", "box.json"], standalone_mode=False)
+
+
+def test_charts_draw_the_curves() -> None:
+    from perfmodel.render.workingset import bandwidth_chart, latency_chart
+
+    curves = {name: curve.points for name, curve in cpu_readings().curves.items()}
+    figure = bandwidth_chart(curves, [("L1", 64.0 * KIB), ("L2", 4.0 * MIB)], "title")
+    lines = {line.get_gid(): line for line in figure.axes[0].get_lines() if line.get_gid()}
+    assert set(lines) == {"curve-read", "curve-copy", "curve-triad"}
+    np.testing.assert_allclose(lines["curve-copy"].get_xydata(), curves["copy"])
+    latency = latency_chart(curves, [("L1", 32.0 * KIB)], "title").axes[0]
+    assert latency.get_ylabel() == "Time per dependent load"
+    gathers = {"gather": curves["latency"]}
+    assert latency_chart(gathers, [], "title").axes[0].get_ylabel() == "Time per random load"
+    for chart in (bandwidth_chart, latency_chart):
+        with pytest.raises(TableError, match=r"nothing to draw|no .* to draw"):
+            chart({}, [], "title")
+
+
+def test_gpu_probes_compute_what_they_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("triton")
+    if torch.cuda.is_available():
+        pytest.skip("the interpreter is for machines without a GPU")
+    from perfmodel.evidence import gpu_probes
+
+    cells, out = gpu_probes.ring(4096, "cpu"), torch.full((1,), -1)
+    gpu_probes.chase[(1,)](cells, out, 31, num_warps=1)
+    assert int(out) == 0  # 32 lines: back at the first
+    found = torch.empty(256)
+    gpu_probes.multiply_add[(2,)](found, 3, 128, num_warps=4)
+    sums = [torch.tensor(0.999 + i) for i in range(8)]
+    for _ in range(3):
+        sums = [value * 0.999 + 0.001 for value in sums]
+    torch.testing.assert_close(found, torch.stack(sums).sum().expand(256))
+    gpu_probes.exponentials[(2,)](found, 4, 128, num_warps=4)
+    assert bool(torch.isfinite(found).all())

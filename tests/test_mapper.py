@@ -1,0 +1,240 @@
+"""The mapper against brute force, and what it must find on its own."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+from perfmodel.algorithms import library
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import load
+from perfmodel.napkin import mapper
+from perfmodel.napkin.fit import Target
+from perfmodel.napkin.front import evaluate, fronts
+from perfmodel.napkin.fusion import groups, part, why_not
+from perfmodel.napkin.mapper import Mapped, search
+from perfmodel.napkin.nests import Nest, nests
+from perfmodel.napkin.tiles import candidates, combined, fewest
+from perfmodel.napkin.trace import least_bytes, rows, sentences
+from perfmodel.timing.constants import default
+from perfmodel.timing.machine import machine
+
+# -- least bytes -----------------------------------------------------------------------------------
+
+
+def orders(fused, sizes):
+    """Every legal nest, told by `why_not` alone: no axis set apart, no order left out."""
+    axes = [axis for axis in fused.axes if sizes[axis] > 1]
+    steps = tuple(step.name for step in fused.steps)
+    for ways in product(("held", "grid", "stream"), repeat=len(axes)):
+        way = dict(zip(axes, ways, strict=True))
+        grid = tuple(axis for axis in axes if way[axis] == "grid")
+        for stream in permutations([axis for axis in axes if way[axis] == "stream"]):
+            if not why_not(fused, grid, stream):
+                yield Nest(steps, grid, stream)
+
+
+def brute(fused, sizes, elements, capacities):
+    """Least bytes moved at each capacity over every nest and every integer tile."""
+    best = np.full(len(capacities), np.inf)
+    for nest in orders(fused, sizes):
+        tiles = combined({axis: np.arange(1, sizes[axis] + 1) for axis in nest.tiled})
+        used, moved = evaluate(fused, nest, tiles, sizes, elements)
+        for i, capacity in enumerate(capacities):
+            best[i] = min(best[i], np.min(np.where(used <= capacity, moved, np.inf)))
+    return best
+
+
+def problem(seed):
+    """A small problem: matmuls, attentions (causal, grouped, sparse), MLPs, norms, losses."""
+    pick = np.random.default_rng(seed)
+    size = lambda low, high: int(pick.integers(low, high + 1))  # noqa: E731
+    kind = ["matmul", "attention", "matmul", "gqa", "matmul", "mlp", "softmax", "cross-entropy",
+            "matmul", "kernel-matvec", "layernorm-matmul", "matmul"][seed % 12]  # fmt: skip
+    shapes = {
+        "matmul": lambda: {"m": size(1, 9), "n": size(1, 9), "k": size(1, 9)},
+        "attention": lambda: {
+            "heads": size(1, 2), "seq_q": size(1, 6), "seq_kv": size(1, 6), "head_dim": size(1, 3),
+            "causal": bool(size(0, 1)),
+        },
+        "gqa": lambda: {
+            "heads": 2, "kv_heads": 1, "seq_q": size(1, 4), "seq_kv": size(1, 5), "head_dim": 2,
+            "head_dim_v": 1,
+        },
+        "mlp": lambda: {"tokens": size(1, 5), "hidden": size(1, 4), "ffn": size(1, 5), "out": size(1, 3)},
+        "softmax": lambda: {"rows": size(1, 9), "cols": size(1, 12)},
+        "cross-entropy": lambda: {"tokens": size(1, 7), "hidden": size(1, 5), "vocabulary": size(1, 9)},
+        "kernel-matvec": lambda: {
+            "points": size(1, 7), "targets": size(1, 7), "dim": size(1, 3), "vectors": size(1, 2),
+        },
+        "layernorm-matmul": lambda: {"tokens": size(1, 6), "hidden": size(1, 6), "out": size(1, 6)},
+    }  # fmt: skip
+    return library.load(kind).at(**shapes[kind]())
+
+
+@pytest.mark.parametrize("batch", range(12))
+def test_brute_force_never_beats_the_mapper(batch):
+    """240 problems, every run of steps, five capacities each: equal, never better."""
+    for seed in range(batch * 20, batch * 20 + 20):
+        case = problem(seed)
+        found = fronts(case.algorithm, case.sizes, case.elements)
+        for steps in groups(case.algorithm):
+            fused = part(case.algorithm, steps)
+            sizes = {axis: case.sizes[axis] for axis in fused.axes}
+            front = found.by_steps[steps]
+            low, high = front.held_bytes[0], front.held_bytes[-1]
+            capacities = np.unique(np.geomspace(low, 1.2 * high, 5).round())
+            expected = brute(fused, sizes, case.elements, capacities)
+            np.testing.assert_array_equal(
+                front.moved(capacities), expected, err_msg=f"{seed} {steps}"
+            )
+
+
+def test_the_best_fusion_is_the_best_of_all_cuts():
+    for seed in (1, 3, 5, 13, 17):
+        case = problem(seed)
+        found = fronts(case.algorithm, case.sizes, case.elements)
+        names = [step.name for step in case.algorithm.steps]
+        capacity = np.array([float(max(f.held_bytes[0] for f in found.by_steps.values())) * 1.5])
+        cuts = []
+        for bits in product((0, 1), repeat=len(names) - 1):
+            cut = [[names[0]]]
+            for name, bit in zip(names[1:], bits, strict=True):
+                cut = [*cut, [name]] if bit else [*cut[:-1], [*cut[-1], name]]
+            cuts.append([tuple(group) for group in cut])
+        least = min(float(found.moved(cut, capacity)[0]) for cut in cuts)
+        assert float(found.best_moved(capacity)[0]) == least
+        assert sum(c.moved_bytes for c in found.fusion(float(capacity[0]))) == least
+
+
+@pytest.mark.parametrize("extent", [1, 2, 3, 7, 16, 97, 1000])
+def test_the_fewest_tiles_make_every_number_of_trips(extent):
+    tiles = fewest(extent)
+    trips = {-(-extent // int(t)) for t in tiles}
+    assert trips == {-(-extent // t) for t in range(1, extent)}
+    for tile in tiles:
+        assert tile == 1 or -(-extent // (tile - 1)) > -(-extent // tile)
+    fused = library.load("matmul").at().algorithm
+    np.testing.assert_array_equal(candidates(fused, "m", extent), tiles)
+
+
+def test_flash_attentions_nest_moves_least_at_shared_memory():
+    case = library.load("attention").at(seq=8192)
+    (choice,) = least_bytes(case, 227 * 1024).choices
+    assert choice.nest == Nest(("scores", "softmax", "values"), ("g", "q"), ("x",), frozenset("g"))
+
+
+@pytest.mark.parametrize(("mebibytes", "pays"), [(0.22, False), (10, False), (50, True)])
+def test_fusing_an_mlp_pays_at_l2_and_not_at_shared_memory(mebibytes, pays):
+    # hidden 4096: shared-memory tiles cost an order of magnitude more; even at M ≈ d² elements.
+    least = least_bytes(library.load("mlp").at(), mebibytes * 2**20)
+    assert (least.ratio < 1) is pays
+    fused = ("up", "activate", "down") in [choice.nest.steps for choice in least.choices]
+    assert fused is pays
+    if mebibytes < 1:
+        assert least.ratio > 10
+
+
+def test_no_feasible_tile_says_what_binds():
+    with pytest.raises(ProblemError, match=r"no tile of step \w+ fits in 4 B: .* 4 B more"):
+        least_bytes(library.load("attention").at(), 4)
+    with pytest.raises(ProblemError, match="a capacity is positive"):
+        least_bytes(library.load("attention").at(), 0)
+
+
+# -- least time ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["a100-sxm4-80gb", "h100-sxm", "h200-sxm", "b200", "l40s"])
+def test_flash_attention_2_is_found(device):
+    """From three steps and their axes: one kernel, query tiles on the grid, keys streamed."""
+    found = search(library.load("attention").at(seq=8192), load(device))
+    assert [kernel.nest for kernel in found.kernels] == [
+        Nest(("scores", "softmax", "values"), ("g", "q"), ("x",), frozenset("g"))
+    ]
+    assert found.kernels[0].tiles["q"] >= 64
+    text = "\n".join(sentences(found, full=True))
+    assert "fastest: scores + softmax + values" in text
+    assert "fusing nothing:" in text
+    assert "scores + softmax: no tile of scores + softmax fits: the shared memory" in text
+
+
+def test_grouped_heads_are_packed_into_one_tile():
+    found = search(library.load("gqa").at(heads=32, kv_heads=8, seq=8192), load("h100-sxm"))
+    (kernel,) = found.kernels
+    # The four query heads of a group share each tile of keys, so they are held together.
+    assert kernel.nest.grid == ("g", "q")
+    assert kernel.tiles["q"] * 4 >= 128
+
+
+def test_an_mlp_is_left_unfused_on_a_gpu():
+    found = search(library.load("mlp").at(), load("h100-sxm"))
+    assert ("up", "activate", "down") not in [kernel.nest.steps for kernel in found.kernels]
+    assert any(
+        said.startswith("fusing everything: 1") and "× the time" in said
+        for said in sentences(found)
+    )
+
+
+PRUNED = [
+    ("attention", {"seq": 1024, "heads": 4}),
+    ("attention", {"seq": 2048, "heads": 8, "causal": True}),
+    ("gqa", {"seq": 1024}),
+    ("matmul", {"m": 1024}),
+    ("mlp", {"tokens": 512, "hidden": 512}),
+    ("kernel-matvec", {"points": 4096}),
+    ("block-sparse-attention", {"seq": 2048}),
+]
+
+
+@pytest.mark.parametrize(("name", "sizes"), PRUNED)
+@pytest.mark.parametrize("device", ["a100-sxm4-80gb", "h100-sxm"])
+def test_pruning_loses_nothing(name, sizes, device):
+    case = library.load(name).at(**sizes)
+    pruned, whole = (search(case, load(device), prune=prune) for prune in (True, False))
+    assert pruned.seconds == whole.seconds
+    assert [f.seconds for f in pruned.fusions] == [f.seconds for f in whole.fusions]
+    for steps, best in whole.groups.items():
+        if isinstance(best, Mapped):
+            assert best.timed == best.fitting
+            assert pruned.groups[steps].timed <= best.timed
+
+
+def test_no_candidate_beats_its_bound():
+    case = library.load("attention").at(seq=1024)
+    target = Target(machine(load("h100-sxm")), default(), case.dtype)
+    fused = case.algorithm
+    for nest in nests(fused, case.sizes):
+        layout = mapper.Layout(fused, nest, target, case.sizes, case.elements)
+        tiles = layout.tiles()
+        if tiles is None:
+            continue
+        laid, cost = layout.count(tiles)
+        width = max((len(values) for values in tiles.values()), default=1)
+        seconds = mapper.seconds_of(target, layout, laid, cost, width)
+        assert np.all(mapper.bound_of(target, layout, cost) <= seconds)
+
+
+@pytest.mark.parametrize("name", ["conv", "moe", "linear-attention", "layernorm-matmul", "softmax"])
+def test_other_algorithms_map_to_legal_tiles(name):
+    case = library.load(name).at()
+    found = search(case, load("a100-sxm4-80gb"))
+    assert np.isfinite(found.seconds)
+    assert sum(row["time_us"] for row in rows(found)) <= found.seconds * 1e6 * (1 + 1e-9)
+    for kernel in found.kernels:
+        assert all(1 <= tile < case.sizes[axis] for axis, tile in kernel.tiles.items())
+        assert kernel.shared_bytes <= 163 * 1024
+
+
+def test_a_row_that_fits_nowhere_says_so():
+    case = library.load("attention").at(head_dim=20000, heads=1)
+    with pytest.raises(
+        ProblemError, match=r"the shared memory of a block binds|registers of a block"
+    ):
+        search(
+            library.load("linear-attention").at(head_dim=64, seq=64, batch=1, heads=1),
+            load("h100-sxm").scaled(shared_capacity=1e-3),
+        )
+    assert np.isfinite(search(case, load("h100-sxm")).seconds)

@@ -1,0 +1,114 @@
+"""The project's frame: names, version, packaging, the two commands' files."""
+
+import ast
+import importlib
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import perfmodel
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_exported_names_are_those_that_the_package_has():
+    tree = ast.parse((ROOT / "perfmodel" / "__init__.py").read_text(encoding="utf-8"))
+    imported = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert set(perfmodel.__all__) == imported | {"__version__"}
+    assert perfmodel.__all__ == sorted(perfmodel.__all__)
+    assert all(hasattr(perfmodel, name) for name in perfmodel.__all__)
+
+
+def test_one_version():
+    assert perfmodel.__version__ == PROJECT["project"]["version"]
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## \[([^\]]+)\]", changelog, re.MULTILINE)
+    assert headings[0] == "Unreleased"
+    assert headings[1] == perfmodel.__version__
+
+
+def test_every_package_is_listed():
+    found = {
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for path in (ROOT / "perfmodel").rglob("__init__.py")
+    }
+    listed = set(PROJECT["tool"]["setuptools"]["packages"])
+    assert listed == found | {"perfmodel.hardware_specs", "perfmodel_kernels"}
+
+
+def test_every_kernel_file_is_announced():
+    points = PROJECT["project"]["entry-points"]["perfmodel.kernels"]
+    modules = {value.removeprefix("perfmodel_kernels.").split(":")[0] for value in points.values()}
+    tree = ast.parse((ROOT / "kernels" / "__init__.py").read_text(encoding="utf-8"))
+    (listed,) = (node.value for node in tree.body if isinstance(node, ast.Assign))
+    assert modules == set(ast.literal_eval(listed))
+    assert all((ROOT / "kernels" / f"{name}.py").is_file() for name in modules)
+
+
+def test_scripts_exist():
+    for target in PROJECT["project"]["scripts"].values():
+        module, name = target.split(":")
+        assert callable(getattr(importlib.import_module(module), name))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Names in the wheel, built from a copy of the sources without a network."""
+    pytest.importorskip("setuptools", minversion="77")
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    source.mkdir()
+    for name in ("perfmodel", "kernels", "hardware_specs"):
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, source / name, ignore=ignore)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    build = "from setuptools import build_meta; print(build_meta.build_wheel('..'))"
+    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        return set(archive.namelist())
+
+
+def test_the_wheel_holds_all_code_and_data(wheel):
+    for folder, package in {
+        "perfmodel": "perfmodel",
+        "kernels": "perfmodel_kernels",
+        "hardware_specs": "perfmodel/hardware_specs",
+    }.items():
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".yaml", ".json", ".csv", ".typed"):
+                assert f"{package}/{path.relative_to(ROOT / folder)}" in wheel
+
+
+def test_the_wheel_takes_no_other_name(wheel):
+    tops = {name.split("/")[0] for name in wheel}
+    assert tops - {"perfmodel", "perfmodel_kernels"} == {
+        f"perfmodel-{perfmodel.__version__}.dist-info"
+    }
+
+
+def test_make_lists_its_targets():
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    listed = subprocess.run(["make", "-s"], cwd=ROOT, check=True, capture_output=True, text=True)
+    targets = {line.split()[1] for line in listed.stdout.splitlines()}
+    assert targets >= {"demo", "test", "check", "bench", "evidence", "fit", "scoreboard", "clean"}
+
+
+def test_torch_and_triton_are_pinned_as_a_pair_where_there_is_no_gpu():
+    lines = (ROOT / "constraints-cpu.txt").read_text(encoding="utf-8").splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert set(pins) == {"torch", "triton"}
