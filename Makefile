@@ -3,7 +3,7 @@
 VENV   ?= .venv
 PYTHON ?= python3
 BIN    := $(VENV)/bin
-# Processes that run the tests. Two finish a little sooner than one where there are two cores.
+# Processes that run the tests, a file each: what a file compiles once is not compiled twice.
 JOBS   ?= 2
 # A measured-run table, for `make fit` and `make scoreboard`.
 DATA   ?=
@@ -28,7 +28,7 @@ demo: $(VENV)/.ready ## Standard against tiled attention on A100, H100 and B200,
 	$(BIN)/perfmodel demo --output-dir build/demo
 
 test: $(VENV)/.ready ## Run all tests, the documents' examples and the notebooks among them
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
 check: $(VENV)/.ready ## Lint, formatting, types, import layers
 	$(BIN)/ruff check

@@ -16,17 +16,14 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-# Before NumPy is loaded: one core means one thread.
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
 
 import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
-from perfmodel.hardware import load
+from perfmodel.hardware import Device, load
 from perfmodel.predict import pick, predict, predict_arrays
 
 Row = dict[str, Any]
@@ -75,8 +72,8 @@ def rates() -> list[Row]:
     for operator, name in OPERATORS.items():
         many = problems(operator, _POINTS)
         each = [pick(many, np.array([i])) for i in range(_ALONE)]
-        whole = best(lambda many=many: predict_arrays(many, device))
-        alone = best(lambda each=each: [predict(problem, device) for problem in each])
+        whole = best(partial(predict_arrays, many, device))
+        alone = best(partial(_one_by_one, each, device))
         rows.append(row(f"{name}, arrays", _POINTS / whole, "predictions/s"))
         rows.append(row(f"{name}, one at a time", _ALONE / alone, "predictions/s"))
     return rows
@@ -150,6 +147,11 @@ def main() -> None:
     rows = run(BENCHES)
     print(table(rows))
     write(rows, OUTPUT)
+
+
+def _one_by_one(each: Sequence[Problem], device: Device) -> None:
+    for problem in each:
+        predict(problem, device)
 
 
 def _run(*arguments: str) -> None:

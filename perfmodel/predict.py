@@ -231,6 +231,12 @@ def pick(problem: Problem, index: np.ndarray) -> Problem:
     return replace(problem, **{name: value[index] for name, value in arrays.items()})
 
 
+def single(problem: Problem, i: int) -> Problem:
+    """The i-th of an array of problems, with plain sizes."""
+    arrays = _arrays(problem)
+    return replace(problem, **{name: value[i].item() for name, value in arrays.items()})
+
+
 def _pieces(problem: Problem, n: int) -> list[np.ndarray]:
     """Index sets of at most `CHUNK` problems that one menu serves."""
     whole = [np.arange(n)]

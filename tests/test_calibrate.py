@@ -160,6 +160,21 @@ def test_a_shipped_device_keeps_its_datasheet() -> None:
     assert "h200-sxm" in device.aliases
 
 
+def test_calibrating_again_starts_from_the_datasheet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFMODEL_HARDWARE_PATH", str(tmp_path))
+    for readings, name in (
+        (cpu_readings(), "box"),
+        (gpu_readings("nvidia-h200", "NVIDIA H200"), "card"),
+    ):
+        first = calibrated(readings, name)
+        (tmp_path / f"{name}.yaml").write_text(first.dump())
+        assert calibrated(readings, name) == first
+    slower = calibrated(cpu_readings(rates={"clock": 2e9}), "box")
+    assert slower.boost_hz == 2e9
+
+
 def test_an_unknown_gpu_gets_what_was_measured() -> None:
     device = calibrated(gpu_readings("acme-gpu", "Acme GPU"), "mine")
     assert device.kind == "gpu"

@@ -75,9 +75,7 @@ def test_the_same_in_python():
         outputs="C",
     )
     assert found.at(n=5).sizes == {"m": 64, "n": 5, "k": 64}
-    with pytest.raises(
-        ProblemError, match=r"declaration mine: steps\.s: .*unknown|names the tensor"
-    ):
+    with pytest.raises(ProblemError, match=r"declaration mine: steps\.s: names the tensor"):
         declare(
             name="mine",
             axes={"m": 4},
@@ -105,7 +103,7 @@ BAD = [
         "[A, B], to: C",
         "[A, Bx], to: C",
         9,
-        "names the tensor 'Bx', which is not declared; did you mean B",
+        "the tensor 'Bx', which is not declared; did you mean B",
     ),
     ("over: k", "over: z", 9, "sums over 'z', which no input has"),
     ("over: k", "over: m", 9, "sums over 'm', but C keeps it"),
@@ -281,7 +279,7 @@ def test_absorbed_latent_attention_reads_its_cache_once_for_keys_and_values():
     case = library.load("mla").at(heads=128, seq_kv=8192)
     steps = tuple(step.name for step in case.algorithm.steps)
     cost = count(schedule(case.algorithm, Nest(steps, (), ()), {}), case.sizes, case.elements)
-    # DeepSeek-V2: (d_c + d_R) elements a token; intensity 2·n_h(2d_c + d_R)/((d_c + d_R)·2 B) ≈ 242.
+    # DeepSeek-V2: d_c + d_R elements a token; intensity 2·n_h(2d_c + d_R)/((d_c + d_R)·2 B) ≈ 242.
     cache = sum(cost.kernels[0].hbm[name].read_bytes for name in ("C", "Kr"))
     assert cache == 8192 * 576 * 2
     assert cost.matrix_flops / cache == pytest.approx(242, abs=0.5)

@@ -45,7 +45,7 @@ def test_attention_in_text(attention):
         "g_q* = M/(d + e)",
         "H* = q·x·(d + e)² · M^-1 + q·(d + e)",
         "β = 1: a tenth of M moves 10× as much; half the bits move 4× fewer bytes",
-        "x: stream — step softmax normalises along x: blocks would have to share a normaliser",
+        "x: stream — step softmax normalises along x: blocks would share a normaliser",
         "M = 116,224 elements of bf16 in the shared memory of a block",
         "g_q by 64, s_x by 16",
     ):
@@ -171,7 +171,7 @@ ERRORS = [
     (("attention", "--output", "page.pdf"), "unknown suffix '.pdf'"),
     (
         ("attention", "--device", "h100", "--grid", "q"),
-        "memory of a block binds; the least tile needs",
+        "a block binds; the least tile needs",
     ),
     (("none/such.yaml",), "cannot be read"),
 ]

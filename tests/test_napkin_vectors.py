@@ -22,9 +22,9 @@ from perfmodel.timing.roofline import attainable
 
 LEFT_OUT = {
     "napkin.claim.hopper_fp8": "a claim (1.32 PFLOP/s), worded from memory; no derivation is known",
-    "streamk.speedups": "a claim: ratios of measured kernels over 32,824 shapes, not published by shape",
+    "streamk.speedups": "a claim: ratios of measured kernels over 32,824 shapes, not listed",
     "seeds.napkin_6x": "a claim whose conditions are not stated (×6 over native PyTorch)",
-    "ring.minblock.ib": "a mismatch: the paper prints 24.5 and 149.5, its formula gives 24.96 and 149.76",
+    "ring.minblock.ib": "a mismatch: 24.5 and 149.5 are printed, the formula gives 24.96 and 149.8",
 }
 
 

@@ -88,11 +88,9 @@ def examples(block: Block) -> list[Example]:
     """The commands of a console block; a trailing backslash continues one."""
     found: list[Example] = []
     unfinished = False
-    for line in block.text.splitlines():
+    for line in block.text.splitlines() if block.text.startswith("$ ") else []:
         if line.startswith("$ "):
             found.append(Example(line[2:], "", [line]))
-        elif not found:
-            continue  # commands without a prompt are only shown
         elif unfinished:
             last = found[-1]
             found[-1] = Example(f"{last.command[:-1]} {line.strip()}", "", [*last.lines, line])
@@ -161,6 +159,8 @@ def refreshed(document: str) -> str:
     """A document with the output of its console and Python blocks as it is now."""
     edits: dict[tuple[int, int], str] = {}
     for block in blocks(document, "console"):
+        if not block.text.startswith("$ "):
+            continue  # commands without a prompt are only shown
         parts = []
         for example in examples(block):
             shown = example.shown
@@ -171,7 +171,9 @@ def refreshed(document: str) -> str:
         edits[block.start, block.end] = "".join(parts)
     python = blocks(document, "python")
     namespace: dict[str, Any] = {"__name__": "document"}
-    for block in python if not any(block.file for block in python) else []:
+    while python and python[-1].prints is None:
+        python.pop()  # nothing after the last shown output matters to it
+    for block in python:
         printed = execute(block, "document", namespace)
         if block.prints is not None and block.prints_at is not None:
             edits[block.prints_at] = elided(block.prints, printed)

@@ -181,8 +181,8 @@ class _Builder:
         mask = self._mask(axes)
         self._expressions(axes, parameters, mask)
         algorithm = Algorithm(str(self._data["name"]), tuple(axes), parts, ordered, outputs)
-        text = (" ".join(str(self._data.get(key, "")).split()) for key in ("about", "source"))
-        return Declaration(algorithm, *text, parameters, axes, types, mask)
+        about, source = (" ".join(str(self._data.get(k, "")).split()) for k in ("about", "source"))
+        return Declaration(algorithm, about, source, parameters, axes, types, mask)
 
     def _keys(self, path: Path_, table: Mapping[str, Any], known: Sequence[str]) -> None:
         for key in table:
@@ -313,12 +313,12 @@ class _Builder:
         while waiting:
             made = {name for step in ordered for name in step.outputs}
             ready = (s for s in waiting if all(n in made or n not in maker for n in s.inputs))
-            step = next(ready, None)
-            if step is None:
+            found = next(ready, None)
+            if found is None:
                 ring = " → ".join(_ring(waiting, maker))
                 self._fail(("steps", waiting[0].name), f"steps form a cycle: {ring}")
-            ordered.append(step)
-            waiting.remove(step)
+            ordered.append(found)
+            waiting.remove(found)
         return tuple(ordered)
 
     def _outputs(

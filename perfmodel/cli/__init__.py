@@ -20,6 +20,8 @@ COMMANDS = {
     "predict": "Predict the time of an operator on a device.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
+    "replay": "Run a bundled kernel's addresses against the counting rule, with no GPU.",
+    "compile": "Compile bundled kernels for GPUs that are not here.",
     "hardware": "List, show, validate and compare hardware specs.",
     "demo": "Standard against tiled attention on A100, H100 and B200.",
 }

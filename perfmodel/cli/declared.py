@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from perfmodel.algorithms.declaration import Case, Declaration
 from perfmodel.cli import ranges
 from perfmodel.errors import ProblemError, UnknownName
 
+Dtype = Annotated[str, typer.Option("--dtype", metavar="TYPE", help="Type of the data.")]
 # Every parameter of an algorithm is an option, so Typer passes on what it does not know.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 

@@ -26,9 +26,7 @@ def explain(
     ] = None,
     schedule: Annotated[
         str,
-        typer.Option(
-            "--schedule", metavar="NAME", help="tiled (all fused), standard, tiled-1, auto."
-        ),
+        typer.Option("--schedule", metavar="NAME", help="tiled, standard, tiled-1 or auto."),
     ] = "tiled",
     device: Annotated[
         str | None, typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Adds numbers.")

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from perfmodel.algorithms import Problem
 from perfmodel.cli import cases as operators
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.lazy import lazy_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.hardware import Device, load
-from perfmodel.predict import predict_arrays
+from perfmodel.predict import Prediction, predict_arrays, single
 from perfmodel.render import predictions
 
 Devices = Annotated[
@@ -55,6 +56,10 @@ def predict(
     terms: Annotated[
         bool, typer.Option("--terms", help="Show every term, tile, wave and assumption.")
     ] = False,
+    compiled: Annotated[
+        bool,
+        typer.Option("--compiled", help="Use the registers and shared memory of the real binary."),
+    ] = False,
     format: Format = None,
     output: Output = None,
 ) -> None:
@@ -62,7 +67,7 @@ def predict(
     chosen_format(format, output)  # complain before any work is done
     devices = [load(name) for name in device]
     schedules = operators.names(schedule)
-    options = {"implementation": implementation, "harness": harness}
+    options = {"implementation": implementation, "harness": harness, "compiled": compiled}
     first = list(_rows(cases.first(), devices, schedules, options))
     total = len(cases) * len(devices) * len(schedules)
     rows = first if len(first) == total else _rows(cases, devices, schedules, options)
@@ -74,6 +79,7 @@ def _rows(
     cases: Cases, devices: list[Device], schedules: tuple[Any, ...], options: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """Predictions in the order device, schedule, kind, sizes; a chunk at a time."""
+    compiled, options = options["compiled"], {k: v for k, v in options.items() if k != "compiled"}
     for device in devices:
         for schedule in schedules:
             for count, groups in cases.chunks():
@@ -81,8 +87,18 @@ def _rows(
                 for problem, places in groups:
                     answer = predict_arrays(problem, device, schedule=schedule, **options)
                     for i, place in enumerate(places):
-                        found[place] = answer.one(i).as_dict()
+                        one = answer.one(i)
+                        found[place] = (
+                            _compiled(problem, i, device, one) if compiled else one
+                        ).as_dict()
                 yield from found
+
+
+def _compiled(problem: Problem, i: int, device: Device, found: Prediction) -> Prediction:
+    """The i-th prediction with its nearest bundled kernel's binary in place of the assumptions."""
+    from perfmodel.evidence.compiledeffect import compiled_prediction
+
+    return compiled_prediction(single(problem, i), device, found)
 
 
 _EXAMPLES = {

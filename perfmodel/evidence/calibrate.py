@@ -14,9 +14,10 @@ from typing import Any
 from perfmodel.errors import PerfmodelError
 from perfmodel.evidence.microbench import Readings
 from perfmodel.hardware import Device, loads
-from perfmodel.hardware.catalogue import load, normalise
+from perfmodel.hardware.catalogue import load, normalise, shipped
 from perfmodel.units import exact
 
+_CALIBRATED = "calibrate"  # the source of what was measured here
 _DIGITS = 4
 _MOST_OVER_PEAK = 1.05  # what a spec may show above its own peak
 _BEYOND = 4.0  # times the last cache: a working set that only main memory holds
@@ -33,15 +34,16 @@ _MATRIX = {
 
 def calibrated(readings: Readings, slug: str) -> Device:
     """The device of `readings`, called `slug`; the machine's own name becomes an alias."""
-    shipped = _shipped(readings.slug)
-    data = _from_spec(shipped) if shipped else _from_machine(readings)
+    known = _shipped(readings.slug)
+    data = _from_spec(known) if known else _from_machine(readings)
     name = normalise(slug)
-    own = {normalise(readings.slug), *(normalise(a) for a in data.get("aliases", ()))} - {name}
+    spellings = (readings.slug, *data.get("aliases", ()), *([known.slug] if known else []))
+    own = {normalise(spelling) for spelling in spellings} - {name}
     data |= {"slug": name, "aliases": tuple(sorted(own))}
     data["sources"] = {**data.get("sources", {}), **_sources(readings)}
     data["measured"] = _measured(readings, data)
     data["latency"] = {**(data.get("latency") or {}), **_latencies(readings)} or None
-    if not shipped and readings.kind == "cuda":
+    if not known and readings.kind == "cuda":
         data["notes"] = (
             *data.get("notes", ()),
             "not in the catalogue: peaks are what was measured",
@@ -58,10 +60,15 @@ def _sound(data: dict[str, Any]) -> Device:
 
 
 def _shipped(slug: str) -> Device | None:
+    """The datasheet of a device; of one that was calibrated before, the one that it came from."""
     try:
-        return load(slug)
+        found = load(slug)
     except PerfmodelError:
         return None
+    if _CALIBRATED not in found.sources:
+        return found
+    origins = (shipped() / f"{name}.yaml" for name in found.aliases)
+    return next((load(path) for path in origins if path.is_file()), None)
 
 
 def _from_spec(device: Device) -> dict[str, Any]:
@@ -77,14 +84,14 @@ def _sources(readings: Readings) -> dict[str, str]:
         if readings.versions.get(name)
     )
     return {
-        "calibrate": f"perfmodel calibrate, {readings.timestamp_utc}, {versions}",
+        _CALIBRATED: f"perfmodel calibrate, {readings.timestamp_utc}, {versions}",
         "system": "as the operating system or driver reports it",
         "formula": "computed from other facts of the same file; the note says how",
     }
 
 
 def _fact(value: float, unit: str, status: str, note: str = "", **more: Any) -> dict[str, Any]:
-    source = {"measured": "calibrate", "config": "system", "derived": "formula"}.get(
+    source = {"measured": _CALIBRATED, "config": "system", "derived": "formula"}.get(
         status, "system"
     )
     fact = {
@@ -97,7 +104,7 @@ def _fact(value: float, unit: str, status: str, note: str = "", **more: Any) -> 
 
 
 def _count(value: int, note: str = "", status: str = "config") -> dict[str, Any]:
-    source = "system" if status != "unverified" else "calibrate"
+    source = "system" if status != "unverified" else _CALIBRATED
     return {"value": value, "source": (source,), "status": status} | (
         {"note": note} if note else {}
     )

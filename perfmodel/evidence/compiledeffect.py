@@ -15,11 +15,18 @@ import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.count import KernelCost, count
-from perfmodel.errors import ProblemError
-from perfmodel.evidence.compiled import CompiledKernel, CompiledLaunch, compile_kernel
+from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.evidence import registry
+from perfmodel.evidence.compiled import (
+    CompiledKernel,
+    CompiledLaunch,
+    DoesNotFit,
+    compile_kernel,
+)
 from perfmodel.evidence.kernel import BundledKernel
 from perfmodel.evidence.targets import allocated_registers, target_of
 from perfmodel.hardware import Device
+from perfmodel.predict import Prediction
 from perfmodel.timing import attention, matmul, rowwise
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import resolve
@@ -175,6 +182,48 @@ def _style(problem: Any, here: Machine, constants: Constants) -> Style:
         chosen, _ = resolve(problem.op, "triton", problem.dtype, here)
         return rowwise.plan(problem, chosen, here, constants, Circumstances()).parts[0].style
     return Style(compute="fp32", overlap=1.0, vector_share=constants["vector_share"])
+
+
+def compiled_prediction(problem: Any, device: Device, found: Prediction) -> Prediction:
+    """A prediction with the binary's registers and shared memory in place of the assumed ones.
+
+    The device time moves by the ratio of the nearest bundled kernel timed both ways; what moved it
+    is said in the assumptions. Raises `ProblemError` for an operator without a bundled kernel and
+    what `compile_kernel` raises where no config fits.
+    """
+    name, names = bundled_for(problem, found.tile)
+    kernel = registry.kernel(name)
+    refused: PerfmodelError | None = None
+    for config in nearest(kernel, found.tile, names):
+        try:
+            moved = effect(problem, device, kernel, config)
+        except DoesNotFit as error:
+            refused = error
+            continue
+        return _moved(found, moved, name)
+    raise refused or ProblemError(f"no config of {name} fits on {device.slug}")
+
+
+def _moved(found: Prediction, moved: Effect, kernel: str) -> Prediction:
+    device_seconds = found.seconds - found.terms["launch"]
+    ratio = moved.ratio
+    seconds = moved.seconds if math.isnan(ratio) else device_seconds * ratio
+    scale = (found.terms["launch"] + seconds) / found.seconds
+    said = [
+        f"{kernel} for {moved.target}: {item.kernel} takes {item.registers:.0f} registers and "
+        f"{item.shared_bytes / 1024:.0f} KiB (assumed {item.assumed_registers:.0f} and "
+        f"{item.assumed_shared_bytes / 1024:.0f}), {item.blocks:.0f} blocks a unit "
+        f"(assumed {item.assumed_blocks:.0f})"
+        for item in moved.kernels
+    ]
+    changed = f"compiled footprints move the prediction by {scale - 1:+.1%}"
+    return replace(
+        found,
+        seconds=found.seconds * scale,
+        low_seconds=found.low_seconds * scale,
+        high_seconds=found.high_seconds * scale,
+        assumptions=(*found.assumptions, *said, changed),
+    )
 
 
 def as_rows(found: Effect) -> list[Mapping[str, Any]]:

@@ -142,7 +142,7 @@ def _cpu(where: Environment, quick: bool, report: Report) -> Readings:
     report("latency over working sets")
     curves |= bench.latency(largest)
     report("matrix, special-function and launch rates")
-    more, how = _torch_rates(quick)
+    more, how = _torch_rates(found.cores, quick)
     report("rate under load")
     load = _load(where, 1.0 if quick else 5.0)
     if load:
@@ -288,42 +288,66 @@ def _gather(size: int) -> float:
     return (time.perf_counter() - start) / steps / at.size
 
 
-def _torch_rates(quick: bool) -> tuple[dict[str, float], dict[str, str]]:
-    """Matrix products, exponentials and the empty operation, through torch."""
+def _torch_rates(cores: int, quick: bool) -> tuple[dict[str, float], dict[str, str]]:
+    """Matrix products, exponentials and the empty operation, through torch.
+
+    Each core works on its own: no core waits for another, so a busy machine shows its best moments.
+    """
     torch = needs_torch()
-    policy = Policy(samples=15, warmup_s=0.1, limit_s=0.5 if quick else 2.0)
+    threads = torch.get_num_threads()
+    policy = Policy(samples=40, warmup_s=0.05, sample_s=1e-4, limit_s=0.3 if quick else 1.5)
 
-    def best(call: Callable[[], Any]) -> float:
-        return min(collect((call,), WallClock(), policy).seconds)
+    def best(make: Callable[[], Callable[[], Any]]) -> float:
+        """Calls per second of all cores together, each at its best."""
 
-    rates: dict[str, float] = {}
-    for name, seconds, flops in _products(torch, best, 1024 if quick else 2048):
-        rates[f"matrix.{name}"] = flops / seconds
-    count = 2**15
-    x = torch.randn(count)
-    rates["special"] = count / best(partial(torch.exp, x, out=torch.empty_like(x)))
-    one = torch.zeros(1)
-    rates["launch.stream"] = best(partial(one.add_, 1))
+        def work(_: int) -> float:
+            torch.set_num_threads(1)
+            return 1.0 / min(collect((make(),), WallClock(), policy).seconds)
+
+        return sum(cprobes.together(work, cores))
+
+    try:
+        rates: dict[str, float] = {}
+        n = 512 if quick else 768
+        for name, make in _products(torch, n):
+            rates[f"matrix.{name}"] = 2.0 * n**3 * best(make)
+        launches = best(lambda: partial(torch.zeros(1).add_, 1))
+        rates["launch.stream"] = cores / launches
+        count = 2**14
+        each = cores / best(lambda: _exponential(torch, count)) - rates["launch.stream"]
+        rates["special"] = cores * count / max(each, 1e-7)
+    finally:
+        torch.set_num_threads(threads)
     return rates, {
-        "matrix": "torch.matmul of square matrices, best of samples",
-        "special": f"torch.exp of {count} numbers, best of samples",
+        "matrix": f"torch products of {n} x {n} matrices, one a core, best of samples",
+        "special": f"torch.exp of {count} numbers, one call a core, best of samples",
         "launch.stream": "torch add of one number, best of samples",
     }
 
 
-def _products(
-    torch: Any, best: Callable[[Callable[[], Any]], float], n: int
-) -> Iterator[tuple[str, float, float]]:
-    """(type, seconds, operations) of square products; types that torch lacks are left out."""
-    for name, kind in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
+def _exponential(torch: Any, count: int) -> Callable[[], Any]:
+    x = torch.randn(count)
+    return partial(torch.exp, x, out=torch.empty_like(x))
+
+
+def _products(torch: Any, n: int) -> Iterator[tuple[str, Callable[[], Callable[[], Any]]]]:
+    """(type, what makes a square product); types that torch lacks here are left out."""
+
+    def plain(kind: Any) -> Callable[[], Any]:
         a, b = (torch.randn(n, n).to(kind) for _ in range(2))
-        yield name, best(partial(torch.matmul, a, b, out=torch.empty_like(a))), 2.0 * n**3
-    a, b = (torch.randint(-127, 128, (n, n), dtype=torch.int8) for _ in range(2))
+        return partial(torch.matmul, a, b, out=torch.empty_like(a))
+
+    def integer() -> Callable[[], Any]:
+        a, b = (torch.randint(-127, 128, (n, n), dtype=torch.int8) for _ in range(2))
+        return partial(torch._int_mm, a, b)
+
+    yield "fp32", partial(plain, torch.float32)
+    yield "bf16", partial(plain, torch.bfloat16)
     try:
-        torch._int_mm(a, b)
+        integer()()
     except (RuntimeError, AttributeError):
         return
-    yield "int8", best(partial(torch._int_mm, a, b)), 2.0 * n**3
+    yield "int8", integer
 
 
 def _load(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -46,6 +47,8 @@ def bench(
     Raises `UnknownName` for a timer that the device has not.
     """
     where = environment(device)
+    if where.kind == "cpu":
+        keep_freed_memory()
     timers = _TIMERS[where.kind]
     if timer is not None and timer not in timers:
         raise UnknownName(f"timer on {where.kind}", timer, timers)
@@ -75,6 +78,19 @@ def contenders(
 
     bundled, skipped = registered("cuda", fastest if tune else None)
     return [*found, *bundled], skipped
+
+
+def keep_freed_memory() -> bool:
+    """Let the C library reuse freed memory, as the allocator of a GPU does; False if it cannot.
+
+    Otherwise every large result is mapped afresh, and the time is that of page faults.
+    """
+    trim_threshold, most_mapped = -1, -4  # M_TRIM_THRESHOLD and M_MMAP_MAX of glibc's malloc.h
+    try:
+        library = ctypes.CDLL(None)
+        return bool(library.mallopt(most_mapped, 0) and library.mallopt(trim_threshold, 2**31 - 1))
+    except (OSError, AttributeError, TypeError):
+        return False
 
 
 def fastest(calls: Sequence[Call]) -> int:

@@ -36,7 +36,7 @@ _CAPACITY_BYTES = 227 * 1024
 
 @dataclass(frozen=True)
 class Tiling:
-    """Integer tiles on a device, with bytes at the L2 boundary; `factor` is over the lower bound."""
+    """Integer tiles on a device, bytes at the L2 boundary; `factor` is over the lower bound."""
 
     what: str
     tiles: Mapping[str, int]

@@ -1,8 +1,8 @@
 """From a nest to a kernel that a device can run: legal tiles, registers, threads, buffers, style.
 
 Axis sizes are held to the least common multiple of what the hardware asks of them: the matrix
-instruction's shape, and 128-byte lines along the axis on which a tensor is contiguous (FlashAttention
-on a Napkin, section 4.3; CUDA C++ Programming Guide, device memory accesses).
+instruction's shape, and 128-byte lines along the axis on which a tensor is contiguous
+(FlashAttention on a Napkin, section 4.3; CUDA C++ Programming Guide, device memory accesses).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST_SIDE = 4096  # longest side of several axes together, summed ones included
 _WIDEST = 256  # longest tile edge of a matrix kernel
 _ROWS = np.array([1, 2, 4, 8, 16, 32, 64, 128])
 _LINES = np.array([1, 2, 4, 8, 16, 32, 64])
-# Row blocks launched together so that concurrent blocks share columns in L2 (as Triton groups them).
+# Row blocks launched together, as Triton does, so that concurrent blocks share columns in L2.
 _GROUP = 8
 
 
@@ -98,7 +98,7 @@ class Layout:
 
     @cached_property
     def roles(self) -> tuple[tuple[tuple[str, ...], int], ...]:
-        """Rows, columns and summed axes of every contraction, and what their product must divide by.
+        """Rows, columns and summed axes of every contraction, and what divides their product.
 
         Copies that are taken one at a time and axes of extent 1 play no part.
         """

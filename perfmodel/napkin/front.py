@@ -111,7 +111,7 @@ def undominated(used: np.ndarray, moved: np.ndarray) -> np.ndarray:
     order = np.lexsort((moved, used))
     best = np.minimum.accumulate(moved[order])
     first = np.concatenate([[True], best[1:] < best[:-1]])
-    return order[first]
+    return np.array(order[first])
 
 
 @dataclass(frozen=True)

@@ -95,13 +95,9 @@ def _verdict(fused: Algorithm, axis: str) -> Verdict:
 def _why_not_grouped(fused: Algorithm, axis: str) -> str:
     for step in fused.steps:
         if axis in step.reduces:
-            return (
-                f"step {step.name} sums over {axis}: blocks would leave partial results to add up"
-            )
+            return f"step {step.name} sums over {axis}: blocks would leave partial results"
         if step.along == axis:
-            return (
-                f"step {step.name} normalises along {axis}: blocks would have to share a normaliser"
-            )
+            return f"step {step.name} normalises along {axis}: blocks would share a normaliser"
     return ""
 
 
@@ -154,9 +150,7 @@ def _escapes(fused: Algorithm, normalisation: Step, axis: str) -> str:
         if later.along == axis:
             return f"step {later.name} normalises along {axis} again before it is contracted away"
         if later.special:
-            return (
-                f"step {later.name} is not linear in {carried[0]}, so it cannot be rescaled after"
-            )
+            return f"step {later.name} is not linear in {carried[0]}, so it cannot be rescaled"
         kept = [n for n in later.outputs if axis in fused.tensors[n].axes]
         for name in kept:
             if name in fused.outputs:

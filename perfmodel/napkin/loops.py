@@ -45,9 +45,8 @@ def _without(tensor: Tensor, sizes: Mapping[str, int]) -> Tensor:
 def _body(fused: Algorithm, nest: Nest, level: int, depth: int, found: list[Line]) -> None:
     """What happens under the first `level` sequential loops, then the loop inside them."""
     here = [n for n in fused.inputs if _level(fused.tensors[n], nest) == level]
-    again = [
-        n for n in fused.outputs if _rewritten(fused, nest, n) and _at(fused, nest, n) == level
-    ]
+    out = [n for n in fused.outputs if _at(fused, nest, n) == level]
+    again = [n for n in out if _rewritten(fused, nest, n)]
     if here:
         found.append((depth, "load " + ", ".join(_shaped(fused, nest, n) for n in here)))
     if again:
@@ -59,7 +58,6 @@ def _body(fused: Algorithm, nest: Nest, level: int, depth: int, found: list[Line
         found.append((depth, f"for every tile of {_tile(nest, axis)} of {axis} in turn"))
         _body(fused, nest, level + 1, depth + 1, found)
     found.extend((depth, _said(fused, step)) for step in after)
-    out = [n for n in fused.outputs if _at(fused, nest, n) == level]
     if out:
         found.append((depth, "store " + ", ".join(_shaped(fused, nest, n) for n in out)))
 
@@ -95,7 +93,7 @@ def _rewritten(fused: Algorithm, nest: Nest, name: str) -> bool:
 
 def _steps(fused: Algorithm, nest: Nest, level: int) -> tuple[list[Step], list[Step]]:
     """Steps at this level that come before the loop inside it, and those that wait for it."""
-    before, after, waiting = [], [], set[str]()
+    before, after, waiting = list[Step](), list[Step](), set[str]()
     for step in fused.steps:
         own = [i + 1 for i, axis in enumerate(nest.stream) if axis in fused.step_axes(step)]
         depth = own[-1] if own else 0

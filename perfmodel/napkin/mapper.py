@@ -2,9 +2,9 @@
 
 Kernels of a schedule run one after another, so each run of consecutive steps is searched by itself
 and the fusions are compared by a shortest path over the steps. Within a kernel the search is branch
-and bound: counts give every candidate a time that it cannot beat (the largest of its matrix, L2 and
-memory seconds), nests are tried in the order of that bound, and a candidate whose bound is no better
-than the best time found is not timed. Nothing that could win is lost.
+and bound: counts give every candidate a time that it cannot beat (the largest of its matrix, L2
+and memory seconds), nests are tried in the order of that bound, and a candidate whose bound is no
+better than the best time found is not timed. Nothing that could win is lost.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _ROUNDING = 1 - 1e-9
 class Mapped:
     """The fastest way found to run some steps as one kernel.
 
-    Seconds and bytes are the kernel's own; `nests` were laid out, `candidates` counted, `fitting` fit
-    on chip, `timed` were not ruled out by their bound.
+    Seconds and bytes are the kernel's own; `nests` were laid out, `candidates` counted, `fitting`
+    fit on chip, `timed` were not ruled out by their bound.
     """
 
     nest: Nest

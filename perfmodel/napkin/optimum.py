@@ -142,8 +142,7 @@ def _solved(
     import sympy
 
     rows = [[1] * len(leading) + [0] * len(binding)]
-    for v in range(len(tiles)):
-        rows.append([e[v] for e, _ in leading] + [e[v] for e, _ in binding])
+    rows += [[e[v] for e, _ in (*leading, *binding)] for v in range(len(tiles))]
     matrix = sympy.Matrix(rows)
     if matrix.det() == 0:
         return None

@@ -14,8 +14,9 @@ import numpy as np
 from perfmodel.algorithms.declaration import Case
 from perfmodel.hardware import Device
 from perfmodel.napkin.bounds import lower_bound
-from perfmodel.napkin.front import COLUMNS, fronts
+from perfmodel.napkin.front import fronts
 from perfmodel.napkin.fusion import part
+from perfmodel.napkin.tiles import COLUMNS
 
 POINTS = 120
 

@@ -129,7 +129,7 @@ def _mask(
     inner = mask.key if outer == mask.query else mask.query
     trips = sympy.Symbol("T", positive=True, integer=True)
     tile = tiles[outer]
-    note = f"causal, {mask.query} = {mask.key}, in tiles that divide them, {tiles[inner]} dividing {tile}"
+    note = f"causal, {mask.query} = {mask.key}; {tile} divides them and {tiles[inner]} divides it"
     ends = (mask.query, mask.key)
     return mask, note, dict.fromkeys(ends, tile), trips * tile, {trips: extents[outer] / tile}
 

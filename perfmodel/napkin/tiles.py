@@ -26,7 +26,7 @@ def fewest(extent: int) -> np.ndarray:
     # Tiles up to √n are all smallest for their own trips; larger ones come from few trips.
     candidates = np.unique(np.concatenate([small, -(-extent // trips)]))
     candidates = candidates[candidates < extent]
-    return np.unique(-(-extent // -(-extent // candidates))).astype(np.int64)
+    return np.array(np.unique(-(-extent // -(-extent // candidates))), dtype=np.int64)
 
 
 def candidates(fused: Algorithm, axis: str, extent: int) -> np.ndarray:
@@ -38,7 +38,7 @@ def candidates(fused: Algorithm, axis: str, extent: int) -> np.ndarray:
         return np.arange(1, extent)
     powers = 2 ** np.arange(0, int(np.log2(extent)) + 1)
     more = np.unique(np.concatenate([fewest(extent), powers, 3 * powers // 2]))
-    return more[(more < extent) & (more > 0)].astype(np.int64)
+    return np.array(more[(more < extent) & (more > 0)], dtype=np.int64)
 
 
 def thinned(values: np.ndarray, most: int) -> np.ndarray:
@@ -47,7 +47,7 @@ def thinned(values: np.ndarray, most: int) -> np.ndarray:
         return values
     wanted = np.geomspace(values[0], values[-1], most - 1)
     index = np.searchsorted(values, wanted).clip(0, len(values) - 1)
-    return values[np.unique(index)]
+    return np.array(values[np.unique(index)])
 
 
 def combined(menus: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

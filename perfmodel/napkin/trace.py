@@ -52,8 +52,8 @@ def loops(axes: Sequence[str], tiles: Mapping[str, int]) -> str:
 def sentences(found: Mapping_, *, full: bool = False) -> Iterator[str]:
     """Why the schedule won; with `full` also what every kernel's search did."""
     if full:
-        for steps, best in found.groups.items():
-            yield f"{' + '.join(steps)}: {_searched(best)}"
+        for steps, way in found.groups.items():
+            yield f"{' + '.join(steps)}: {_searched(way)}"
         for fusion in found.fusions[:_SHOWN]:
             yield f"{_cut(fusion)}: {_time(fusion.seconds)}"
     best = found.fusions[0]
@@ -71,8 +71,8 @@ def _searched(best: Mapped | str) -> str:
     if isinstance(best, str):
         return best
     return (
-        f"{best.nests} nests, {best.candidates} tilings, {best.fitting} fit, {best.timed} timed; best "
-        f"blocks over {blocks(best.nest.grid, best.tiles)}, stream "
+        f"{best.nests} nests, {best.candidates} tilings, {best.fitting} fit, {best.timed} timed; "
+        f"best blocks over {blocks(best.nest.grid, best.tiles)}, stream "
         f"{loops(best.nest.stream, best.tiles)}: {_time(best.seconds)}, {best.limiter}"
     )
 
@@ -187,6 +187,6 @@ def least_sentences(least: Least) -> Iterator[str]:
     else:
         verdict = "pays" if least.ratio < 1 else "does not pay"
         yield (
-            f"fusing everything {verdict}: it moves {least.ratio:.3g}× what one kernel a contraction "
-            "moves"
+            f"fusing everything {verdict}: it moves {least.ratio:.3g}× what one kernel a "
+            "contraction moves"
         )

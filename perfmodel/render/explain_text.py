@@ -29,7 +29,7 @@ def show(expression: Any) -> str:
             parts = [f"{self._print(e)} if {self._print(c)}" for e, c in item.args[:-1]]
             return f"({', '.join(parts)}, else {self._print(item.args[-1][0])})"
 
-    text = Plain().doprint(sympy.sympify(expression))
+    text = str(Plain().doprint(sympy.sympify(expression)))
     for power, sign in (("**2", "²"), ("**3", "³"), ("**4", "⁴")):
         text = text.replace(power, sign)
     return text.replace("**", "^").replace("*", "·").replace("sqrt", "√")

@@ -59,8 +59,14 @@ def _curves(axes: Axes, slopes: Slopes) -> None:
         slopes.bound_bytes,
         color=BLACK,
         linewidth=0.8,
-        label=f"lower bound ({slopes.bound_name.split(':')[0]})",
+        label=f"lower bound ({_short(slopes.bound_name)})",
     )
+
+
+def _short(name: str) -> str:
+    """The theorem without its formula; an order of magnitude says so."""
+    head, _, rest = name.partition(":")
+    return f"order, {head}" if "of order" in rest else head
 
 
 def _levels(axes: Axes, slopes: Slopes) -> None:
@@ -78,12 +84,11 @@ def _levels(axes: Axes, slopes: Slopes) -> None:
             merged.append((value, said))
         axes.axvline(value, color=GREY, linewidth=0.7, linestyle=(0, (2, 2)), zorder=1)
     for value, said in merged:
-        near_edge = value > high / 6
         axes.annotate(
             said,
             (value, 1.0),
             xycoords=("data", "axes fraction"),
-            xytext=(-4 if near_edge else -4, -2),
+            xytext=(-4, -2),
             textcoords="offset points",
             ha="right",
             va="top",

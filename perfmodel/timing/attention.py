@@ -20,7 +20,7 @@ from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 
 # Numbers of slices that are timed in full.
-KEEP = 5
+KEEP = 4
 # Blocks of the combining kernel that a unit holds at once.
 _COMBINING = 12.0
 # Scores of a row that a warp holds; longer rows go by three times (PyTorch SoftMax.cu).
@@ -162,7 +162,7 @@ def _split_plan(
 
 def _slice_keys(keys: Number, splits: np.ndarray, bc: int) -> np.ndarray:
     """Keys of a slice: whole tiles."""
-    return np.ceil(np.ceil(keys * np.ones((1, 1)) / splits) / bc) * bc
+    return np.asarray(np.ceil(np.ceil(keys * np.ones((1, 1)) / splits) / bc) * bc)
 
 
 def _promising(

@@ -88,8 +88,22 @@ def _by_generation(table: dict[str, float], capability: str | None, otherwise: f
     return table.get(capability, table.get(capability.split(".")[0], otherwise))
 
 
+# The machine of the device that was asked for last: a sweep asks for it once a chunk. Devices are
+# frozen, so that the same object stays the same machine.
+_LATEST: list[Machine] = []
+
+
 def machine(device: Device) -> Machine:
     """Fill in what the spec leaves out; raises `ProblemError` for a device without a clock."""
+    for latest in _LATEST:
+        if latest.device is device:
+            return latest
+    found = _machine(device)
+    _LATEST[:] = [found]
+    return found
+
+
+def _machine(device: Device) -> Machine:
     said: list[str] = []
 
     def known(value: float | None, otherwise: float, what: str) -> float:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from perfmodel.algorithms.matmul import WIDENED, Matmul, matmul, matmul_format
-from perfmodel.arithmetic import Number, as_floats, ceil_div
-from perfmodel.elements import ElementType
+from perfmodel.arithmetic import Number, as_floats
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import KernelClass, matrix_share
@@ -23,7 +21,7 @@ from perfmodel.timing.power import operation_joules, power_seconds
 _GROUP = 8
 
 # Columns of the menu that are timed in full.
-KEEP = 8
+KEEP = 6
 # Blocks of the combining kernel that a unit holds at once.
 _COMBINING = 12.0
 
@@ -105,7 +103,7 @@ def plan(
 
 def _slice_k(k: np.ndarray, slices: np.ndarray, depth: int) -> np.ndarray:
     """Extent of k that a slice sums: whole pairs of steps."""
-    return np.ceil(np.ceil(k / slices) / (2 * depth)) * (2 * depth)
+    return np.asarray(np.ceil(np.ceil(k / slices) / (2 * depth)) * (2 * depth))
 
 
 def _promising(
@@ -129,7 +127,7 @@ def _promising(
         part.reshape(shape)[..., :1] for part in (menu.rows, menu.columns, menu.threads)
     )
     sizes, elements = as_floats(problem.sizes()), problem.elements()
-    b, m, n, k = (sizes[axis] * np.ones((1, 1, 1)) for axis in "bmnk")
+    b, m, n, k = ((sizes[axis] * np.ones((1, 1)))[..., None] for axis in "bmnk")
     data, weights = elements["data"].bytes, elements["weights"].bytes
     slices = np.ceil(k / _slice_k(k, menu.slices.reshape(shape)[:, :1], depth))
     across, down = np.ceil(n / columns), np.ceil(m / rows)

@@ -52,7 +52,7 @@ def compulsory_bytes(problem: Problem) -> np.ndarray:
         each = [rule.size(extents, item) * elements[item.element].bytes for item in tensors]
         return np.asarray(sum(each))
 
-    return moved(algorithm.inputs, seen) + moved(algorithm.outputs, sizes)
+    return np.asarray(moved(algorithm.inputs, seen) + moved(algorithm.outputs, sizes))
 
 
 def dense_peak(problem: Problem, device: Device) -> float:

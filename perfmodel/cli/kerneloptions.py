@@ -1,0 +1,112 @@
+"""Options of commands that name a bundled kernel: its problem's sizes and its config's fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from perfmodel.cli import ranges
+from perfmodel.errors import ProblemError, UnknownName
+
+if TYPE_CHECKING:
+    from perfmodel.evidence.kernel import BundledKernel
+
+# Sizes where none are given, and the shorter spellings that `predict` has too.
+_USUAL: dict[str, Any] = {
+    **dict.fromkeys(("seq_q", "seq_kv", "m", "n", "k", "rows", "cols"), 4096),
+    "batch": 1,
+    "heads_q": 32,
+    "heads_kv": 32,
+    "head_dim": 128,
+    "causal": False,
+    "window": None,
+    "head_dim_v": None,
+}
+_SPELLINGS = {"heads": ("heads_q",), "kv_heads": ("heads_kv",), "seq": ("seq_q", "seq_kv")}
+
+
+def configured(config: Any, settings: Sequence[str]) -> Any:
+    """`config` with fields set by "key=value"; raises `ProblemError` or `UnknownName`."""
+    changes = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise ProblemError(f"--config {setting!r} is no KEY=VALUE; write bm=128")
+        known = {item.name: getattr(config, item.name) for item in fields(config)}
+        if name not in known:
+            raise UnknownName("config field", name, known)
+        changes[name] = _value(value, known[name], f"--config {name}")
+    return replace(config, **changes)
+
+
+def _value(value: str, old: Any, name: str) -> Any:
+    """`value` as the type that the field has now; "none" clears a field."""
+    words = {"true": True, "false": False, "none": None}
+    if isinstance(old, bool):
+        if value.lower() not in words or words[value.lower()] is None:
+            raise ProblemError(f"{name} is true or false, not {value!r}")
+        return words[value.lower()]
+    if isinstance(old, str):
+        return value
+    if old is None and value.lower() == "none":
+        return None
+    sizes = ranges.parse(value, name)
+    if len(sizes) != 1:
+        raise ProblemError(f"{name} takes one value, not {value!r}")
+    return int(sizes[0])
+
+
+def problems(kernel: BundledKernel, arguments: Sequence[str]) -> list[Any]:
+    """The problems that the options describe, over the usual sizes; lists give their product.
+
+    What is no size (operator, direction, variant) is the kernel's own.
+    """
+    base: Any = kernel.cases[0][0]
+    known = {item.name: getattr(base, item.name) for item in fields(base)}
+    usual = {name: value for name, value in _USUAL.items() if name in known}
+    if known.get("seq_q") == 1:
+        usual["seq_q"] = 1
+    dtypes = [name for name in ("bf16", "fp16") if name in kernel.dtypes]
+    if "dtype" in known and dtypes and known["dtype"] in kernel.dtypes:
+        usual["dtype"] = dtypes[0]
+    given = dict(_given(arguments, known))
+    if ("heads_q",) in given and "heads_kv" in usual:  # as many key-value heads, unless said
+        del usual["heads_kv"]
+    found = []
+    for chosen in product(*given.values()):
+        sizes = dict(usual)
+        for together, value in zip(given, chosen, strict=True):
+            sizes |= dict.fromkeys(together, value)
+        if "heads_kv" in known:
+            sizes.setdefault("heads_kv", sizes["heads_q"])
+        found.append(replace(base, **sizes))
+    return found
+
+
+def _given(
+    arguments: Sequence[str], known: Mapping[str, Any]
+) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
+    """(fields that go together, values) of every option left over by the command itself."""
+    left = list(arguments)
+    flags = {item for item in known if known[item] is True or known[item] is False}
+    spelt = {**{name: (name,) for name in known}, **_SPELLINGS}
+    while left:
+        option, equals, value = left.pop(0).partition("=")
+        names = spelt.get(option.lstrip("-").replace("-", "_"))
+        if not option.startswith("-") or names is None or names[0] not in known:
+            offered = [f"--{name.replace('_', '-')}" for name in spelt if spelt[name][0] in known]
+            raise UnknownName("option", option, offered)
+        if names[0] in flags:
+            yield names, (True,)
+            continue
+        if not equals and not left:
+            raise ProblemError(f"{option} needs a value")
+        value = value if equals else left.pop(0)
+        parsed: tuple[Any, ...]
+        if isinstance(known[names[0]], str) or "dtype" in names[0]:
+            parsed = tuple(part.strip() for part in value.split(","))
+        else:
+            parsed = tuple(int(size) for size in ranges.parse(value, option))
+        yield names, parsed

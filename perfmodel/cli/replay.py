@@ -1,0 +1,142 @@
+"""`perfmodel replay KERNEL`: a kernel's own addresses against the counting rule, with no GPU."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perfmodel.cli.kerneloptions import configured, problems
+from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.hardware import load
+from perfmodel.render.report import Column, Report
+from perfmodel.units import binary
+
+if TYPE_CHECKING:
+    from perfmodel.evidence.replay import Replay
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def replay(
+    context: typer.Context,
+    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="A kernel's name.")],
+    device: Annotated[
+        str | None,
+        typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Simulate its L2 as well."),
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config", "-c", metavar="KEY=VALUE", help="Set a field of the config; repeats."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the random inputs.")] = 0,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Run a kernel in Triton's interpreter and hold every byte against the count.
+
+    Exit code 1 where a byte differs.
+
+    The problem's sizes follow as for predict; without any the kernel's own first case runs. With
+    --device the addresses also run through a model of its L2.
+
+    \b
+        perfmodel replay attention-tiled --batch 1 --heads 2 --seq 200 --head-dim 64 --causal
+        perfmodel replay matmul -m 300 -n 200 -k 130 --device a100-sxm4-80gb
+        perfmodel replay softmax --rows 64 --cols 1000 --dtype fp16 --format json
+    """
+    chosen_format(format, output)
+    # Triton decides when it is first imported whether kernels are interpreted.
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+    from perfmodel.evidence import registry
+    from perfmodel.evidence import replay as replaying
+
+    chosen = registry.kernel(kernel)
+    here = load(device) if device else None
+    asked: list[Any] = problems(chosen, context.args) if context.args else [None]
+    found = []
+    for problem in asked:
+        picked = configured(chosen.configs[0], config) if config else None
+        if problem is not None and picked is None:
+            picked = chosen.configs[0]
+        found.append(replaying.replay(kernel, problem, picked, here, seed=seed, progress=_progress))
+    rows = [row for item in found for row in _rows(item)]
+    notes = [note for item in found for note in _notes(item)]
+    report = Report(
+        "replayed", rows, _COLUMNS, title=f"{chosen.name}: {chosen.summary}", notes=notes
+    )
+    emit(report, format, output)
+    if not all(item.equal for item in found):
+        raise typer.Exit(1)
+
+
+def _progress(done: int, of: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\rreplayed {done} of {of} blocks ", end="" if done < of else "\n", file=sys.stderr)
+
+
+def _rows(found: Replay) -> Iterator[dict[str, Any]]:
+    """One row per tensor and launch; the cache's figures stand beside every tensor of a launch."""
+    from dataclasses import fields
+
+    problem = {item.name: getattr(found.problem, item.name) for item in fields(found.problem)}
+    config = {item.name: getattr(found.config, item.name) for item in fields(found.config)}
+    cache = {item.kernel: item for item in found.cache}
+    for row in found.tensors:
+        simulated = cache.get(row.kernel)
+        yield {
+            "kernel": found.kernel,
+            "launch": row.kernel,
+            "tensor": row.tensor,
+            "asked_read_bytes": row.asked.read_bytes,
+            "asked_write_bytes": row.asked.write_bytes,
+            "asked_atomic_bytes": row.asked.atomic_bytes,
+            "counted_read_bytes": row.counted.read_bytes,
+            "counted_write_bytes": row.counted.write_bytes,
+            "counted_atomic_bytes": row.counted.atomic_bytes,
+            "equal": row.equal,
+            "problem": problem,
+            "config": config,
+            "device": found.device,
+            "hbm_bytes_simulated": simulated.simulated_bytes if simulated else None,
+            "hbm_bytes_model": simulated.model_bytes if simulated else None,
+            "l2_hit_rate": simulated.hit_rate if simulated else None,
+        }
+
+
+def _notes(found: Replay) -> Iterator[str]:
+    verdict = "equal, byte for byte" if found.equal else "NOT EQUAL"
+    yield (
+        f"{found.blocks} blocks, {found.accesses} accesses in {found.seconds:.1f} s: asked "
+        f"{binary(found.asked_bytes)}, counted {binary(found.counted_bytes)}: {verdict}"
+    )
+    if found.largest_error is not None:
+        yield f"largest relative error against the reference: {found.largest_error:.2g}"
+    for item in found.cache:
+        yield (
+            f"{item.kernel} on {found.device}: HBM {binary(item.simulated_bytes)} simulated, "
+            f"{binary(item.model_bytes)} modelled ({item.error:+.1%}); L2 hits "
+            f"{item.hit_rate:.1%}"
+        )
+
+
+_COLUMNS = [
+    Column("launch", lambda row: row["launch"], number=False),
+    Column("tensor", lambda row: row["tensor"], number=False),
+    *(
+        Column(
+            f"{who} {way}",
+            lambda row, who=who, way=way: row[f"{who}_{way}_bytes"],  # type: ignore[misc]
+            lambda value: f"{value:,.0f}",
+        )
+        for way in ("read", "write", "atomic")
+        for who in ("asked", "counted")
+    ),
+    Column("equal", lambda row: "yes" if row["equal"] else "NO", number=False),
+]

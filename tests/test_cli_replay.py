@@ -1,0 +1,55 @@
+"""`perfmodel replay` as a user drives it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("triton", reason="replay needs Triton (extra [gpu])")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "perfmodel.cli", "replay", *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TRITON_INTERPRET": "1", "NO_COLOR": "1"},
+        check=False,
+    )
+
+
+def test_a_ragged_causal_case_is_equal_to_the_byte():
+    done = run("attention-tiled", "--heads", "2", "--seq", "100", "--head-dim", "32", "--causal",
+               "--dtype", "fp16", "--format", "json")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["replayed"]
+    # 100 queries by 100 keys in one head of 32 fp16 numbers: Q is read once, 2 heads x 6,400 B.
+    queries = next(row for row in rows if row["tensor"] == "Q")
+    assert queries["asked_read_bytes"] == queries["counted_read_bytes"] == 2 * 100 * 32 * 2
+    assert all(row["equal"] for row in rows)
+
+
+def test_with_a_device_its_cache_is_simulated():
+    done = run("matmul", "-m", "70", "-n", "50", "-k", "40", "--device", "a100-sxm4-80gb")
+    assert done.returncode == 0, done.stderr
+    assert "equal, byte for byte" in done.stdout
+    assert "HBM" in done.stdout and "L2 hits" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["matmull"], "no kernel named 'matmull'; did you mean matmul"),
+        (["matmul", "--device", "h1000"], "no device named 'h1000'"),
+        (["matmul", "-q", "3"], "no option named '-q'"),
+        (["matmul", "-m", "0"], "m must be at least 1"),
+        (["matmul", "--config", "bx=3"], "no config field named 'bx'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, said):
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
