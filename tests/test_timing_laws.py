@@ -19,9 +19,8 @@ from perfmodel.timing import attention, matmul
 from perfmodel.timing.physical import floor_seconds
 
 H100 = load("h100-sxm")
-DEVICES = tuple(
-    load(slug) for slug in ("h100-sxm", "a100-sxm4-80gb", "b200", "t4", "rtx4090", "mi300x")
-)
+SLUGS = ("h100-sxm", "a100-sxm4-80gb", "b200", "t4", "rtx4090", "mi300x")
+DEVICES = tuple(load(slug) for slug in SLUGS)
 # Sums of floating-point terms in another order differ in their last digits.
 ROUNDING = 1e-9
 N = 48
@@ -74,7 +73,7 @@ KINDS = (
     "split", "backward", "both", "norm backward", *OPS,
 )  # fmt: skip
 
-draws = st.tuples(st.sampled_from(KINDS), st.integers(0, 2**32 - 1), st.sampled_from(DEVICES))
+draws = st.tuples(st.sampled_from(KINDS), st.integers(0, 2**32 - 1), st.sampled_from(SLUGS))
 
 
 def run(problem: Problem, device: Device, schedule: str) -> Predictions | None:
@@ -95,7 +94,7 @@ def names_of(found: Predictions, wrong: np.ndarray) -> str:
 @settings(max_examples=80)
 @given(draws)
 def test_no_prediction_beats_one_of_its_own_terms_or_the_floor(draw):
-    kind, seed, device = draw
+    kind, seed, device = draw[0], draw[1], load(draw[2])
     problem, schedule = make(kind, seed)
     found = run(problem, device, schedule)
     if found is None:
@@ -121,7 +120,7 @@ def test_no_prediction_beats_one_of_its_own_terms_or_the_floor(draw):
 def test_bytes_never_grow_towards_main_memory(draw):
     # Rows that a mask hides from every key are left out: their zeros are counted at main memory
     # only, and `make` aligns more keys than queries, so there are none.
-    kind, seed, device = draw
+    kind, seed, device = draw[0], draw[1], load(draw[2])
     found = run(*make(kind, seed)[:1], device, make(kind, seed)[1])
     if found is None:
         return
@@ -199,7 +198,7 @@ def family(kind: str) -> str:
 @settings(max_examples=80)
 @given(draws)
 def test_twice_the_problem_never_takes_clearly_less(draw):
-    kind, seed, device = draw
+    kind, seed, device = draw[0], draw[1], load(draw[2])
     problem, schedule = make(kind, seed)
     small = run(problem, device, schedule)
     if small is None:
@@ -207,8 +206,8 @@ def test_twice_the_problem_never_takes_clearly_less(draw):
     for axis in AXES[type(problem)]:
         twice = {axis: getattr(problem, axis) * 2}
         large = run(replace(problem, **twice), device, schedule)
-        if large is None:
-            continue
+        if large is None or (kind, axis) == ("window", "seq_kv"):
+            continue  # a window that lies across fewer key tiles really visits less
         less = large.seconds < small.seconds * SHRINKS[family(kind)]
         assert not less.any(), f"{kind} 2×{axis}: {names_of(small, less)}"
 
@@ -216,7 +215,7 @@ def test_twice_the_problem_never_takes_clearly_less(draw):
 @settings(max_examples=80)
 @given(draws)
 def test_eight_times_the_batch_always_takes_longer_once_the_machine_is_full(draw):
-    kind, seed, device = draw
+    kind, seed, device = draw[0], draw[1], load(draw[2])
     problem, schedule = make(kind, seed)
     axis = {Matmul: "m", Attention: "batch", Rowwise: "rows"}[type(problem)]
     start = replace(problem, **{axis: getattr(problem, axis) * 0 + 65536})
@@ -273,7 +272,8 @@ def test_every_shipped_device_predicts_or_says_why_not_in_one_line():
             assert np.all(np.isfinite(found.seconds) & (found.seconds > 0)), slug
             assert np.all(found.seconds <= found.high_seconds)
     assert len(refused) < len(names())
-    assert "b200" not in refused or refused["b200"] <= 1  # only fp16-free types are missing
+    # Every type of the list but fp64 attention, which no B200 tile holds.
+    assert refused.get("b200", 0) <= 1
 
 
 @pytest.mark.parametrize("slug", ["t4", "v100-sxm2", "rtx3090", "rtx4090", "a100-sxm4-80gb"])

@@ -58,17 +58,20 @@ def _value(value: str, old: Any, name: str) -> Any:
     return int(sizes[0])
 
 
-def problems(kernel: BundledKernel, arguments: Sequence[str]) -> list[Any]:
+def problems(
+    kernel: BundledKernel, arguments: Sequence[str], types: Sequence[str] = ("bf16", "fp16")
+) -> list[Any]:
     """The problems that the options describe, over the usual sizes; lists give their product.
 
-    What is no size (operator, direction, variant) is the kernel's own.
+    What is no size (operator, direction, variant) is the kernel's own. `types` are those to take
+    where none is said, the first that the kernel knows.
     """
     base: Any = kernel.cases[0][0]
     known = {item.name: getattr(base, item.name) for item in fields(base)}
     usual = {name: value for name, value in _USUAL.items() if name in known}
     if known.get("seq_q") == 1:
         usual["seq_q"] = 1
-    dtypes = [name for name in ("bf16", "fp16") if name in kernel.dtypes]
+    dtypes = [name for name in types if name in kernel.dtypes]
     if "dtype" in known and dtypes and known["dtype"] in kernel.dtypes:
         usual["dtype"] = dtypes[0]
     given = dict(_given(arguments, known))

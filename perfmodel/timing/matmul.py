@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,8 +50,13 @@ class Candidates:
 
     def take(self, index: np.ndarray) -> Candidates:
         """The columns `index` (n, c) of a (1, m) menu."""
-        menu = (self.rows, self.columns, self.threads, self.slices)
-        return Candidates(*(part[0][index] for part in menu), self.splits)
+        return replace(
+            self,
+            rows=self.rows[0][index],
+            columns=self.columns[0][index],
+            threads=self.threads[0][index],
+            slices=self.slices[0][index],
+        )
 
 
 def candidates(kernel: KernelClass) -> Candidates:
