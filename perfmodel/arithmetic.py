@@ -77,12 +77,17 @@ def where(condition: Any, yes: Number, no: Number) -> Number:
     A condition on symbols that nothing decides yet stays open in the result (a `Piecewise`).
     """
     if isinstance(condition, np.ndarray):
-        return np.where(condition, yes, no)
+        return np.where(condition, _numeric(yes), _numeric(no))
     if getattr(condition, "free_symbols", None):
         import sympy
 
         return sympy.Piecewise((yes, condition), (no, True))
     return yes if condition else no
+
+
+def _numeric(value: Number) -> Number:
+    """A plain int that no 64-bit integer holds as a float, anything else as it is."""
+    return float(value) if isinstance(value, int) and abs(value) > _SAFE else value
 
 
 def as_floats(sizes: Mapping[str, Number]) -> dict[str, Number]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from perfmodel.compare import LEFT_OUT, predict_table
+from perfmodel.evidence.records import tidy
 from perfmodel.timing import spread
 from perfmodel.timing.constants import Constant, Constants
 
@@ -203,7 +204,12 @@ def spread_of(predicted: pd.DataFrame) -> dict[str, Any]:
             here = here if len(here) >= _FEWEST else rows.to_numpy()
             low.append(round(float(np.quantile(here, 0.1)), 4))
             high.append(round(float(np.quantile(here, 0.9)), 4))
-        families[str(name)] = {"n": len(rows), "edges_us": list(_EDGES_US), "low": low, "high": high}
+        families[str(name)] = {
+            "n": len(rows),
+            "edges_us": list(_EDGES_US),
+            "low": low,
+            "high": high,
+        }
     return families
 
 
@@ -211,3 +217,85 @@ def _family(op: str, dtype: str, direction: str, phase: str) -> str:
     if op == "attention":
         return f"attention-{phase if direction == 'fwd' else direction}"
     return spread.family_of_matmul(dtype) if op == "gemm" else op
+
+
+def constants_text(fitted: Sequence[Fitted]) -> str:
+    """The constants file: one line each, fitted values with their interval and its verdict."""
+    import yaml
+
+    lines = [
+        "# Constants of the time model. None belongs to a device, a shape or a row. Fitted ones",
+        "# come from measured runs within their physical bounds, with a 95 % interval; where the",
+        "# data do not identify one, and for the others, the source decides.",
+        "version: 1",
+        "constants:",
+    ]
+    for item in fitted:
+        constant = item.constant
+        entry: dict[str, Any] = {
+            "value": float(f"{constant.value:.5g}"),
+            "unit": constant.unit,
+            "low": constant.low,
+            "high": constant.high,
+            "fitted": constant.fitted,
+        }
+        if item.low != item.high:
+            interval = [float(f"{item.low:.3g}"), float(f"{item.high:.3g}")]
+            entry |= {"interval": interval, "identified": item.identified}
+        entry |= {"meaning": constant.meaning, "source": constant.source}
+        flow = yaml.safe_dump(entry, default_flow_style=True, sort_keys=False, width=10**6).strip()
+        lines.append(f"  {constant.name}: {flow}")
+    return "\n".join(lines) + "\n"
+
+
+def spread_text(predicted: pd.DataFrame, widening: float) -> str:
+    """The table of ranges: quantiles by family and time, the generations seen, the widening."""
+    import yaml
+
+    from perfmodel.hardware import load
+
+    devices = sorted({str(name) for name in predicted["device"]})
+    generations = {load(name).compute_capability for name in devices}
+    entry = {
+        "version": 1,
+        "fitted_generations": sorted(name for name in generations if name),
+        "unseen_widening": round(widening, 3),
+        "families": spread_of(predicted),
+    }
+    body = yaml.safe_dump(entry, sort_keys=False, default_flow_style=None, width=100)
+    said = "# 80 % ranges: quantiles of ln(measured / predicted) by family and by predicted time.\n"
+    return said + "# Written by the fit; perfmodel/timing/spread.py reads it.\n" + body
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`python -m perfmodel.fit TABLE...`: fit, and write the two files beside `timing`."""
+    import argparse
+    from pathlib import Path
+
+    from perfmodel.evidence.records import read_table, replacing
+    from perfmodel.timing import constants as known
+
+    parser = argparse.ArgumentParser(prog="perfmodel.fit", description=__doc__)
+    parser.add_argument("table", nargs="+", help="measured-run tables (CSV, CSV.gz, Parquet)")
+    parser.add_argument("--output", default=str(Path(known.__file__).parent), help="folder")
+    parser.add_argument("--steps", type=int, default=6)
+    chosen = parser.parse_args(arguments)
+    table = tidy(read_table(chosen.table))
+    start = known.shipped()
+    fitted = fit(table, start, steps=chosen.steps, verbose=1)
+    values = Constants({item.constant.name: item.constant.value for item in fitted})
+    predicted = predict_table(sample(table, 4 * _PER_KIND), constants=values)
+    folder = Path(chosen.output)
+    texts = {
+        "constants.yaml": constants_text(fitted),
+        "spread.yaml": spread_text(predicted, float(spread.table()["unseen_widening"])),
+    }
+    for name, text in texts.items():
+        with replacing(str(folder / name)) as partial:
+            partial.write_text(text, encoding="utf-8")
+        print(f"wrote {name}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

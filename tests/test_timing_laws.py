@@ -229,25 +229,51 @@ def test_eight_times_the_batch_always_takes_longer_once_the_machine_is_full(draw
     assert np.all(grown < 9), kind
 
 
-@pytest.mark.parametrize("kind", ["matmul bf16", "matmul fp32", "batched", "prefill", "rmsnorm"])
-def test_one_percent_more_never_costs_more_than_one_more_round(kind):
-    # A unit that does B rounds of blocks does at most B + 1 of the same tile, and another tile is
-    # only taken where it is faster still. Growth by less than a percent is growth by one.
+def blocks(problem: Problem, tile: dict[str, np.ndarray]) -> np.ndarray:
+    """Thread blocks that `problem` needs with the tile of each prediction."""
+    if isinstance(problem, Attention):
+        return problem.batch * problem.heads_q * np.ceil(problem.seq_q / tile["rows"])
+    assert isinstance(problem, Matmul)
+    grid = np.ceil(problem.m / tile["m"]) * np.ceil(problem.n / tile["n"])
+    return problem.batch * grid * tile["slices"]
+
+
+@pytest.mark.parametrize("kind", ["matmul bf16", "matmul fp32", "batched", "prefill"])
+def test_one_percent_more_never_costs_more_than_the_rounds_of_blocks_it_adds(kind):
+    # The same tile needs so many more blocks, and the busiest unit so many more rounds of them;
+    # another tile is only taken where it is faster still.
     axes = {"matmul": ("m", "n"), "batched": ("m", "n", "batch"), "prefill": ("seq_q", "batch")}
     for seed, device in enumerate(DEVICES):
-        problem, schedule = make(kind, 7 + seed, n=300)
+        problem, schedule = make(kind, 7 + seed, n=400)
         small = run(problem, device, schedule)
         assert small is not None
-        for axis in axes.get(kind.split()[0], ("rows",)):
+        for axis in axes[kind.split()[0]]:
             value = getattr(problem, axis)
             more = np.maximum(value + 1, np.round(value * 1.01).astype(np.int64))
-            large = run(replace(problem, **{axis: more}), device, schedule)
+            larger = replace(problem, **{axis: more})
+            large = run(larger, device, schedule)
             assert large is not None
-            rounds = np.ceil(small.waves * small.occupancy - ROUNDING)
-            allowed = small.seconds * (rounds + 1) / rounds * (more / value)
+            before, after = blocks(problem, small.tile), blocks(larger, small.tile)
+            rounds = np.ceil(after / device.units) / np.ceil(before / device.units)
+            cause = np.maximum(np.maximum(rounds, after / before), more / value)
             # Screening may miss the tile that was best before.
-            over = large.seconds > allowed * 1.05
+            over = large.seconds > small.seconds * cause * 1.03
             assert not over.any(), f"{kind} {axis}: {names_of(small, over)}"
+
+
+@pytest.mark.parametrize("kind", ["softmax", "layernorm", "rmsnorm", "pointwise", "quantise"])
+def test_one_more_row_costs_at_most_its_share_and_a_round(kind):
+    for seed, device in enumerate(DEVICES):
+        problem, schedule = make(kind, 7 + seed, n=400)
+        small = run(problem, device, schedule)
+        large = run(replace(problem, rows=problem.rows + 1), device, schedule)
+        assert small is not None
+        assert large is not None
+        one = run(replace(problem, rows=problem.rows * 0 + 1), device, schedule)
+        assert one is not None
+        # One row alone is a launch, a round of one block, and the row itself.
+        over = large.seconds > (small.seconds + one.seconds) * 1.01
+        assert not over.any(), f"{kind}: {names_of(small, over)}"
 
 
 def test_every_shipped_device_predicts_or_says_why_not_in_one_line():

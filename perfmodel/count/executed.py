@@ -30,9 +30,9 @@ class Executed:
     special_ops: Number
 
 
-def executed(schedule: Schedule, cost: KernelCost) -> Executed:
+def executed(schedule: Schedule, cost: KernelCost, *, whole_tiles: bool = True) -> Executed:
     """The kernel's operations with every extent rounded up to whole tiles."""
-    if not cost.nest.kernel.steps:
+    if not cost.nest.kernel.steps or not whole_tiles:
         return Executed(cost.matrix_flops, cost.vector_ops, cost.special_ops)
     return Executed(*operations(schedule, cost.nest.kernel, padded(cost.nest)))
 

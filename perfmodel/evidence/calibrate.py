@@ -21,7 +21,7 @@ _CALIBRATED = "calibrate"  # the source of what was measured here
 _DIGITS = 4
 _MOST_OVER_PEAK = 1.05  # what a spec may show above its own peak
 _BEYOND = 4.0  # times the last cache: a working set that only main memory holds
-_LEVEL_LOW, _LEVEL_HIGH = 1.5, 0.6  # a level shows between 1.5 × the inner and 0.6 × its own size
+_LEVEL_LOW, _LEVEL_HIGH = 2.0, 0.6  # a level shows between 2 × the inner and 0.6 × its own size
 
 # FLOP per clock per core in fp32 by instruction set: vectors × lanes × 2 for a multiply-add.
 _VECTOR = (("avx512f", 64), ("fma", 32), ("avx", 16), ("asimd", 16), ("sse2", 8))
@@ -114,9 +114,11 @@ def _count(value: int, note: str = "", status: str = "config") -> dict[str, Any]
 
 
 def plateau(readings: Readings, curve: str, level: str | None) -> float | None:
-    """What a curve shows for a cache level (its name), or for main memory (None): the median.
+    """What a curve shows for a cache level (its name), or for main memory (None).
 
-    Bandwidth is compared with all instances together, latency with one: one core runs that.
+    Bandwidth is compared with all instances together, latency with one: one core runs that. The
+    median stands for a level, but for latency of a cache the least: other users of a shared cache
+    can only add to it.
     """
     if curve not in readings.curves:
         return None
@@ -132,6 +134,8 @@ def plateau(readings: Readings, curve: str, level: str | None) -> float | None:
         values = readings.curves[curve].within(_LEVEL_LOW * inner, _LEVEL_HIGH * sizes[level])
     if not values:
         return None
+    if one and level is not None:
+        return min(values)
     # Small working sets of a GPU show the launch, so its best is what the level reaches.
     return max(values) if readings.kind == "cuda" and not one else median(values)
 

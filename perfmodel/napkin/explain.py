@@ -17,7 +17,7 @@ from perfmodel.algorithms.declaration import Case
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.napkin import mapper
-from perfmodel.napkin.bounds import Bound, lower_bound
+from perfmodel.napkin.bounds import Bound, compulsory, lower_bound
 from perfmodel.napkin.fit import Layout, Target
 from perfmodel.napkin.front import front
 from perfmodel.napkin.fusion import Verdict, check, part, partitions
@@ -52,7 +52,7 @@ class Tiling:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A kernel on a device: M elements of shared memory, H* and the bound there, legal tiles.
+    """A kernel on a device: M elements in shared memory and registers, H*, the bound, legal tiles.
 
     `granules` are what tiles must be multiples of; `saturated` names axes that the best tile of the
     formula would exceed.
@@ -227,7 +227,7 @@ def _numbers(
 ) -> Numbers:
     sizes = {axis: case.sizes[axis] for axis in fused.axes}
     width = case.elements["data"].bytes
-    memory = target.machine.shared_per_block / width
+    memory = target.chip_bytes / width
     value, tiles = None, dict[str, float]()
     if best is not None:
         known: dict[str, Any] = {**sizes, "M": memory}
@@ -236,6 +236,8 @@ def _numbers(
         value = number(best.transfer, **known)
         tiles = {axis: number(formula, **known) for axis, formula in best.tiles.items()}
     over = tuple(a for a, t in tiles.items() if t > product_of([sizes[x] for x in a.split("·")]))
+    if over:
+        value = float(compulsory(fused, sizes))
     bound = float(lower_bound(fused, sizes, memory).value)
     layout = Layout(fused, nest, target, sizes, case.elements)
     granules = {axis: layout.granule(axis) for axis in nest.tiled}

@@ -18,6 +18,7 @@ import numpy as np
 from perfmodel.algorithms.algorithm import Algorithm, Step
 from perfmodel.count import KernelCost, count, rule
 from perfmodel.count.cost import Elements, footprint
+from perfmodel.errors import ProblemError
 from perfmodel.napkin.nests import Nest, product_of, schedule
 from perfmodel.napkin.tiles import combined
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
@@ -53,6 +54,22 @@ class Target:
         """The rate that contractions run at; a device without the type takes the nearest wider."""
         types = self.machine.device.matrix_types
         return next((t for t in (self.dtype, "bf16", "fp16", "tf32") if t in types), "fp32")
+
+    @property
+    def shared_bytes(self) -> float:
+        """Memory of a block: shared memory, or a unit's share of the last cache without one."""
+        here = self.machine
+        if here.device.shared_max_per_block_bytes is not None:
+            return here.shared_per_block
+        if not here.l2_capacity:
+            raise ProblemError(f"{here.device.slug} states no on-chip memory to tile for")
+        return here.l2_capacity / here.units
+
+    @property
+    def chip_bytes(self) -> float:
+        """All that a block can hold on chip: its memory, and registers where they are stated."""
+        registers = self.machine.device.registers
+        return self.shared_bytes + (4.0 * registers if registers else 0.0)
 
     @property
     def rows_of_instruction(self) -> int:
@@ -213,7 +230,7 @@ class Layout:
             np.asarray(self._footprint(replace(kernel, stages=n), laid)[0], dtype=np.float64)
             for n in (1, 2)
         )
-        room = machine.shared_per_block / (1 if machine.generation >= 9 else 2)
+        room = self.target.shared_bytes / (1 if machine.generation >= 9 else 2)
         each = np.maximum(two - one, 1.0)
         return np.clip((room - one) // each + 1, 2, 6)
 
@@ -224,7 +241,7 @@ class Layout:
         threads = np.asarray(cost.nest.kernel.threads, dtype=np.float64)
         registers = np.asarray(cost.register_footprint_bytes, dtype=np.float64)
         room = np.minimum(machine.registers_bytes, threads * 4 * 255)
-        return (shared <= machine.shared_per_block) & (
+        return (shared <= self.target.shared_bytes) & (
             registers + _ADDRESSING_BYTES * threads <= room
         )
 
@@ -233,8 +250,8 @@ class Layout:
         machine = self.target.machine
         shared = float(np.min(np.asarray(cost.shared_footprint_bytes)))
         registers = float(np.min(np.asarray(cost.register_footprint_bytes)))
-        if shared > machine.shared_per_block:
-            return "shared memory of a block", shared, machine.shared_per_block
+        if shared > self.target.shared_bytes:
+            return "shared memory of a block", shared, self.target.shared_bytes
         return "registers of a block", registers + _ADDRESSING_BYTES * 128, machine.registers_bytes
 
     def count(self, tiles: Mapping[str, Any]) -> tuple[Schedule, KernelCost]:

@@ -167,7 +167,7 @@ def _numbers(explanation: Explanation, page: KernelPage) -> Iterator[str]:
     numbers = page.numbers
     assert numbers is not None
     dtype = explanation.case.dtype
-    yield f"M = {numbers.memory:,.0f} elements of {dtype} in the shared memory of a block"
+    yield f"M = {numbers.memory:,.0f} elements of {dtype} in the shared memory and registers of a block"
     if numbers.best is not None:
         tiles = ", ".join(f"{tile_name(page, a)} = {t:,.0f}" for a, t in numbers.best_tiles.items())
         factor = numbers.best / numbers.bound
@@ -175,7 +175,7 @@ def _numbers(explanation: Explanation, page: KernelPage) -> Iterator[str]:
         yield f"lower bound {numbers.bound:,.0f} elements; H* is {factor:.3g}× that"
         if numbers.saturated:
             names = ", ".join(numbers.saturated)
-            yield f"the best tile of {names} exceeds the axis: hold it whole, and H is compulsory"
+            yield f"the best tile of {names} exceeds it: held whole, each tensor crosses once"
     if numbers.granules:
         rules = ", ".join(f"{tile_name(page, a)} by {n}" for a, n in numbers.granules.items())
         yield f"divisibility (instruction shape, 128-byte lines): {rules}"

@@ -31,14 +31,28 @@ class Constant:
 
 
 class Constants(dict[str, float]):
-    """Values by name; `with_values` makes a changed copy (for fitting and for ablation)."""
+    """Values by name, and the terms that are switched off.
+
+    `with_values` makes a changed copy (for fitting), `without` one that leaves terms out (for
+    ablation; `perfmodel.timing.ablation` names them).
+    """
+
+    off: frozenset[str] = frozenset()
+
+    def without(self, *terms: str) -> Constants:
+        """A copy with some terms switched off."""
+        copy = Constants(self)
+        copy.off = self.off | frozenset(terms)
+        return copy
 
     def with_values(self, changes: Mapping[str, float]) -> Constants:
         """A copy with some values changed; raises `PerfmodelError` for an unknown name."""
         for name in changes:
             if name not in self:
                 raise PerfmodelError(f"no constant named {name!r}; it must be in constants.yaml")
-        return Constants({**self, **changes})
+        copy = Constants({**self, **changes})
+        copy.off = self.off
+        return copy
 
 
 def read(path: Path) -> tuple[Constant, ...]:

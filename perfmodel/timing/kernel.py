@@ -10,7 +10,7 @@ p-norm. What is serial (filling the pipeline, first load and last store of a blo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,8 +73,10 @@ def time_kernel(
 ) -> KernelTime:
     """Time one counted kernel; arrays broadcast over problems and tiles."""
     where = residency(machine, cost)
+    if "waves" in constants.off:
+        where = replace(where, busiest=np.asarray(cost.blocks / machine.units, dtype=np.float64))
     share = pipes.busiest_share(cost, where)
-    work = executed(schedule, cost)
+    work = executed(schedule, cost, whole_tiles="padding" not in constants.off)
     on_vector = style.compute not in machine.device.matrix_types or style.compute == "fp32"
     matrix_rate = machine.matrix_per_unit(style.compute)
 
@@ -101,6 +103,8 @@ def time_kernel(
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
     rounds = where.busiest / np.power(resident, constants[style.together])
     terms["blocks"] = rounds * constants["block_price"] * style.price * 1.75e9 / machine.clock_hz
+    for name in constants.off & terms.keys():
+        terms[name] = np.zeros(np.shape(terms[name]))
     # Operand fetches run ahead of the matrix unit in hardware queues: the slower of the two rules.
     matrix = np.maximum(terms["matrix"], terms["shared"])
     busy = pipes.overlapped([matrix, terms["special"], terms["vector"]], style.overlap)

@@ -72,15 +72,14 @@ def time_operator(
     name = floors.operator_name(problem)
     around = circumstances(harness, name, constants)
     kernel, said = _class_of(columns, schedule, implementation, here)
+    kernel = _ablated(kernel, constants)
     plans = _plans(columns, schedule, kernel, here, constants, around)
     total, tile = _best(here, constants, plans, n)
     if not np.all(np.isfinite(total.seconds)):
         raise ProblemError(_does_not_fit(device, plans[0], columns))
-    extra = np.broadcast_to(
-        np.asarray(floors.included_seconds(here, constants, columns, includes), dtype=np.float64)
-        .reshape(-1),
-        (n,),
-    )  # fmt: skip
+    includes = () if "included" in constants.off else includes
+    other = floors.included_seconds(here, constants, columns, includes)
+    extra = np.broadcast_to(np.asarray(other, dtype=np.float64).reshape(-1), (n,))
     device_seconds = total.seconds + extra
     seconds = floors.with_floor(constants, harness, name, device_seconds, kernel)
     return Timed(
@@ -93,6 +92,13 @@ def time_operator(
         tile=tile,
         assumptions=(*here.assumptions, *said),
     )
+
+
+def _ablated(kernel: KernelClass, constants: Constants) -> KernelClass:
+    """The class with its menu or its slicing left out, where these are switched off."""
+    if "menu" in constants.off:
+        kernel = replace(kernel, tiles={dim: menu[:1] for dim, menu in kernel.tiles.items()})
+    return replace(kernel, splits=(1,)) if "split" in constants.off else kernel
 
 
 def _class_of(

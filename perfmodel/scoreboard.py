@@ -1,0 +1,243 @@
+"""The scoreboard: how accurate the model is, beside baselines, held-out fits and ablations.
+
+    python -m perfmodel.scoreboard TABLE...        writes docs/accuracy.md and its charts
+
+Figures only; the measured rows stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfmodel.compare import predict_table
+from perfmodel.fit import fit, sample
+from perfmodel.timing import ablation, constants
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.spread import family_of_matmul
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# |ln| between two good libraries on one device and shape: what no model can be better than.
+NOISE_FLOOR = {
+    "gemm-16": "0.035-0.06",
+    "attention-prefill": "0.10-0.15",
+    "attention-decode": "0.10",
+}
+
+# Launch floor of the simple baselines, by harness, in microseconds.
+_BASELINE_FLOOR_US = {"cuda_graph": 3.0, "cuda_events_eager": 45.0, "wall_clock": 30.0}
+
+
+def families(table: pd.DataFrame) -> np.ndarray:
+    """The operator family of every row, as the ranges know it."""
+    names = table["op"].astype(str).to_numpy(object)
+    for i, (op, dtype, direction, phase) in enumerate(
+        zip(table["op"], table["dtype"], table["direction"], table["phase"], strict=True)
+    ):
+        if op == "attention":
+            names[i] = f"attention-{phase if direction == 'fwd' else direction}"
+        elif op == "gemm":
+            names[i] = family_of_matmul(dtype)
+    return np.asarray(names)
+
+
+def scores(table: pd.DataFrame, by: Sequence[str], column: str = "predicted_us") -> pd.DataFrame:
+    """n, median and p90 of |ln|, MAPE, bias, rank correlation and range coverage by columns."""
+    import pandas as pd
+
+    rows = table[table[column].notna()]
+    ratio = rows[column] / rows["measured_us"]
+    error = ratio.map(np.log)
+    inside = (rows["measured_us"] >= rows["low_us"]) & (rows["measured_us"] <= rows["high_us"])
+    frame = rows[list(by)].assign(
+        error=error, size=error.abs(), relative=(ratio - 1).abs(), inside=inside
+    )
+    grouped = frame.groupby(list(by), sort=True)
+    ranks = {
+        key: part[column].corr(part["measured_us"], method="spearman") if len(part) > 2 else np.nan
+        for key, part in rows.assign(**{name: frame[name] for name in by}).groupby(list(by))
+    }
+    found = pd.DataFrame(
+        {
+            "n": grouped["size"].size(),
+            "median": grouped["size"].median(),
+            "p90": grouped["size"].quantile(0.9),
+            "MAPE": grouped["relative"].mean(),
+            "bias": np.exp(grouped["error"].mean()),
+            "coverage": grouped["inside"].mean(),
+        }
+    )
+    return found.assign(spearman=pd.Series(ranks))
+
+
+def baselines(table: pd.DataFrame) -> pd.DataFrame:
+    """Plain roofline (the physical floor), and that over 0.85 with a launch floor per harness."""
+    roofline = np.maximum(table["floor_us"], 1e-3)
+    floor = table["harness"].map(_BASELINE_FLOOR_US).fillna(5.0)
+    return table.assign(roofline_us=roofline, scaled_us=roofline / 0.85 + floor)
+
+
+def left_out(table: pd.DataFrame, column: str, steps: int = 3) -> pd.DataFrame:
+    """Every row predicted by constants fitted without any row of its own `column` value."""
+    import pandas as pd
+
+    start = constants.shipped()
+    parts = []
+    for value, rows in table.groupby(column, sort=True):
+        others = table[table[column] != value]
+        if others.empty:
+            continue
+        fitted = fit(others, start, per_kind=20, steps=steps)
+        values = Constants({item.constant.name: item.constant.value for item in fitted})
+        parts.append(predict_table(rows, constants=values).assign(held_out=value))
+    return pd.concat(parts, ignore_index=True)
+
+
+def ablations(table: pd.DataFrame) -> pd.DataFrame:
+    """Median and p90 of |ln| by family with each term switched off, no refit."""
+    import pandas as pd
+
+    found = {}
+    for name in ("nothing", *ablation.TERMS):
+        off = () if name == "nothing" else (name,)
+        rows = predict_table(table, constants=constants.default().without(*off))
+        rows = rows.assign(family=families(rows))
+        score = scores(rows, ["family"])
+        found[name] = (
+            score["median"].map("{:.3f}".format) + " / " + score["p90"].map("{:.2f}".format)
+        )
+    return pd.DataFrame(found).T
+
+
+def belief(row: Mapping[str, object]) -> str:
+    """What the model believes went wrong with a row, in words."""
+    slow = float(row["predicted_us"]) > float(row["measured_us"])  # type: ignore[arg-type]
+    if float(row["measured_us"]) < float(row["floor_us"]):  # type: ignore[arg-type]
+        return "faster than the device allows: shape, type or inputs are not what the row says"
+    words = {
+        "launch": "launch floor of this harness",
+        "hbm": "bytes over memory, or how much of them the L2 kept",
+        "l2": "tile of the library against ours",
+        "matrix": "tile or instruction path of the library",
+        "power": "power limit",
+        "latency": "chain of dependent loads",
+        "blocks": "price of thread blocks",
+    }
+    what = words.get(str(row["limiter"]), str(row["limiter"]))
+    return f"{'overestimates' if slow else 'underestimates'} the {what}"
+
+
+def markdown(frame: pd.DataFrame, digits: int = 3) -> str:
+    """A frame as a Markdown table, floats rounded."""
+    head = [*(str(name or "") for name in frame.index.names), *map(str, frame.columns)]
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for key, row in frame.iterrows():
+        index = key if isinstance(key, tuple) else (key,)
+        cells = [f"{v:.{digits}f}" if isinstance(v, float) else str(v) for v in row]
+        lines.append(f"| {' | '.join([*map(str, index), *cells])} |")
+    return "\n".join(lines)
+
+
+def page(table: pd.DataFrame, *, held_out: Iterable[str] = ("device", "source")) -> str:
+    """The whole of docs/accuracy.md for a measured-run table."""
+    rows = predict_table(table)
+    rows = baselines(rows.assign(family=families(rows)))
+    said = rows["predicted_us"].notna().mean()
+    ours = scores(rows, ["family"])
+    others = {
+        "roofline median": scores(rows, ["family"], "roofline_us")["median"],
+        "scaled median": scores(rows, ["family"], "scaled_us")["median"],
+    }
+    whole = ours.assign(**others, noise=[NOISE_FLOOR.get(name, "") for name in ours.index])
+    parts = [
+        _HEAD.format(n=len(rows), devices=rows["device"].nunique(), said=said),
+        "## By operator\n",
+        markdown(whole),
+        "\n## By operator and device\n",
+        markdown(scores(rows, ["family", "device"])),
+        "\n## By operator and implementation\n",
+        markdown(scores(rows, ["family", "implementation"])),
+    ]
+    subset = sample(table, 40)
+    for column in held_out:
+        held = left_out(subset, column)
+        held = held.assign(family=families(held))
+        parts += [f"\n## Held out: one {column} at a time\n", _HELD.format(column=column)]
+        parts.append(markdown(scores(held, ["family"])))
+        parts.append(f"\n### By {column}\n")
+        parts.append(markdown(scores(held, ["held_out"])))
+    parts += ["\n## What each term is worth\n", _ABLATION, markdown(ablations(subset).T)]
+    parts.append("\n" + "\n".join(f"* `{name}`: {said}" for name, said in ablation.TERMS.items()))
+    parts += ["\n## The twenty worst rows\n", _worst(rows), "\n## Constants\n", _constants()]
+    return "\n".join(parts) + "\n"
+
+
+_HEAD = """# Accuracy
+
+Written by `make scoreboard DATA=table`; figures only. {n:,} measured runs on {devices} devices,
+{said:.1%} of them predicted. Errors are |ln(predicted / measured)|, so 0.10 is about 10 %; bias is
+the geometric mean of predicted over measured; coverage the share of runs inside the 80 % range.
+Plain roofline is the physical floor alone; scaled is that floor over 0.85 and a launch floor per harness.
+"""
+_HELD = """Constants fitted without any row of that {column}, which is then predicted.
+"""
+_ABLATION = """Median / 90th percentile with a term switched off and nothing fitted again.
+"""
+
+
+def _worst(rows: pd.DataFrame) -> str:
+    known = rows[rows["predicted_us"].notna()]
+    error = (known["predicted_us"] / known["measured_us"]).map(np.log)
+    worst = known.loc[error.abs().sort_values(ascending=False).index[:20]]
+    lines = [
+        "| device | operator | implementation | factor | the model believes |",
+        "|---|---|---|---|---|",
+    ]
+    for index, row in worst.iterrows():
+        factor = float(np.exp(error[index]))
+        said = belief(row.to_dict())
+        lines.append(
+            f"| {row['device']} | {row['family']} {row['dtype']} | {row['implementation']} "
+            f"| {factor:.2f} | {said} |"
+        )
+    return "\n".join(lines)
+
+
+def _constants() -> str:
+    rows = (
+        f"| `{item.name}` | {item.value:.4g} | {item.unit} | {item.low:g} to {item.high:g} "
+        f"| {'yes' if item.fitted else 'no'} | {item.meaning} |"
+        for item in constants.shipped()
+    )
+    return "\n".join(["| constant | value | unit | bounds | fitted | meaning |", _rule(6), *rows])
+
+
+def _rule(columns: int) -> str:
+    return f"|{'---|' * columns}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page and its scatter chart."""
+    import argparse
+    from pathlib import Path
+
+    from perfmodel.evidence.records import read_table, replacing, tidy
+
+    parser = argparse.ArgumentParser(prog="perfmodel.scoreboard", description=__doc__)
+    parser.add_argument("table", nargs="+", help="measured-run tables")
+    parser.add_argument("--output", default="docs/accuracy.md")
+    chosen = parser.parse_args(arguments)
+    table = tidy(read_table(chosen.table))
+    table = table[~table["flag"].isin(("timer_floor", "noisy", "suspect"))].reset_index(drop=True)
+    with replacing(chosen.output) as partial:
+        partial.write_text(page(table), encoding="utf-8")
+    print(f"wrote {Path(chosen.output)}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
