@@ -32,7 +32,7 @@ Sizes = Mapping[str, np.ndarray]
 Columns = dict[str, np.ndarray]
 
 ADDED = ("predicted_us", "low_us", "high_us", "floor_us", "limiter", "reason")
-LEFT_OUT = ("timer_floor", "noisy", "suspect")
+LEFT_OUT = ("timer_floor", "noisy", "suspect", "failed")
 """Flags whose rows are not scored unless asked: they measure the timer, not the kernel."""
 
 CHUNK = 32768  # rows in one call, so that memory does not grow with the table
@@ -117,11 +117,14 @@ def predict_table(table: pd.DataFrame, *, constants: Constants | None = None) ->
     `floor_us` is what no kernel can beat: compulsory bytes beyond the last cache at peak bandwidth,
     operations at dense peak. Raises `TableError` for a table that is not a measured-run table.
     """
+    failed = table["reason"].astype("str") if "reason" in table.columns else None
     table = tidy(table.drop(columns=[name for name in ADDED if name in table.columns]))
     sizes = _sizes(table)
     added: Columns = {name: np.full(len(table), np.nan) for name in ADDED[:4]}
     added["limiter"] = np.full(len(table), "", dtype=object)
     added["reason"] = _obstacles(table, sizes)
+    for i in np.flatnonzero(table["measured_us"].isna()):
+        added["reason"][i] = f"not measured: {failed.iloc[i] if failed is not None else 'failed'}"
     for names, index in _groups(table, sizes, added["reason"] == ""):
         try:
             kind = _Kind(load(names.pop("device")), **names, constants=constants)

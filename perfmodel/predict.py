@@ -6,6 +6,7 @@ code, menus included. Seconds inside, microseconds only where a table or JSON sa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -95,7 +96,12 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of n problems of one kind on one device, as arrays of length n."""
+    """Predictions of n problems of one kind on one device, as arrays of length n.
+
+    `schedule` and `implementation` join the labels of all of them, where decode and prefill or
+    batched and plain products stand side by side; `kinds` has each kind's schedule, implementation
+    and assumptions, `kind` the kind of each problem. What a tile has no part of is NaN.
+    """
 
     device: Device
     algorithm: str
@@ -115,12 +121,15 @@ class Predictions:
     waves: np.ndarray
     occupancy: np.ndarray
     assumptions: tuple[str, ...]
+    kind: np.ndarray
+    kinds: tuple[tuple[str, str, tuple[str, ...]], ...]
 
     def __len__(self) -> int:
         return len(self.seconds)
 
     def one(self, i: int) -> Prediction:
         """The i-th prediction."""
+        schedule, implementation, assumptions = self.kinds[self.kind[i]]
 
         def at(table: Mapping[str, np.ndarray]) -> dict[str, float]:
             return {name: float(values[i]) for name, values in table.items()}
@@ -128,8 +137,8 @@ class Predictions:
         return Prediction(
             device=self.device.slug,
             algorithm=self.algorithm,
-            schedule=self.schedule,
-            implementation=self.implementation,
+            schedule=schedule,
+            implementation=implementation,
             problem=describe(self.problem, i),
             seconds=float(self.seconds[i]),
             low_seconds=float(self.low_seconds[i]),
@@ -140,10 +149,10 @@ class Predictions:
             useful_flops=float(self.useful_flops[i]),
             bytes=at(self.bytes),
             footprint_bytes=float(self.footprint_bytes[i]),
-            tile=at(self.tile),
+            tile={name: size for name, size in at(self.tile).items() if not math.isnan(size)},
             waves=float(self.waves[i]),
             occupancy=float(self.occupancy[i]),
-            assumptions=self.assumptions,
+            assumptions=assumptions,
         )
 
 
@@ -285,8 +294,8 @@ def _assemble(
     """Put the pieces back in the order of the problems."""
     first = pieces[0][1]
 
-    def gather(get: Callable[[Timed], np.ndarray]) -> np.ndarray:
-        whole = np.empty(n)
+    def gather(get: Callable[[Timed], np.ndarray | float], kind: Any = np.float64) -> np.ndarray:
+        whole: np.ndarray = np.empty(n, dtype=kind)
         for index, timed in pieces:
             whole[index] = get(timed)
         return whole
@@ -303,7 +312,8 @@ def _assemble(
     terms["launch"] = gather(lambda t: t.launch_seconds)
     terms["included"] = gather(lambda t: t.included_seconds)
     seconds = gather(lambda t: t.seconds)
-    names = np.array(list(terms))
+    kinds = tuple(dict.fromkeys(_kind(timed) for _, timed in pieces))
+    parts = dict.fromkeys(name for _, timed in pieces for name in timed.tile)
     matrix_flops = gather(lambda t: t.estimate.matrix_flops)
     floor = np.broadcast_to(physical.floor_seconds(problem, device, matrix_flops), (n,))
     low, high = spread.interval(problem, device, seconds, floor)
@@ -311,13 +321,13 @@ def _assemble(
     return Predictions(
         device=device,
         algorithm=floors.operator_name(problem),
-        schedule=first.schedule,
-        implementation=first.implementation,
+        schedule=" / ".join(dict.fromkeys(kind[0] for kind in kinds)),
+        implementation=" / ".join(dict.fromkeys(kind[1] for kind in kinds)),
         problem=problem,
         seconds=seconds,
         low_seconds=low,
         high_seconds=high,
-        limiter=names[np.argmax(np.stack(list(terms.values())), axis=0)],
+        limiter=limiters(terms, seconds),
         terms=terms,
         flops={
             "matrix": matrix_flops,
@@ -327,11 +337,30 @@ def _assemble(
         useful_flops=useful,
         bytes=each(("hbm", "l2", "shared"), lambda t: t.estimate.bytes),
         footprint_bytes=gather(lambda t: t.estimate.memory_bytes),
-        tile=each(first.tile, lambda t: t.tile),
+        tile=each(parts, lambda t: dict.fromkeys(parts, np.full(1, np.nan)) | t.tile),
         waves=gather(lambda t: t.estimate.waves),
         occupancy=gather(lambda t: t.estimate.occupancy),
-        assumptions=first.assumptions,
+        assumptions=tuple(dict.fromkeys(said for kind in kinds for said in kind[2])),
+        kind=gather(lambda t: kinds.index(_kind(t)), np.intp),
+        kinds=kinds,
     )
+
+
+def _kind(timed: Timed) -> tuple[str, str, tuple[str, ...]]:
+    """What problems of one kind share beside their arrays."""
+    return timed.schedule, timed.implementation, timed.assumptions
+
+
+def limiters(terms: Mapping[str, np.ndarray], seconds: np.ndarray) -> np.ndarray:
+    """The term that rules each time: the largest, and power only where it holds the clocks down.
+
+    Power is a limit and not a resource: below the time that the others need together it costs
+    nothing, however near it comes.
+    """
+    serial = sum((terms[name] for name in ("blocks", "gap", "launch", "included")), start=0.0)
+    holds = terms["power"] >= 0.999 * (seconds - serial)
+    ruling = {**terms, "power": np.where(holds, terms["power"], 0.0)}
+    return np.asarray(np.array(list(ruling))[np.argmax(np.stack(list(ruling.values())), axis=0)])
 
 
 def useful_flops(problem: Problem) -> Any:

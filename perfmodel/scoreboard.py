@@ -181,7 +181,7 @@ _HEAD = """# Accuracy
 Written by `make scoreboard DATA=table`; figures only. {n:,} measured runs on {devices} devices,
 {said:.1%} of them predicted. Errors are |ln(predicted / measured)|, so 0.10 is about 10 %; bias is
 the geometric mean of predicted over measured; coverage the share of runs inside the 80 % range.
-Plain roofline is the physical floor alone; scaled is that floor over 0.85 and a launch floor per harness.
+Plain roofline is the physical floor alone; scaled is that over 0.85, with a launch floor.
 """
 _HELD = """Constants fitted without any row of that {column}, which is then predicted.
 """
@@ -197,9 +197,9 @@ def _worst(rows: pd.DataFrame) -> str:
         "| device | operator | implementation | factor | the model believes |",
         "|---|---|---|---|---|",
     ]
-    for index, row in worst.iterrows():
-        factor = float(np.exp(error[index]))
-        said = belief(row.to_dict())
+    for row in worst.to_dict("records"):
+        factor = row["predicted_us"] / row["measured_us"]
+        said = belief({str(name): value for name, value in row.items()})
         lines.append(
             f"| {row['device']} | {row['family']} {row['dtype']} | {row['implementation']} "
             f"| {factor:.2f} | {said} |"

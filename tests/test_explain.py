@@ -46,7 +46,7 @@ def test_attention_in_text(attention):
         "H* = q·x·(d + e)² · M^-1 + q·(d + e)",
         "β = 1: a tenth of M moves 10× as much; half the bits move 4× fewer bytes",
         "x: stream — step softmax normalises along x: blocks would share a normaliser",
-        "M = 247,296 elements of bf16 in the shared memory and registers of a block",
+        "M = 247,296 elements of bf16 in a block's shared memory and registers",
         "g_q by 64, s_x by 16",
     ):
         assert line in text, text

@@ -67,7 +67,8 @@ def test_streaming_a_row_costs_one_more_read_of_it_and_no_more(op, height, width
     again = height * width * 2 if tile < width else 0
     assert extra.pop("X") == again
     assert set(extra.values()) <= {0}
-    assert streamed.register_footprint_bytes <= held.register_footprint_bytes
+    if tile <= width:  # a tile longer than its row still sets its whole length aside
+        assert streamed.register_footprint_bytes <= held.register_footprint_bytes
 
 
 def test_a_softmax_row_on_chip_moves_twice_its_size_and_a_streamed_one_three_times():

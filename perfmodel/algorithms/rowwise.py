@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.attention import Direction, check_positive
-from perfmodel.arithmetic import Number
+from perfmodel.arithmetic import Number, product
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import UnknownName
 
@@ -67,7 +67,7 @@ class Rowwise:
     def sizes(self) -> dict[str, Number]:
         """Extent of every axis; element-wise maps flatten theirs."""
         if self.op == "pointwise":
-            return {"i": self.rows * self.cols, "j": self.inputs, "o": self.outputs}
+            return {"i": product([self.rows, self.cols]), "j": self.inputs, "o": self.outputs}
         return {"n": self.rows, "c": self.cols}
 
     def elements(self) -> Mapping[str, ElementType]:

@@ -20,14 +20,28 @@ COMMANDS = {
     "predict": "Predict the time of an operator on a device.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
+    "whatif": "What each hardware number is worth, and what a change of it would do.",
+    "sweep": "Predict a whole grid into Parquet files, and ask it questions.",
+    "trend": "The memory wall: growth of compute, memory and links, with the shipped devices.",
+    "explain": "Derive what an algorithm must move, and its best tiles, from its axes.",
+    "map": "Search the fastest fusion, loop order and tiles of an algorithm.",
+    "measure": "Time kernels and their rivals on this machine.",
+    "calibrate": "Measure this machine and write its spec.",
+    "counters": "Read hardware counters of other profilers.",
     "replay": "Run a bundled kernel's addresses against the counting rule, with no GPU.",
     "compile": "Compile bundled kernels for GPUs that are not here.",
     "hardware": "List, show, validate and compare hardware specs.",
     "demo": "Standard against tiled attention on A100, H100 and B200.",
 }
+_MODULES = {"map": "map_"}  # a module must not hide a built-in
 
 app = typer.Typer(
-    cls=lazy_group({name: (f"perfmodel.cli.{name}:app", said) for name, said in COMMANDS.items()}),
+    cls=lazy_group(
+        {
+            name: (f"perfmodel.cli.{_MODULES.get(name, name)}:app", said)
+            for name, said in COMMANDS.items()
+        }
+    ),
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

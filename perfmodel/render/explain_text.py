@@ -167,7 +167,7 @@ def _numbers(explanation: Explanation, page: KernelPage) -> Iterator[str]:
     numbers = page.numbers
     assert numbers is not None
     dtype = explanation.case.dtype
-    yield f"M = {numbers.memory:,.0f} elements of {dtype} in the shared memory and registers of a block"
+    yield f"M = {numbers.memory:,.0f} elements of {dtype} in a block's shared memory and registers"
     if numbers.best is not None:
         tiles = ", ".join(f"{tile_name(page, a)} = {t:,.0f}" for a, t in numbers.best_tiles.items())
         factor = numbers.best / numbers.bound

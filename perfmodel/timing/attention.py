@@ -211,7 +211,7 @@ def _promising(
     second = adding * price + constants["split_price"] + np.maximum(adding * latency, partial)
     score = rounds * price + np.where(slices > 1, second, 0.0) + np.hypot(chain, stream)
     # A slicing that comes to the same as the one before it is out.
-    score[:, 1:][slices[:, 1:] == slices[:, :-1]] = np.inf
+    score[:, 1:] = np.where(slices[:, 1:] == slices[:, :-1], np.inf, score[:, 1:])
     best = np.argpartition(score, keep, axis=1)[:, :keep]
     return np.take_along_axis(np.broadcast_to(splits, score.shape), best, axis=1)
 

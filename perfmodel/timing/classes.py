@@ -125,6 +125,8 @@ def resolve(
             said.append(f"implementation {implementation!r} modelled as {chosen.name}")
     if chosen is None or chosen.op not in (op, "rowwise"):
         chosen = usual(op, dtype, machine)
+    if op == "attention" and machine.device.kind == "cpu" and chosen.schedule != "standard":
+        chosen = kernel_class("cpu-blocked")  # no library runs a GPU's tiles on a processor
     if batched and chosen.batched is not None and kernel_class(chosen.batched).runs_on(machine):
         chosen = kernel_class(chosen.batched)
     while not chosen.runs_on(machine) and chosen.fallback is not None:

@@ -63,6 +63,7 @@ class Machine:
     tdp_watts: float
     memory_family: str
     lanes_shared: bool
+    hbm_is_measured: bool
     assumptions: tuple[str, ...]
 
     def matrix_per_unit(self, dtype: str) -> float:
@@ -71,6 +72,9 @@ class Machine:
         Raises `ProblemError` naming the types the device has.
         """
         device = self.device
+        measured = device.measured.matrix if device.measured and device.kind == "cpu" else None
+        if measured and dtype in measured:
+            return float(measured[dtype].si) / self.units
         if dtype in device.matrix_types and not (dtype == "fp32" and device.vendor != "AMD"):
             return device.matrix_flops(dtype) / self.units
         if dtype in ("fp32", "fp64", "tf32"):
@@ -150,6 +154,7 @@ def _machine(device: Device) -> Machine:
         tdp_watts=known(device.tdp_watts, 1e9, "board power (W)"),
         memory_family=_family(device),
         lanes_shared=capability in _SHARED_LANES,
+        hbm_is_measured=device.memory.hbm.bandwidth.status == "measured",
         assumptions=tuple(said),
     )
 

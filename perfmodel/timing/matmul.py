@@ -148,7 +148,7 @@ def _promising(
     # What does not fit is out, and so is a slicing that comes to the same as the one before it.
     matrix = np.where(held > machine.shared_per_block, np.inf, matrix)
     least = b * (m * k * data + k * n * weights) / machine.hbm_bytes_per_s * np.ones(slices.shape)
-    least[..., 1:][slices[..., 1:] == slices[..., :-1]] = np.inf
+    least[..., 1:] = np.where(slices[..., 1:] == slices[..., :-1], np.inf, least[..., 1:])
     # Ragged tiles move only what is there, so the busiest port sees so many mean blocks.
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
     moved = b * k * (m * across * data + n * down * weights) / how.multicast

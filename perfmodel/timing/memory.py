@@ -90,7 +90,12 @@ def hbm_bytes(
 
 
 def hbm_rate(machine: Machine, constants: Constants) -> float:
-    """Bytes per second that a stream reaches: the peak times the share its memory family allows."""
+    """Bytes per second that a stream reaches: the peak times the share its memory family allows.
+
+    A bandwidth that was itself measured (a calibrated spec) is taken as it is.
+    """
+    if machine.hbm_is_measured:
+        return machine.hbm_bytes_per_s
     return machine.hbm_bytes_per_s * constants[f"hbm_share_{machine.memory_family}"]
 
 

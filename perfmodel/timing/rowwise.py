@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from perfmodel.algorithms.rowwise import Rowwise
-from perfmodel.arithmetic import as_floats
 from perfmodel.schedules import rowwise
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import KernelClass
@@ -56,5 +55,7 @@ def plan(
         activity=around.activity,
         vector_share=constants["vector_share"],
     )
-    part = Part(schedule, as_floats(problem.sizes()), elements, how)
+    # Tiles are arrays here, and an int beyond 64 bits goes with none.
+    sizes = {axis: np.asarray(size, dtype=np.float64) for axis, size in problem.sizes().items()}
+    part = Part(schedule, sizes, elements, how)
     return Plan(schedule.name, (part,), {})
