@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 Sizes = Mapping[str, np.ndarray]
 Columns = dict[str, np.ndarray]
 
-ADDED = ("predicted_us", "low_us", "high_us", "floor_us", "limiter", "reason")
+TIMES = ("predicted_us", "low_us", "high_us", "floor_us")
+TRAFFIC = ("predicted_hbm_bytes", "predicted_l2_bytes", "predicted_shared_bytes")
+ADDED = (*TIMES, *TRAFFIC, "limiter", "reason")
 LEFT_OUT = ("timer_floor", "noisy", "suspect", "failed")
 """Flags whose rows are not scored unless asked: they measure the timer, not the kernel."""
 
@@ -111,7 +113,7 @@ class _Kind:
 
 
 def predict_table(table: pd.DataFrame, *, constants: Constants | None = None) -> pd.DataFrame:
-    """`table` with predicted_us, low_us, high_us, floor_us, limiter and reason, row by row.
+    """`table` with predicted_us, low_us, high_us, floor_us, bytes per level, limiter and reason.
 
     A row that cannot be predicted keeps its place: its times are missing and `reason` says why.
     `floor_us` is what no kernel can beat: compulsory bytes beyond the last cache at peak bandwidth,
@@ -120,7 +122,7 @@ def predict_table(table: pd.DataFrame, *, constants: Constants | None = None) ->
     failed = table["reason"].astype("str") if "reason" in table.columns else None
     table = tidy(table.drop(columns=[name for name in ADDED if name in table.columns]))
     sizes = _sizes(table)
-    added: Columns = {name: np.full(len(table), np.nan) for name in ADDED[:4]}
+    added: Columns = {name: np.full(len(table), np.nan) for name in (*TIMES, *TRAFFIC)}
     added["limiter"] = np.full(len(table), "", dtype=object)
     added["reason"] = _obstacles(table, sizes)
     for i in np.flatnonzero(table["measured_us"].isna()):
@@ -235,6 +237,10 @@ def _ask(kind: _Kind, sizes: Sizes) -> Columns:
         "low_us": sum(part.low_seconds for part in parts) * _MICRO,
         "high_us": sum(part.high_seconds for part in parts) * _MICRO,
         "floor_us": sum(floors) * _MICRO,
+        **{
+            f"predicted_{level}_bytes": sum(part.bytes[level] for part in parts)
+            for level in ("hbm", "l2", "shared")
+        },
         "limiter": limiters[longest, np.arange(len(longest))],
     }
 

@@ -16,7 +16,7 @@ from perfmodel.errors import UnknownName
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """How one number is stored: `bits` per element, scales included; `compute` is its rate's name."""
+    """How a number is stored: `bits` per element, scales included; `compute` is its rate's name."""
 
     name: str
     bits: Fraction

@@ -18,11 +18,20 @@ DOCUMENTS = [pytest.param(path, id=str(path.relative_to(ROOT))) for path in tran
 
 
 @pytest.fixture
-def workplace(monkeypatch):
-    """A folder to run in, on the path, where a document's own package may be found."""
+def workplace():
+    """A folder to run in."""
     with transcripts.workplace() as folder:
-        monkeypatch.syspath_prepend(str(folder))
         yield folder
+
+
+@pytest.fixture
+def packages(workplace, monkeypatch):
+    """A folder on the path, where a document's own package is found as if it were installed."""
+    # Not the workplace itself: its links would be a second copy of ours.
+    folder = workplace / "packages"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
@@ -47,16 +56,16 @@ def registry():
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
-def test_python_runs(path, workplace, request):
+def test_python_runs(path, packages, request):
     document = path.read_text(encoding="utf-8")
     blocks = transcripts.blocks(document, "python")
     if any(block.file for block in blocks):
         request.getfixturevalue("registry")
-        announce(document, workplace)
+        announce(document, packages)
     namespace = {"__name__": path.stem}
     for block in blocks:
         if block.file:
-            target = workplace / block.file
+            target = packages / block.file
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(block.text, encoding="utf-8")
             continue

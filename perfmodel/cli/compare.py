@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +15,10 @@ from perfmodel.render.report import fixed, integer, percent, text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Say in words what the errors look like, and where.")
+]
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 _SHOWN = 5  # reasons and diagnoses printed in full; the rest is counted
@@ -60,6 +65,7 @@ def compare(
     where: Where = None,
     include_flags: IncludeFlags = False,
     max_error: MaxError = None,
+    explain: Explain = False,
     chart: Chart = None,
     format: Format = None,
     output: Rows = None,
@@ -86,7 +92,8 @@ def compare(
         write_table(predicted, output)
     if chart is not None:
         _draw(predicted, columns, chart, include_flags)
-    emit(_report(summary, predicted, columns, limit, misses), format, None)
+    shown = _report(summary, predicted, columns, limit, misses)
+    emit(_explained(shown, predicted) if explain else shown, format, None)
     for path in filter(None, (output, chart)):
         say(f"wrote {path}")
     for miss in misses:
@@ -153,13 +160,21 @@ def _report(
     misses: list[str],
 ) -> Report:
     from perfmodel.compare import diagnoses, reasons
+    from perfmodel.evidence.counters import traffic_report
 
     why, beaten = reasons(table), diagnoses(table)
     head: dict[str, Any] = {"rows": len(table), "unpredicted": why, "diagnoses": beaten}
+    traffic = lines(traffic_report(table, by))
+    if traffic:
+        head["traffic"] = traffic
     if limit is not None:
         head["gate"] = {"max_error": limit, "passed": not misses, "misses": misses}
     notes = [f"{count} rows not predicted: {said}" for said, count in why.items()][:_SHOWN]
     notes += [f"below the floor: {line}" for line in beaten[:_SHOWN]]
+    notes += [
+        f"{line['level']} bytes, {line['n']} rows: MAPE {line['mape']:.1%}, bias {line['bias']:.2f}"
+        for line in traffic
+    ]
     if len(beaten) > _SHOWN:
         notes.append(f"below the floor: {len(beaten) - _SHOWN} more rows (--format json lists all)")
     return Report(
@@ -170,6 +185,16 @@ def _report(
         head=head,
         notes=notes,
     )
+
+
+def _explained(shown: Report, table: pd.DataFrame) -> Report:
+    """The report with what its residuals look like, in words."""
+    from perfmodel.diagnosis import explain
+
+    said = [item.line() for item in explain(table)]
+    notes = [f"explained: {line}" for line in said] or ["explained: no group of rows misses alike"]
+    head = {**shown.head, "explained": said}
+    return replace(shown, head=head, notes=[*shown.notes, *notes])
 
 
 def lines(summary: pd.DataFrame) -> list[dict[str, Any]]:

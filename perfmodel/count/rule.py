@@ -43,7 +43,7 @@ class Nest:
         return minimum(loops[-1].tile, self.sizes[axis]) if loops else self.sizes[axis]
 
     def allocated(self, axis: str) -> Number:
-        """Extent of an axis that a block sets memory aside for: whole tiles, however short it is."""
+        """Extent of an axis that a block sets memory aside for: whole tiles, however short."""
         loops = self.kernel.loops(axis)
         return loops[-1].tile if loops else self.sizes[axis]
 

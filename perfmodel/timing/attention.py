@@ -144,7 +144,9 @@ def _split_plan(
         # A window leaves one query so many whole key tiles, and nothing else is sliced.
         sizes["x"] = np.minimum(sizes["x"], (ceil_div(mask.left, bc) + 1) * bc)
         mask = None
-    splits = np.ones((1, 1)) if "split" in constants.off else _promising(sizes, chosen, kernel, machine, constants, how, width, keep)
+    splits = np.ones((1, 1))
+    if "split" not in constants.off:
+        splits = _promising(sizes, chosen, kernel, machine, constants, how, width, keep)
     schedule = tiled.split_kv(
         mask,
         rows,

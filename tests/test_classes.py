@@ -1,0 +1,172 @@
+"""Implementation classes: names find their family, families their fallback, files are sound."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.errors import PerfmodelError, UnknownName
+from perfmodel.hardware import load, names
+from perfmodel.predict import predict
+from perfmodel.timing.classes import classes, kernel_class, resolve, usual
+from perfmodel.timing.constants import default
+from perfmodel.timing.machine import machine
+from perfmodel.timing.operator import SCHEDULES
+
+H100, A100, B200, T4 = (load(slug) for slug in ("h100-sxm", "a100-sxm4-80gb", "b200", "t4"))
+
+# (operator, type, implementation as measured-run tables name it, class).
+NAMED = [
+    ("attention", "fp16", "flash1", "flash1"),
+    ("attention", "fp16", "flash2", "flash2"),
+    ("attention", "fp16", "flash3", "flash3"),
+    ("attention", "fp16", "flash-triton", "flash-triton"),
+    ("attention", "fp16", "triton", "flash-triton"),
+    ("attention", "fp16", "torch", "eager"),
+    ("attention", "fp16", "megatron", "eager"),
+    ("attention", "fp16", "cudnn", "cudnn"),
+    ("attention", "fp16", "xformers-cutlass", "xformers"),
+    ("attention", "bf16", "vllm-0.14.0:vllm_flash_attn", "flash3"),
+    ("attention", "bf16", "vllm-0.19.0:vllm_flash_attn", "flash3"),
+    ("attention", "bf16", "vllm-0.24.0:vllm_flash_attn_fa3", "flash3"),
+    ("attention", "bf16", "vllm-0.24.0:vllm_vit_flash_attn_fa3", "flash3"),
+    ("attention", "bf16", "vllm-0.24.0:vllm_flash_attn_fa4", "flash4"),
+    ("attention", "bf16", "vllm-0.19.0:vllm_vit_flash_attn", "flash2"),
+    ("attention", "bf16", "trtllm-1.0.0:fmha", "flash4"),
+    ("attention", "bf16", "flashinfer-0.2", "flash4"),
+    ("gemm", "fp16", "torch", "cublas"),
+    ("gemm", "fp16", "torch-cublas", "cublas"),
+    ("gemm", "bf16", "torch.matmul", "cublas"),
+    ("gemm", "bf16", "vllm-0.14.0:vllm_default", "cublas"),
+    ("gemm", "bf16", "vllm-0.24.0:torch.nn.functional.linear", "cublas"),
+    ("gemm", "fp32", "torch-eager(2.1.0)", "cublas-fp32"),
+    ("gemm", "fp32", "torch-eager(HF fx)", "cublas-fp32"),
+    ("gemm", "fp8", "vllm-0.24.0:CutlassFP8ScaledMMLinearKernel", "cutlass-fp8"),
+    ("gemm", "fp8_block", "vllm-0.24.0:CutlassFp8BlockScaledMMKernel", "cutlass-fp8-block"),
+    ("gemm", "fp8_block", "vllm-0.24.0:DeepGemmFp8BlockScaledMMKernel", "deepgemm"),
+    ("gemm", "fp8_block", "vllm-0.24.0:FlashInferFp8BlockScaledMMKernel", "deepgemm"),
+    ("gemm", "w8a16", "trtllm-1.0.0:weight_only_quant_matmul_L257/PLUGIN_V2_", "weight-only"),
+    ("gemm", "w4a16", "trtllm-1.0.0:weight_only_quant_matmul_L257/PLUGIN_V2_", "weight-only"),
+    ("gemm", "w4a16", "vllm:marlin", "weight-only"),
+    ("gemm", "w8a8_int8", "trtllm-1.0.0:smooth_quant_gemm_L96/PLUGIN_V2_SmoothQu", "cutlass-int8"),
+    ("softmax", "fp32", "torch-eager(2.1.0)", "torch-softmax"),
+    ("softmax", "fp16", "torch", "torch-softmax"),
+    ("layernorm", "fp16", "sarathi/torch", "torch-layernorm"),
+    ("layernorm", "fp32", "torch-eager(HF fx)", "torch-layernorm"),
+    ("rmsnorm", "fp16", "sarathi/torch", "vllm-rmsnorm"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "dtype", "name", "expected"), NAMED)
+def test_names_of_implementations_find_their_class(op, dtype, name, expected):
+    found, said = resolve(op, name, dtype, machine(H100))
+    assert found.name == expected
+    assert (f"modelled as {expected}" in " ".join(said)) == (name != expected)
+
+
+def test_every_named_row_of_the_measured_runs_has_a_class(measured):
+    # New names in the table must be added above, or be known to have no class of their own.
+    pandas = pytest.importorskip("pandas", reason="reads the measured runs")
+    table = pandas.read_csv(measured / "measured_dev_core.csv.gz", dtype=str)
+    rows = table[["op", "dtype", "implementation"]].drop_duplicates().dropna()
+    listed = {(op, dtype, name) for op, dtype, name, _ in NAMED}
+    kinds = {row for row in rows.itertuples(index=False, name=None)}
+    without = {row for row in kinds - listed if row[0] not in ("pointwise", "quantise")}
+    assert not without
+
+
+def test_the_usual_class_follows_the_generation():
+    expected = {"t4": "flash2", "a100-sxm4-80gb": "flash2", "h100-sxm": "flash3", "b200": "flash4"}
+    found = {slug: usual("attention", "bf16", machine(load(slug))).name for slug in expected}
+    assert found == expected
+    # The newest kernels take 16 bits at most.
+    assert usual("attention", "fp32", machine(H100)).name == "flash2"
+    assert usual("gemm", "fp32", machine(H100)).name == "cublas-fp32"
+    assert usual("gemm", "nvfp4", machine(B200)).name == "cublas"
+    with pytest.raises(PerfmodelError, match="no implementation class computes gemm in fp3"):
+        usual("gemm", "fp3", machine(H100))
+
+
+@pytest.mark.parametrize(
+    ("name", "slug", "falls"),
+    [
+        ("flash3", "a100-sxm4-80gb", "flash2"), ("flash3", "b200", "flash2"),
+        ("flash3", "h100-sxm", None), ("flash4", "t4", "flash2"), ("flash4", "b200", None),
+        ("cudnn", "t4", "flash2"), ("flash2", "b200", None), ("cublas-fp32-batched", "t4", "cublas-fp32"),
+    ],
+)  # fmt: skip
+def test_a_class_without_its_instructions_falls_back_and_says_so(name, slug, falls):
+    op, dtype = (kernel_class(name).op, "fp32" if "fp32" in name else "fp16")
+    found, said = resolve(op, name, dtype, machine(load(slug)))
+    assert found.name == (falls or name)
+    assert list(said) == ([f"{name} does not run on {slug}; {falls} taken"] if falls else [])
+
+
+def test_an_unknown_implementation_is_said_in_the_assumptions():
+    found = predict(Attention(1, 8, 8, 256, 256, 64), H100, implementation="warp-nine")
+    assert "implementation 'warp-nine' is not known; the usual one taken" in found.assumptions
+    assert found.seconds == predict(Attention(1, 8, 8, 256, 256, 64), H100).seconds
+    assert not predict(Attention(1, 8, 8, 256, 256, 64), H100).assumptions
+
+
+def test_strided_batches_of_fp32_have_a_class_of_their_own_on_ampere():
+    many, one = Matmul(64, 64, 64, 8, "fp32"), Matmul(64, 64, 64, 1, "fp32")
+    assert predict(many, A100).implementation == "cublas-fp32-batched"
+    assert predict(one, A100).implementation == "cublas-fp32"
+    assert predict(many, T4).implementation == "cublas-fp32"
+
+
+def test_a_class_of_another_operator_is_not_taken():
+    assert predict(Rowwise("softmax", 8, 8), H100, implementation="cublas").implementation in (
+        "fused-rows", "torch-softmax",
+    )  # fmt: skip
+
+
+def test_an_unknown_class_names_the_nearest():
+    with pytest.raises(UnknownName, match="flash2"):
+        kernel_class("flash22")
+
+
+@pytest.mark.parametrize("name", classes())
+def test_entries_of_the_table_are_sound(name):
+    entry, constants = kernel_class(name), default()
+    assert entry.source
+    assert entry.op in ("attention", "gemm", "rowwise", "softmax", "layernorm", "rmsnorm")
+    assert entry.instruction in ("register", "native", "vector")
+    assert entry.overlap in constants
+    assert entry.backward in constants
+    for constant in (entry.start, entry.host_floor, entry.share):
+        assert constant is None or constant in constants
+    for other in (entry.fallback, entry.batched):
+        assert other is None or kernel_class(other).op == entry.op
+    if entry.op == "attention":
+        assert {"tiled-1": 1, "tiled-2": 1, "tiled-3": 1, "standard": 1}[entry.schedule]
+        assert entry.schedule in SCHEDULES["attention"]
+        assert entry.decode is not None
+    for menu in (*entry.tiles.values(), *(entry.decode or {}).values()):
+        assert menu
+        for rows, columns, threads in menu:
+            # Powers of two or sums of two: what instructions come in.
+            assert rows % 16 == columns % 16 == 0
+            assert threads % 32 == 0
+            assert 32 <= threads <= 1024
+    assert entry.splits == tuple(sorted(set(entry.splits)))
+    assert entry.splits[0] == 1
+    if entry.rows is not None:
+        assert entry.rows.passes in (1, 2, 3)
+        assert 0 <= entry.rows.held_columns <= 2**17
+    assert entry.generations is None or entry.generations[0] < entry.generations[1]
+    if entry.generations is not None:
+        # Whatever device lacks its instructions, the chain ends at a class that runs there.
+        for slug in names():
+            found, _ = resolve(entry.op, name, "fp32", machine(load(slug)))
+            assert found.runs_on(machine(load(slug)))
+
+
+def test_menus_go_by_head_dimension():
+    entry = kernel_class("flash3")
+    assert entry.menu(64, decode=False) == entry.tiles[64]
+    assert entry.menu(80, decode=False) == entry.tiles[128]
+    assert entry.menu(4096, decode=False) == entry.tiles[max(entry.tiles)]
+    assert entry.decode is not None
+    assert entry.menu(64, decode=True) == entry.decode[64]

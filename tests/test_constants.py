@@ -1,0 +1,125 @@
+"""The constants file: every entry meant, bounded and sourced; bad files refused in one line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.hardware import load, names
+from perfmodel.timing import constants
+from perfmodel.timing.floors import HARNESSES
+
+UNITS = {"1", "s", "J"}
+GOOD = {
+    "version": 1,
+    "constants": {
+        "one": {
+            "value": 0.5, "unit": "1", "low": 0.1, "high": 1.0, "fitted": True,
+            "meaning": "a share", "source": "a page",
+        },
+    },
+}  # fmt: skip
+
+
+def write(folder: Path, document: object) -> Path:
+    path = folder / "constants.yaml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("constant", constants.shipped(), ids=lambda constant: constant.name)
+def test_every_constant_is_meant_bounded_and_sourced(constant):
+    assert constant.low <= constant.value <= constant.high
+    assert constant.low < constant.high
+    assert constant.unit in UNITS
+    assert len(constant.meaning) > 5
+    assert len(constant.source) > 5
+    # A share is a share, a time is below a millisecond: bounds that bound.
+    most = {"1": 10.0, "s": 1e-3, "J": 1e-9}[constant.unit]
+    assert 0 <= constant.low
+    assert constant.high <= most
+
+
+def test_no_constant_belongs_to_a_device():
+    words = set()
+    for slug in names():
+        device = load(slug)
+        words |= {slug, *device.aliases, device.architecture.split()[0].lower()}
+    words = {part for word in words for part in re.split(r"[-_ ]", word.lower()) if len(part) > 2}
+    # Words of slugs that are words of the language too.
+    words -= {"nvidia", "amd", "intel", "google", "server", "gpu", "sxm", "pcie", "gcd", "hbm"}
+    for constant in constants.shipped():
+        parts = set(constant.name.split("_"))
+        assert not parts & words, constant.name
+
+
+def test_names_are_unique_and_defaults_are_the_file():
+    listed = [constant.name for constant in constants.shipped()]
+    assert len(listed) == len(set(listed)) == len(constants.default())
+    assert any(constant.fitted for constant in constants.shipped())
+    assert any(not constant.fitted for constant in constants.shipped())
+
+
+def test_every_harness_has_a_floor():
+    for harness in HARNESSES:
+        assert any(name.startswith(f"floor_{harness}_") for name in constants.default())
+
+
+def test_a_good_file_is_read(tmp_path):
+    (one,) = constants.read(write(tmp_path, GOOD))
+    assert (one.name, one.value, one.fitted) == ("one", 0.5, True)
+
+
+def changed(**entry: object) -> dict[str, object]:
+    return {**GOOD, "constants": {"one": {**GOOD["constants"]["one"], **entry}}}
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (changed(value=2.0), "constant one = 2 lies outside its physical bounds [0.1, 1]"),
+        (changed(value=float("nan")), "lies outside its physical bounds"),
+        (changed(value="much"), "constant one: ValueError"),
+        ({**GOOD, "version": 2}, "constants of another version; this code reads 1"),
+        ({"constants": {}}, "constants of another version"),
+        ([1, 2], "constants of another version"),
+        ({"version": 1, "constants": {"one": {"value": 1}}}, "constant one: KeyError"),
+        ({"version": 1, "constants": {"one": 3}}, "constant one: TypeError"),
+        ({"version": 1}, "no mapping called constants"),
+        ({"version": 1, "constants": [1]}, "no mapping called constants"),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line(document, said, tmp_path):
+    path = write(tmp_path, document)
+    with pytest.raises(PerfmodelError, match=re.escape(said)) as caught:
+        constants.read(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_and_one_that_is_no_yaml_are_refused(tmp_path):
+    missing = tmp_path / "none.yaml"
+    with pytest.raises(PerfmodelError, match="no constants file"):
+        constants.read(missing)
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("a: [1,\n b: 2", encoding="utf-8")
+    with pytest.raises(PerfmodelError, match="cannot be read as constants") as caught:
+        constants.read(broken)
+    assert "\n" not in str(caught.value)
+    broken.write_bytes(b"\xff\xfe\x00\xd8")
+    with pytest.raises(PerfmodelError, match="cannot be read as constants"):
+        constants.read(broken)
+    with pytest.raises(PerfmodelError, match="cannot be read as constants"):
+        constants.read(tmp_path)
+
+
+def test_changed_values_are_a_copy_and_unknown_names_an_error():
+    start = constants.default()
+    found = start.with_values({"matrix_share": 0.7})
+    assert (found["matrix_share"], start["matrix_share"] == 0.7) == (0.7, False)
+    with pytest.raises(PerfmodelError, match="no constant named 'speed'"):
+        start.with_values({"speed": 1.0})

@@ -1,0 +1,242 @@
+"""Terms of the time model one by one, against arithmetic by hand; screening against whole menus."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfmodel.algorithms import Attention, Matmul
+from perfmodel.count import count
+from perfmodel.elements import element
+from perfmodel.hardware import Device, load
+from perfmodel.predict import predict, predict_arrays
+from perfmodel.schedules.matmul import tiled_matmul
+from perfmodel.timing import attention, floors, matmul, memory, pipes, power
+from perfmodel.timing.classes import kernel_class, matrix_share
+from perfmodel.timing.constants import default
+from perfmodel.timing.machine import machine
+from perfmodel.timing.occupancy import residency
+
+H100 = load("h100-sxm")
+A100 = load("a100-sxm4-80gb")
+CONSTANTS = default()
+times = st.lists(st.floats(0, 1e3), min_size=1, max_size=5)
+
+
+# The screening of menus: the best kept column against the best of all.
+
+
+def sizes(draw: np.random.Generator, low: int, high: int, n: int) -> np.ndarray:
+    return np.exp(draw.uniform(np.log(low), np.log(high + 1), n)).astype(np.int64).clip(low, high)
+
+
+def excess(problem: Matmul | Attention, device: Device, monkeypatch: pytest.MonkeyPatch, **options):
+    """How much slower the best kept column is than the best one, for every problem."""
+    kept = predict_arrays(problem, device, **options)
+    device_seconds = kept.seconds - kept.terms["launch"]
+    with monkeypatch.context() as patch:
+        patch.setattr(matmul.plan, "__kwdefaults__", {"keep": 10**6})
+        patch.setattr(attention._split_plan, "__kwdefaults__", {"keep": 10**6})
+        whole = predict_arrays(problem, device, **options)
+    return device_seconds / (whole.seconds - whole.terms["launch"]) - 1
+
+
+SCREENED = ("h100-sxm", "a100-sxm4-80gb", "b200", "t4", "rtx4090", "mi300x")
+
+
+@pytest.mark.parametrize("slug", SCREENED)
+def test_the_kept_columns_hold_the_best_of_the_menu(slug, monkeypatch):
+    draw, n, device = np.random.default_rng(3), 800, load(slug)
+    found = {}
+    for dtype in ("fp16", "fp32", "w4a16"):
+        shape = (sizes(draw, 1, 16384, n) for _ in range(3))
+        found[dtype] = excess(Matmul(*shape, dtype=dtype), device, monkeypatch)
+    shape = (sizes(draw, 1, 2048, n) for _ in range(3))
+    batched = Matmul(*shape, sizes(draw, 2, 256, n), dtype="fp32")
+    found["batched"] = excess(batched, device, monkeypatch)
+    groups = sizes(draw, 1, 16, n)
+    heads = {"batch": sizes(draw, 1, 256, n), "heads_q": groups * sizes(draw, 1, 16, n)}
+    heads |= {"heads_kv": groups, "head_dim": 128, "dtype": "fp16"}
+    decode = Attention(**heads, seq_q=1, seq_kv=sizes(draw, 1, 262144, n))
+    found["decode"] = excess(decode, device, monkeypatch)
+    queries = sizes(draw, 2, 4096, n)
+    split = Attention(**heads, seq_q=queries, seq_kv=queries + sizes(draw, 1, 16384, n))
+    found["split"] = excess(split, device, monkeypatch, schedule="split-kv")
+    for name, lost in found.items():
+        # A minimum over fewer columns is never smaller, and seldom larger.
+        assert lost.min() > -1e-9, name
+        assert np.quantile(lost, 0.99) < 0.02, name
+        assert lost.mean() < 0.002, name
+
+
+def test_the_menu_is_longer_than_what_is_kept():
+    # Else the test above compares a thing with itself.
+    menu = matmul.candidates(kernel_class("cublas"))
+    assert menu.rows.size > 10 * matmul.KEEP
+    assert len(attention._SPLITS) > 3 * attention.KEEP
+
+
+# Overlap.
+
+
+@given(times, st.floats(0, 1))
+def test_overlap_lies_between_the_longest_and_the_sum(values, overlap):
+    found = pipes.overlapped([np.asarray(v) for v in values], overlap)
+    assert max(values) * (1 - 1e-12) <= found <= sum(values) * (1 + 1e-12) + 1e-300
+
+
+def test_overlap_worked_by_hand():
+    parts = [np.asarray(v) for v in (5.0, 3.0, 2.0)]
+    assert pipes.overlapped(parts, 0.0) == 10.0
+    assert pipes.overlapped(parts, 1.0) == 5.0
+    assert pipes.overlapped(parts, 0.6) == pytest.approx(5 + 0.4 * 5)
+
+
+@given(times, st.floats(1, 8))
+def test_resources_together_lie_between_the_longest_and_the_sum(values, exponent):
+    found = float(pipes.together([np.asarray(v) for v in values], exponent))
+    assert max(values) * (1 - 1e-9) <= found <= sum(values) * (1 + 1e-9) + 1e-300
+
+
+def test_two_equal_resources_lose_what_the_exponent_says():
+    # (1² + 1²)^(1/2) = √2; a plain maximum would lose nothing.
+    pair = [np.asarray(1.0), np.asarray(1.0)]
+    assert float(pipes.together(pair, 2.0)) == pytest.approx(2**0.5)
+    assert float(pipes.together([np.asarray(0.0)], 2.0)) == 0.0
+
+
+# Memory.
+
+
+@given(st.floats(0, 1e12), st.floats(1, 1e9), st.floats(0.1, 1))
+def test_the_share_held_falls_smoothly_from_one_to_nothing(working, capacity, knee):
+    held = memory.held_share(working, capacity, knee)
+    assert 0 <= held <= 1
+    assert memory.held_share(working * 1.01 + 1, capacity, knee) <= held
+    assert memory.held_share(working, capacity * 2, knee) >= held
+
+
+def test_half_is_held_at_the_knee_and_nothing_without_a_cache():
+    assert memory.held_share(0.6 * 50e6, 50e6, 0.6) == pytest.approx(0.5)
+    assert memory.held_share(1.0, 0.0, 0.6) == 0.0
+
+
+def test_small_products_move_each_operand_once():
+    # 1024³ in bf16: 3 · 1024² · 2 B = 6 MiB, far below the 50 MiB of L2.
+    found = predict(Matmul(1024, 1024, 1024), H100)
+    assert found.bytes["hbm"] == pytest.approx(6 * 2**20, rel=0.01)
+    assert found.bytes["l2"] > found.bytes["hbm"]
+
+
+def test_a_warm_cache_spares_the_inputs():
+    # Event timing repeats a kernel; a small K and V are in L2 from the run before.
+    problem = Attention(1, 8, 8, 512, 512, 64)
+    cold, warm = (predict(problem, H100, harness=h) for h in ("kernel", "cuda_events_eager"))
+    assert warm.bytes["hbm"] < 0.6 * cold.bytes["hbm"]
+
+
+# Blocks and units.
+
+
+def test_occupancy_worked_by_hand():
+    # 128 × 128 tiles, two stages of 64-deep bf16 steps: 2 · (128 + 128) · 64 · 2 B = 64 KiB and
+    # 1 KiB of the system a block, so 3 fit into 228 KiB. Registers: 64 KiB of accumulators and
+    # 40 · 4 B · 128 threads = 20 KiB, so 3 fit into 256 KiB.
+    schedule = tiled_matmul(128, 128, 64, stages=2, threads=128)
+    problem = Matmul(4096, 4096, 4096)
+    cost = count(schedule, problem.sizes(), problem.elements()).kernels[0]
+    where = residency(machine(H100), cost)
+    assert (where.blocks_per_unit, where.slots) == (3, 3 * 132)
+    # 32 · 32 tiles on 132 units: 8 blocks on the busiest, 1024 / 396 waves.
+    assert (where.busiest, where.waves) == (8, 1024 / 396)
+
+
+def test_a_block_too_large_for_shared_memory_does_not_fit():
+    schedule = tiled_matmul(256, 256, 64, stages=4, threads=256)  # 4 · 512 · 128 B = 256 KiB
+    problem = Matmul(4096, 4096, 4096)
+    cost = count(schedule, problem.sizes(), problem.elements()).kernels[0]
+    assert residency(machine(H100), cost).blocks_per_unit == 0
+
+
+def test_waves_are_whole():
+    # 128 × 128 tiles: 132 of them are one round on 132 units, 133 are two.
+    full, over = (predict(Matmul(128 * 12, 128 * n, 8192), H100) for n in (11, 12))
+    per_flop = [p.seconds / p.flops["matrix"] for p in (full, over)]
+    assert per_flop[1] > per_flop[0]
+
+
+def test_latency_is_littles_law():
+    # One block an SM, K in steps of 64 bf16: 8192 / 64 = 128 loads, 2 in flight: 64 latencies.
+    schedule = tiled_matmul(128, 128, 64, stages=3)
+    problem = Matmul(128, 128, 8192)
+    cost = count(schedule, problem.sizes(), problem.elements()).kernels[0]
+    where = residency(machine(H100), cost)
+    assert memory.latency_seconds(machine(H100), cost, where, 1e-6) == pytest.approx(64e-6)
+
+
+# Power, instructions, floors.
+
+
+def test_power_worked_by_hand():
+    # 1e15 operations of 1 pJ and 1e12 B of DRAM at its price, from 80 % of 700 W.
+    here = machine(H100)
+    joules = 1e15 * 1e-12
+    moved = 1e12
+    usable = 700 * (1 - CONSTANTS["idle_share"])
+    expected = (joules + moved * CONSTANTS["dram_joules"]) / usable
+    assert power.power_seconds(here, CONSTANTS, joules, moved) == pytest.approx(expected)
+
+
+def test_energy_falls_with_width_and_with_the_process():
+    now, before = machine(H100), machine(load("v100-sxm2"))
+    joules = lambda m, t, v=False: power.operation_joules(m, CONSTANTS, t, vector=v)  # noqa: E731
+    assert joules(now, "fp8") < joules(now, "bf16") < joules(now, "tf32")
+    assert joules(now, "fp16") < joules(before, "fp16")
+    assert joules(now, "fp32", True) > joules(now, "fp32")
+
+
+@pytest.mark.parametrize(
+    ("slug", "share"), [("a100-sxm4-80gb", 1.0), ("h100-sxm", 0.62), ("b200", 0.25)]
+)
+def test_older_instructions_reach_a_share_of_newer_units(slug, share):
+    here = machine(load(slug))
+    assert matrix_share(kernel_class("flash2"), here) == share
+    assert matrix_share(kernel_class("flash-triton"), here) == 1.0
+
+
+def test_flash_2_is_slower_than_flash_3_on_hopper_and_the_same_on_ampere():
+    problem = Attention(4, 32, 32, 8192, 8192, 128)
+    old, new = (predict(problem, H100, implementation=i).seconds for i in ("flash2", "flash3"))
+    assert 1.2 < old / new < 2.5
+    fallen = predict(problem, A100, implementation="flash3")
+    assert fallen.seconds == predict(problem, A100, implementation="flash2").seconds
+    assert any("does not run on" in said for said in fallen.assumptions)
+
+
+def test_floors_by_harness():
+    cublas = kernel_class("cublas")
+    short, long = np.array([1e-6]), np.array([1e-2])
+    floor = floors.floor_seconds(CONSTANTS, "cuda_events_eager", "gemm")
+    eager = floors.with_floor(CONSTANTS, "cuda_events_eager", "gemm", short, cublas)
+    assert eager == max(floor, 1e-6 + CONSTANTS["eager_fixed"])
+    graph = floors.with_floor(CONSTANTS, "cuda_graph", "gemm", short, cublas)
+    assert graph == pytest.approx(1e-6 + floors.floor_seconds(CONSTANTS, "cuda_graph", "gemm"))
+    for harness in floors.HARNESSES:
+        assert floors.with_floor(CONSTANTS, harness, "gemm", long, cublas) >= long
+        assert floors.floor_seconds(CONSTANTS, harness, "nobody's operator") >= 0
+
+
+def test_a_host_that_prepares_for_long_hides_the_kernel():
+    deep = kernel_class("deepgemm")
+    floor = CONSTANTS[deep.host_floor]
+    assert floors.with_floor(CONSTANTS, "cuda_graph", "gemm", np.array([1e-6]), deep) == floor
+    assert floors.with_floor(CONSTANTS, "kernel", "gemm", np.array([1e-6]), deep) < floor
+
+
+def test_weight_only_bytes_are_those_of_the_narrow_weights():
+    # 4 bits and a 16-bit scale for 128: 0.5156 B a weight, 1024 · 16384 · 0.5156 = 8.65 MB.
+    assert element("int4_g128").bytes == 0.515625
+    found = predict(Matmul(1, 16384, 1024, dtype="w4a16"), H100)
+    assert found.bytes["hbm"] == pytest.approx(1024 * 16384 * 0.515625, rel=0.02)
