@@ -28,6 +28,8 @@ _KIND = ("source", "device", "op", "implementation", "dtype", "kv_dtype", "direc
 _PULL = 0.03
 _ROBUST_SCALE = 0.15
 _STEP = 0.02
+# Half of an interval in ln beyond which its ends say nothing (a factor of 10¹³).
+_WIDEST = 30.0
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,7 @@ def _intervals(
             result.append(Fitted(constant, constant.value, constant.value, False))
             continue
         value, width = found[constant.name]
+        width = min(width, _WIDEST)
         best = replace(constant, value=float(np.clip(np.exp(value), constant.low, constant.high)))
         bounds = float(np.exp(value - width)), float(np.exp(value + width))
         result.append(Fitted(best, *bounds, identified=width < 0.5))

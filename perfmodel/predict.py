@@ -7,7 +7,7 @@ code, menus included. Seconds inside, microseconds only where a table or JSON sa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -20,6 +20,9 @@ from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.operator import Timed, time_operator
 
 SCHEMA_VERSION = 1
+
+# What problems of one kind share beside their arrays: schedule, implementation, assumptions.
+_Kind = tuple[str, str, tuple[str, ...]]
 
 # Problems timed at once: small enough that arrays of problems × menu stay in cache. The menu of a
 # matmul is the longest, so it takes a quarter.
@@ -122,7 +125,7 @@ class Predictions:
     occupancy: np.ndarray
     assumptions: tuple[str, ...]
     kind: np.ndarray
-    kinds: tuple[tuple[str, str, tuple[str, ...]], ...]
+    kinds: tuple[_Kind, ...]
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -208,20 +211,17 @@ def predict_arrays(
 ) -> Predictions:
     """Predict arrays of problems of one kind (sizes may be arrays of one length n, the rest not).
 
-    Memory grows with `CHUNK`, not with n. Arguments and errors as for `predict`.
+    Memory beyond the results grows with `CHUNK`, not with n. Arguments and errors as for `predict`.
     """
     values = constants or default()
     n = length(problem)
-    pieces = [
-        (
-            index,
-            _timed(
-                pick(problem, index), device, values, schedule, implementation, harness, includes
-            ),
-        )
-        for index in _pieces(problem, n)
-    ]
-    return _assemble(problem, device, pieces, n, harness)
+    made = _Columns(n)
+    for index in _pieces(problem, n):
+        part = pick(problem, index)
+        timed = _timed(part, device, values, schedule, implementation, harness, includes)
+        made.put(index, (timed.schedule, timed.implementation, timed.assumptions))
+        made.fill(index, _results(part, device, timed))
+    return made.predictions(problem, device)
 
 
 def length(problem: Problem) -> int:
@@ -284,71 +284,88 @@ def _timed(
     )
 
 
-def _assemble(
-    problem: Problem,
-    device: Device,
-    pieces: list[tuple[np.ndarray, Timed]],
-    n: int,
-    harness: str,
-) -> Predictions:
-    """Put the pieces back in the order of the problems."""
-    first = pieces[0][1]
+class _Columns:
+    """The arrays of n predictions, filled piece by piece: no piece outlives its turn."""
 
-    def gather(get: Callable[[Timed], np.ndarray | float], kind: Any = np.float64) -> np.ndarray:
-        whole: np.ndarray = np.empty(n, dtype=kind)
-        for index, timed in pieces:
-            whole[index] = get(timed)
-        return whole
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.arrays: dict[str, np.ndarray] = {}
+        self.kind = np.zeros(n, dtype=np.intp)
+        self.kinds: list[_Kind] = []
 
-    def each(
-        names: Iterable[str], get: Callable[[Timed], Mapping[str, np.ndarray]]
-    ) -> dict[str, np.ndarray]:
-        def item(name: str) -> np.ndarray:
-            return gather(lambda timed: get(timed)[name])
+    def put(self, index: np.ndarray, kind: _Kind) -> None:
+        """Say of which kind the problems at `index` are."""
+        if kind not in self.kinds:
+            self.kinds.append(kind)
+        self.kind[index] = self.kinds.index(kind)
 
-        return {name: item(name) for name in names}
+    def fill(self, index: np.ndarray, results: Mapping[str, np.ndarray]) -> None:
+        """Set the problems at `index`; what other pieces do not have stays NaN."""
+        for name, values in results.items():
+            if name not in self.arrays:
+                kind = values.dtype if values.dtype.kind == "U" else np.float64
+                empty = np.nan if kind == np.float64 else ""
+                self.arrays[name] = np.full(self.n, empty, dtype=kind)
+            self.arrays[name][index] = values
 
-    terms = each(first.estimate.terms, lambda t: t.estimate.terms)
-    terms["launch"] = gather(lambda t: t.launch_seconds)
-    terms["included"] = gather(lambda t: t.included_seconds)
-    seconds = gather(lambda t: t.seconds)
-    kinds = tuple(dict.fromkeys(_kind(timed) for _, timed in pieces))
-    parts = dict.fromkeys(name for _, timed in pieces for name in timed.tile)
-    matrix_flops = gather(lambda t: t.estimate.matrix_flops)
-    floor = np.broadcast_to(physical.floor_seconds(problem, device, matrix_flops), (n,))
-    low, high = spread.interval(problem, device, seconds, floor)
-    useful = np.broadcast_to(np.asarray(useful_flops(problem), dtype=np.float64), (n,))
-    return Predictions(
-        device=device,
-        algorithm=floors.operator_name(problem),
-        schedule=" / ".join(dict.fromkeys(kind[0] for kind in kinds)),
-        implementation=" / ".join(dict.fromkeys(kind[1] for kind in kinds)),
-        problem=problem,
-        seconds=seconds,
-        low_seconds=low,
-        high_seconds=high,
-        limiter=limiters(terms, seconds),
-        terms=terms,
-        flops={
-            "matrix": matrix_flops,
-            "vector": gather(lambda t: t.estimate.vector_ops),
-            "special": gather(lambda t: t.estimate.special_ops),
-        },
-        useful_flops=useful,
-        bytes=each(("hbm", "l2", "shared"), lambda t: t.estimate.bytes),
-        footprint_bytes=gather(lambda t: t.estimate.memory_bytes),
-        tile=each(parts, lambda t: dict.fromkeys(parts, np.full(1, np.nan)) | t.tile),
-        waves=gather(lambda t: t.estimate.waves),
-        occupancy=gather(lambda t: t.estimate.occupancy),
-        assumptions=tuple(dict.fromkeys(said for kind in kinds for said in kind[2])),
-        kind=gather(lambda t: kinds.index(_kind(t)), np.intp),
-        kinds=kinds,
-    )
+    def table(self, prefix: str) -> dict[str, np.ndarray]:
+        """The arrays called prefix.name, by name."""
+        return {
+            name.removeprefix(prefix): values
+            for name, values in self.arrays.items()
+            if name.startswith(prefix)
+        }
+
+    def predictions(self, problem: Problem, device: Device) -> Predictions:
+        """What has been filled, as predictions of `problem`."""
+        kinds, arrays = self.kinds, self.arrays
+        return Predictions(
+            device=device,
+            algorithm=floors.operator_name(problem),
+            schedule=" / ".join(dict.fromkeys(kind[0] for kind in kinds)),
+            implementation=" / ".join(dict.fromkeys(kind[1] for kind in kinds)),
+            problem=problem,
+            seconds=arrays["seconds"],
+            low_seconds=arrays["low_seconds"],
+            high_seconds=arrays["high_seconds"],
+            limiter=arrays["limiter"],
+            terms=self.table("terms."),
+            flops=self.table("flops."),
+            useful_flops=arrays["useful_flops"],
+            bytes=self.table("bytes."),
+            footprint_bytes=arrays["footprint_bytes"],
+            tile=self.table("tile."),
+            waves=arrays["waves"],
+            occupancy=arrays["occupancy"],
+            assumptions=tuple(dict.fromkeys(said for kind in kinds for said in kind[2])),
+            kind=self.kind,
+            kinds=tuple(kinds),
+        )
 
 
-def _kind(timed: Timed) -> tuple[str, str, tuple[str, ...]]:
-    """What problems of one kind share beside their arrays."""
-    return timed.schedule, timed.implementation, timed.assumptions
+def _results(problem: Problem, device: Device, timed: Timed) -> dict[str, np.ndarray]:
+    """Everything that a prediction holds of the problems of one piece."""
+    estimate = timed.estimate
+    terms = {
+        **estimate.terms, "launch": timed.launch_seconds, "included": timed.included_seconds,
+    }  # fmt: skip
+    floor = physical.floor_seconds(problem, device, estimate.matrix_flops)
+    low, high = spread.interval(problem, device, timed.seconds, floor)
+    tables = {"terms": terms, "bytes": estimate.bytes, "tile": timed.tile}
+    return {
+        "seconds": timed.seconds,
+        "low_seconds": low,
+        "high_seconds": high,
+        "limiter": limiters(terms, timed.seconds),
+        "flops.matrix": estimate.matrix_flops,
+        "flops.vector": estimate.vector_ops,
+        "flops.special": estimate.special_ops,
+        "useful_flops": np.asarray(useful_flops(problem), dtype=np.float64),
+        "footprint_bytes": estimate.memory_bytes,
+        "waves": estimate.waves,
+        "occupancy": estimate.occupancy,
+        **{f"{k}.{name}": np.asarray(v) for k, t in tables.items() for name, v in t.items()},
+    }
 
 
 def limiters(terms: Mapping[str, np.ndarray], seconds: np.ndarray) -> np.ndarray:

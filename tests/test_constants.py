@@ -40,7 +40,7 @@ def test_every_constant_is_meant_bounded_and_sourced(constant):
     assert len(constant.source) > 5
     # A share is a share, a time is below a millisecond: bounds that bound.
     most = {"1": 10.0, "s": 1e-3, "J": 1e-9}[constant.unit]
-    assert 0 <= constant.low
+    assert constant.low >= 0
     assert constant.high <= most
 
 

@@ -64,9 +64,7 @@ def plain(problem: Problem, i: int) -> Problem:
     """The i-th problem as plain ints."""
     one = pick(problem, np.array([i]))
     values = {item.name: getattr(one, item.name) for item in fields(one)}
-    return replace(
-        one, **{k: v.item() for k, v in values.items() if isinstance(v, np.ndarray)}
-    )
+    return replace(one, **{k: v.item() for k, v in values.items() if isinstance(v, np.ndarray)})
 
 
 @pytest.mark.parametrize("device", [H100, T4], ids=lambda device: device.slug)
@@ -186,7 +184,7 @@ def test_a_type_without_a_rate_names_those_there_are():
 
 
 def test_a_tile_that_cannot_fit_says_so():
-    with pytest.raises(ProblemError, match="no tile of .* fits on t4: a block may hold 64 KiB"):
+    with pytest.raises(ProblemError, match=r"no tile of .* fits on t4: a block may hold 64 KiB"):
         predict(Attention(1, 1, 1, 64, 64, 1024, dtype="fp32"), T4)
 
 
@@ -197,9 +195,7 @@ def test_what_the_timed_region_holds_is_added():
     assert wider.terms["included"] > alone.terms["included"] == 0
     added = wider.terms["included"] - alone.terms["included"]
     assert wider.seconds - alone.seconds == pytest.approx(added)
-    quantised = predict(
-        Matmul(64, 512, 512, dtype="fp8"), H100, includes=("quantise_activations",)
-    )
+    quantised = predict(Matmul(64, 512, 512, dtype="fp8"), H100, includes=("quantise_activations",))
     assert quantised.terms["included"] > 0
 
 

@@ -77,11 +77,10 @@ draws = st.tuples(st.sampled_from(KINDS), st.integers(0, 2**32 - 1), st.sampled_
 
 
 def run(problem: Problem, device: Device, schedule: str) -> Predictions | None:
-    """Predictions, or None where the device has no such rate or no tile fits (in one line)."""
+    """Predictions, or None where the device has no such rate or no tile fits."""
     try:
         return predict_arrays(problem, device, schedule=schedule)
-    except PerfmodelError as error:
-        assert "\n" not in str(error)
+    except PerfmodelError:
         return None
 
 

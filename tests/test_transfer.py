@@ -59,8 +59,8 @@ def test_twice_the_memory_bandwidth_nearly_halves_what_streams(name, device):
     faster = device.scaled(hbm_bandwidth=2.0, l2_bandwidth=2.0, power=2.0)
     assert predict(problem, device).limiter == "hbm"
     assert 0.5 <= ratio(problem, device, faster) < 0.7
-    # Bandwidth is all that it gains from.
-    assert ratio(problem, device, device.scaled(matrix=2.0)) > 0.97
+    # Bandwidth is nearly all that it gains from.
+    assert ratio(problem, device, device.scaled(matrix=2.0)) > 0.93
 
 
 COMPUTE_BOUND = {

@@ -57,7 +57,7 @@ def style(
     around: Circumstances,
 ) -> Style:
     """The class's facts and constants as the kernel timer wants them."""
-    share = constants["matrix_share"] * matrix_share(kernel, machine)
+    share = constants["attention_matrix_share"] * matrix_share(kernel, machine)
     if kernel.schedule == "tiled-1":
         share *= constants["flash1_share"]
     return Style(
@@ -131,6 +131,8 @@ def _split_plan(
     keep: int = KEEP,
 ) -> Plan:
     """Split-KV over the `keep` most promising numbers of slices, query heads packed into tiles."""
+    paged = constants["decode_block_price"] / constants["block_price"]
+    how = replace(how, price=paged)
     sizes, elements = as_floats(problem.sizes()), problem.elements()
     width, dim = elements["kv"].bytes, int(np.max(problem.head_dim))
     chosen = kernel.first_fitting(
@@ -206,7 +208,7 @@ def _promising(
     busy = np.maximum(*pipes) + (1.0 - how.overlap) * np.minimum(*pipes)
     chain = tiles * np.hypot(rounds * latency / max(kernel.stages - 1, 1), busiest * busy)
     stream = 2.0 * b * g * x * d * width / machine.hbm_bytes_per_s
-    price = constants["attention_block_price"] * 1.75e9 / machine.clock_hz
+    price = constants["decode_block_price"] * 1.75e9 / machine.clock_hz
     # The combining kernel has a block a row of the result.
     adding = np.maximum(b * g * r * q / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / machine.l2_bytes_per_s) * b * g * r * q * d * slices

@@ -66,7 +66,10 @@ def read(path: Path) -> tuple[Constant, ...]:
         raise PerfmodelError(f"{path}: cannot be read as constants: {line}") from None
     if not isinstance(document, dict) or document.get("version") != VERSION:
         raise PerfmodelError(f"{path}: constants of another version; this code reads {VERSION}")
-    return tuple(_constant(path, name, entry) for name, entry in document["constants"].items())
+    entries = document.get("constants")
+    if not isinstance(entries, dict):
+        raise PerfmodelError(f"{path}: no mapping called constants; see the shipped constants.yaml")
+    return tuple(_constant(path, name, entry) for name, entry in entries.items())
 
 
 def _loader() -> Any:

@@ -21,10 +21,21 @@ HARNESSES = (
 
 
 def operator_name(problem: Problem) -> str:
-    """Which row of the floor table a problem belongs to."""
+    """What a problem computes: attention, gemm, or the row-wise operator's own name."""
     if isinstance(problem, Attention):
         return "attention"
     return "gemm" if isinstance(problem, Matmul) else problem.op
+
+
+def floor_name(problem: Problem) -> str:
+    """Which row of the floor table a problem belongs to: decode has one of its own."""
+    if isinstance(problem, Attention) and problem.phase == "decode":
+        return "decode"
+    return operator_name(problem)
+
+
+# Where an operator has no floor of its own: decode takes prefill's.
+_NEAREST = {"decode": ("attention",)}
 
 
 def floor_seconds(constants: Constants, harness: str, operator: str) -> float:
@@ -34,7 +45,7 @@ def floor_seconds(constants: Constants, harness: str, operator: str) -> float:
     """
     if harness not in HARNESSES:
         raise ProblemError(f"harness {harness!r} is not known; it is one of {', '.join(HARNESSES)}")
-    for name in (operator, "rowwise", "gemm", "attention", "any"):
+    for name in (operator, *_NEAREST.get(operator, ()), "rowwise", "gemm", "attention", "any"):
         key = f"floor_{harness}_{name}"
         if key in constants:
             return constants[key]

@@ -1,0 +1,151 @@
+"""The fit: finds constants that were planted, twice the same, and leaves out what is impossible."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from perfmodel.timing import constants
+
+pytest.importorskip("scipy", reason="fitting needs SciPy (extra [fit])")
+pd = pytest.importorskip("pandas", reason="fitting reads tables")
+
+from perfmodel.compare import predict_table  # noqa: E402
+from perfmodel.evidence.records import tidy  # noqa: E402
+from perfmodel.fit import fit, sample, spread_of, weights  # noqa: E402
+from perfmodel.timing.constants import default, shipped  # noqa: E402
+
+# Far enough from the shipped values to be told apart, inside their bounds.
+PLANTED = {"vector_share": 0.55, "hbm_share_early": 0.7, "vector_gemm_share": 0.7}
+
+
+def cases() -> pd.DataFrame:
+    """Runs of three operators on three devices, none of them measured."""
+    rowwise = ("softmax", "layernorm", "pointwise")
+    shapes = [(64, 512), (1024, 1024), (4096, 4096), (16384, 2048), (65536, 1024)]
+    problems = [{"op": op, "rows": n, "cols": c} for n, c in shapes for op in rowwise]
+    sides = (256, 512, 1024, 2048, 4096)
+    problems += [{"op": "gemm", "m": side, "n": side, "k": side, "batch": 1} for side in sides]
+    common = {"source": "made", "harness": "kernel", "dtype": "fp32", "direction": "fwd"}
+    rows = [
+        {**common, "implementation": "torch", "device": device, **problem}
+        for device in ("p100-pcie-16gb", "t4", "a100-sxm4-80gb")
+        for problem in problems
+    ]
+    table = pd.DataFrame(rows).assign(measured_us=1.0, flag="")
+    return tidy(table)
+
+
+@pytest.fixture(scope="module")
+def planted() -> pd.DataFrame:
+    """Those runs, 'measured' by the model itself with other constants."""
+    table = cases()
+    values = default().with_values(PLANTED)
+    found = predict_table(table, constants=values)
+    assert found["predicted_us"].notna().all()
+    return table.assign(measured_us=found["predicted_us"])
+
+
+@pytest.fixture(scope="module")
+def fitted(planted):
+    return fit(planted, shipped(), only=tuple(PLANTED), steps=20)
+
+
+def test_planted_constants_are_found(fitted):
+    found = {item.constant.name: item for item in fitted if item.constant.name in PLANTED}
+    for name, value in PLANTED.items():
+        # The pull towards the start keeps the last few percent.
+        assert found[name].constant.value == pytest.approx(value, rel=0.05), name
+        assert default()[name] != pytest.approx(value, rel=0.1), name
+        assert found[name].identified
+
+
+def test_everything_else_keeps_its_value(fitted):
+    assert [item.constant.name for item in fitted] == [c.name for c in shipped()]
+    for item, before in zip(fitted, shipped(), strict=True):
+        if before.name not in PLANTED:
+            assert item.constant == before
+            assert (item.low, item.high, item.identified) == (before.value, before.value, False)
+
+
+def test_the_fit_is_the_same_twice(planted, fitted):
+    shuffled = planted.sample(frac=1, random_state=1).sort_index()
+    assert fit(shuffled, shipped(), only=tuple(PLANTED), steps=20) == fitted
+
+
+def test_fitted_values_stay_within_their_bounds(planted):
+    absurd = planted.assign(measured_us=planted["measured_us"] * 1e-3)
+    for item in fit(absurd, shipped(), only=("vector_share",), steps=3):
+        assert item.constant.low <= item.constant.value <= item.constant.high
+
+
+def test_what_the_data_do_not_touch_is_not_identified(planted):
+    # No attention among the runs, so its constants stay and are said to be unknown.
+    name = "softmax_vector_share"
+    found = next(
+        item
+        for item in fit(planted, shipped(), only=(name,), steps=3)
+        if item.constant.name == name
+    )
+    assert found.constant.value == pytest.approx(default()[name], rel=1e-6)
+    assert not found.identified
+
+
+def test_flagged_and_impossible_rows_are_left_out():
+    table = cases()
+    table.loc[0, "flag"], table.loc[1, "flag"] = "noisy", "timer_floor"
+    table.loc[2, "measured_us"] = 0.0
+    table.loc[3, "flag"] = "l2_resident"  # a test of the model, not a defect
+    kept = sample(table)
+    assert len(kept) == len(table) - 3
+    assert (kept["flag"] == "l2_resident").sum() == 1
+
+
+def test_a_sample_takes_the_fastest_and_the_slowest_of_every_kind():
+    table = cases().assign(measured_us=np.arange(1.0, len(cases()) + 1))
+    kept = sample(table, per_kind=2)
+    for _, rows in table.groupby(["device", "op"]):
+        times = rows["measured_us"]
+        assert {times.min(), times.max()} <= set(kept["measured_us"])
+    assert len(kept) == 2 * table.groupby(["device", "op"]).ngroups
+
+
+def test_small_kinds_weigh_more_a_row_and_less_in_all():
+    table = cases()
+    large = pd.concat([table[table["op"] == "softmax"]] * 9 + [table[table["op"] == "gemm"]])
+    large = large.reset_index(drop=True)
+    square = weights(large) ** 2
+    softmax = (large["op"] == "softmax").to_numpy()
+    assert square[softmax].mean() < square[~softmax].mean()
+    assert square[softmax].sum() > square[~softmax].sum()
+    assert np.mean(square) == pytest.approx(1.0)
+
+
+def test_spread_holds_four_fifths_of_what_it_was_made_from():
+    n = 4000
+    errors = np.random.default_rng(2).normal(0.05, 0.2, n)
+    table = pd.DataFrame({
+        "op": "softmax", "dtype": "fp32", "direction": "fwd", "phase": "", "flag": "",
+        "predicted_us": np.geomspace(2, 5000, n),
+    })  # fmt: skip
+    table["measured_us"] = table["predicted_us"] * np.exp(errors)
+    found = spread_of(table)["softmax"]
+    bins = np.searchsorted(found["edges_us"], table["predicted_us"])
+    low, high = np.array(found["low"])[bins], np.array(found["high"])[bins]
+    assert np.mean((low <= errors) & (errors <= high)) == pytest.approx(0.8, abs=0.01)
+    assert found["n"] == n
+
+
+def test_a_bin_with_few_rows_borrows_from_its_family():
+    table = pd.DataFrame({
+        "op": "gemm", "dtype": "bf16", "direction": "fwd", "phase": "", "flag": "",
+        "predicted_us": [*np.full(200, 20.0), 5000.0],
+    })  # fmt: skip
+    table["measured_us"] = table["predicted_us"] * np.exp(np.linspace(-0.3, 0.3, 201))
+    found = spread_of(table)["gemm-16"]
+    assert found["low"][-1] == pytest.approx(-0.24, abs=0.01)
+    assert len(found["low"]) == len(found["edges_us"]) + 1
+
+
+def test_the_version_of_the_file_is_the_one_the_fit_writes():
+    assert constants.VERSION == 1
