@@ -39,8 +39,9 @@ check: $(VENV)/.ready ## Lint, formatting, types, import layers
 bench: $(VENV)/.ready ## Predictions per second, into build/bench.json
 	$(BIN)/python -m perfmodel.bench
 
-evidence: $(VENV)/.ready ## Replay every kernel and hold its bytes against the model (minutes)
+evidence: $(VENV)/.ready ## Replay every kernel against the count, compile it for all targets (half an hour)
 	$(BIN)/python -m perfmodel.evidence.suite
+	$(BIN)/python -m perfmodel.evidence.compilesuite
 
 docs: $(VENV)/.ready ## Run the documents' examples again and write their output and charts in place
 	$(BIN)/python tests/transcripts.py

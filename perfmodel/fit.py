@@ -179,6 +179,23 @@ def _intervals(
     return result
 
 
+def left_out(
+    table: pd.DataFrame, column: str, start: Sequence[Constant], *, steps: int = 3
+) -> pd.DataFrame:
+    """Every row predicted by constants fitted without any row of its own `column` value."""
+    import pandas as pd
+
+    parts = []
+    for value, rows in table.groupby(column, sort=True):
+        others = table[table[column] != value]
+        if others.empty:
+            continue
+        fitted = fit(others, start, per_kind=20, steps=steps)
+        values = Constants({item.constant.name: item.constant.value for item in fitted})
+        parts.append(predict_table(rows, constants=values).assign(held_out=value))
+    return pd.concat(parts, ignore_index=True)
+
+
 # Predicted times, in microseconds, at which the spread of errors changes character: launch floors,
 # one wave, many waves, sustained clocks.
 _EDGES_US = (10.0, 40.0, 200.0, 1000.0)
@@ -270,6 +287,11 @@ def spread_text(predicted: pd.DataFrame, widening: float) -> str:
     return said + "# Written by the fit; perfmodel/timing/spread.py reads it.\n" + body
 
 
+def _p90(predicted: pd.DataFrame) -> float:
+    error = (predicted["predicted_us"] / predicted["measured_us"]).map(np.log).abs()
+    return float(error.quantile(0.9))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """`python -m perfmodel.fit TABLE...`: fit, and write the two files beside `timing`."""
     import argparse
@@ -281,17 +303,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="perfmodel.fit", description=__doc__)
     parser.add_argument("table", nargs="+", help="measured-run tables (CSV, CSV.gz, Parquet)")
     parser.add_argument("--output", default=str(Path(known.__file__).parent), help="folder")
-    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--steps", type=int, default=3)
     chosen = parser.parse_args(arguments)
     table = tidy(read_table(chosen.table))
     start = known.shipped()
     fitted = fit(table, start, steps=chosen.steps, verbose=1)
-    values = Constants({item.constant.name: item.constant.value for item in fitted})
-    predicted = predict_table(sample(table, 4 * _PER_KIND), constants=values)
+    constants = [item.constant for item in fitted]
+    values = Constants({constant.name: constant.value for constant in constants})
+    # Ranges come from devices that the constants have not seen: that is what they will meet.
+    rows = sample(table, _PER_KIND)
+    held = left_out(rows, "device", constants, steps=2)
+    widening = _p90(held) / _p90(predict_table(rows, constants=values))
     folder = Path(chosen.output)
     texts = {
         "constants.yaml": constants_text(fitted),
-        "spread.yaml": spread_text(predicted, float(spread.table()["unseen_widening"])),
+        "spread.yaml": spread_text(held, max(widening, 1.0)),
     }
     for name, text in texts.items():
         with replacing(str(folder / name)) as partial:

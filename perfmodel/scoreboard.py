@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfmodel.compare import predict_table
-from perfmodel.fit import fit, sample
+from perfmodel.fit import left_out, sample
 from perfmodel.timing import ablation, constants
-from perfmodel.timing.constants import Constants
 from perfmodel.timing.spread import family_of_matmul
 
 if TYPE_CHECKING:
@@ -58,8 +57,9 @@ def scores(table: pd.DataFrame, by: Sequence[str], column: str = "predicted_us")
     )
     grouped = frame.groupby(list(by), sort=True)
     ranks = {
-        key: part[column].corr(part["measured_us"], method="spearman") if len(part) > 2 else np.nan
-        for key, part in rows.assign(**{name: frame[name] for name in by}).groupby(list(by))
+        key if len(by) > 1 else key[0]: part[column].corr(part["measured_us"], method="spearman")
+        for key, part in rows.groupby(list(by))
+        if len(part) > 2
     }
     found = pd.DataFrame(
         {
@@ -79,22 +79,6 @@ def baselines(table: pd.DataFrame) -> pd.DataFrame:
     roofline = np.maximum(table["floor_us"], 1e-3)
     floor = table["harness"].map(_BASELINE_FLOOR_US).fillna(5.0)
     return table.assign(roofline_us=roofline, scaled_us=roofline / 0.85 + floor)
-
-
-def left_out(table: pd.DataFrame, column: str, steps: int = 3) -> pd.DataFrame:
-    """Every row predicted by constants fitted without any row of its own `column` value."""
-    import pandas as pd
-
-    start = constants.shipped()
-    parts = []
-    for value, rows in table.groupby(column, sort=True):
-        others = table[table[column] != value]
-        if others.empty:
-            continue
-        fitted = fit(others, start, per_kind=20, steps=steps)
-        values = Constants({item.constant.name: item.constant.value for item in fitted})
-        parts.append(predict_table(rows, constants=values).assign(held_out=value))
-    return pd.concat(parts, ignore_index=True)
 
 
 def ablations(table: pd.DataFrame) -> pd.DataFrame:
@@ -135,7 +119,7 @@ def markdown(frame: pd.DataFrame, digits: int = 3) -> str:
     """A frame as a Markdown table, floats rounded."""
     head = [*(str(name or "") for name in frame.index.names), *map(str, frame.columns)]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    for key, row in frame.iterrows():
+    for key, *row in frame.itertuples():
         index = key if isinstance(key, tuple) else (key,)
         cells = [f"{v:.{digits}f}" if isinstance(v, float) else str(v) for v in row]
         lines.append(f"| {' | '.join([*map(str, index), *cells])} |")
@@ -164,7 +148,7 @@ def page(table: pd.DataFrame, *, held_out: Iterable[str] = ("device", "source"))
     ]
     subset = sample(table, 40)
     for column in held_out:
-        held = left_out(subset, column)
+        held = left_out(subset, column, constants.shipped())
         held = held.assign(family=families(held))
         parts += [f"\n## Held out: one {column} at a time\n", _HELD.format(column=column)]
         parts.append(markdown(scores(held, ["family"])))

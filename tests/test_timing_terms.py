@@ -13,7 +13,7 @@ from perfmodel.elements import element
 from perfmodel.hardware import Device, load
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.schedules.matmul import tiled_matmul
-from perfmodel.timing import attention, floors, matmul, memory, pipes, power
+from perfmodel.timing import attention, floors, matmul, memory, physical, pipes, power
 from perfmodel.timing.classes import kernel_class, matrix_share
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
@@ -135,6 +135,23 @@ def test_a_warm_cache_spares_the_inputs():
     problem = Attention(1, 8, 8, 512, 512, 64)
     cold, warm = (predict(problem, H100, harness=h) for h in ("kernel", "cuda_events_eager"))
     assert warm.bytes["hbm"] < 0.6 * cold.bytes["hbm"]
+
+
+def test_compulsory_bytes_leave_out_what_a_mask_hides():
+    # 100 queries aligned to the end of 10 keys: the first 90 see none, and their outputs are zeros.
+    # Read 10 rows of Q and 10 of K and V, write 100 of O: 130 rows of 64 bf16.
+    hidden = Attention(1, 1, 1, 100, 10, 64, causal=True)
+    assert physical.compulsory_bytes(hidden) == 130 * 64 * 2
+    # A window of 16 over 1000 keys lets 100 queries see the nearest 116.
+    seen = Attention(1, 1, 1, 100, 1000, 64, causal=True, window=16)
+    assert physical.compulsory_bytes(seen) == (100 + 2 * 116 + 100) * 64 * 2
+    whole = Attention(1, 1, 1, 100, 1000, 64)
+    assert physical.compulsory_bytes(whole) == (100 + 2 * 1000 + 100) * 64 * 2
+    flash1 = predict_arrays(
+        Attention(8, 8, 8, 4096, 16, 128, causal=True), A100, schedule="tiled-1"
+    )
+    floor = physical.floor_seconds(flash1.problem, A100, flash1.flops["matrix"])
+    assert flash1.seconds >= floor
 
 
 # Blocks and units.

@@ -58,9 +58,9 @@ def test_twice_the_memory_bandwidth_nearly_halves_what_streams(name, device):
     problem = MEMORY_BOUND[name]
     faster = device.scaled(hbm_bandwidth=2.0, l2_bandwidth=2.0, power=2.0)
     assert predict(problem, device).limiter == "hbm"
-    assert 0.5 <= ratio(problem, device, faster) < 0.7
-    # Bandwidth is nearly all that it gains from.
-    assert ratio(problem, device, device.scaled(matrix=2.0)) > 0.93
+    assert 0.5 <= ratio(problem, device, faster) < 0.75
+    # Bandwidth is most of what it gains from (a decode tile multiplies padding too).
+    assert ratio(problem, device, device.scaled(matrix=2.0)) > 0.85
 
 
 COMPUTE_BOUND = {
@@ -75,7 +75,7 @@ COMPUTE_BOUND = {
 def test_half_the_units_doubles_what_computes(name):
     problem = COMPUTE_BOUND[name]
     # What overlaps with it (L2, memory) is not halved, so a little less than twice.
-    assert 1.75 <= ratio(problem, FREE, FREE.scaled(units=0.5)) <= 2.05
+    assert 1.7 <= ratio(problem, FREE, FREE.scaled(units=0.5)) <= 2.05
     assert predict(problem, FREE).limiter in ("matrix", "vector", "special")
 
 
@@ -116,6 +116,15 @@ def test_power_limits_long_matrix_products_and_not_streams():
     # Narrower operands cost less energy and so run faster under the same limit.
     wide, narrow = (predict(Matmul(16384, 16384, 16384, dtype=t), capped) for t in ("bf16", "fp8"))
     assert narrow.seconds < wide.seconds
+
+
+def test_a_slow_shared_memory_starves_the_matrix_unit():
+    starved = FREE.scaled(shared_bandwidth=0.05)
+    found = predict(COMPUTE_BOUND["matmul"], starved)
+    assert found.limiter == "shared"
+    assert device_seconds(found) >= found.terms["shared"]
+    assert ratio(COMPUTE_BOUND["matmul"], FREE, starved) > 2
+    assert ratio(MEMORY_BOUND["pointwise"], FREE, starved) == 1.0
 
 
 def test_scaling_nothing_changes_nothing():
