@@ -139,7 +139,7 @@ def _measured(
     table = read_table(paths)
     found = []
     for device in devices:
-        mine = table[table["device"] == device.slug]
+        mine = table[table["device"].isin((device.slug, *device.aliases))]
         for _, groups in cases.chunks():
             for problem, _places in groups:
                 for rows, i in _matches(mine, problem):
