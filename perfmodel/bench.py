@@ -25,6 +25,7 @@ import numpy as np
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.hardware import Device, load
 from perfmodel.predict import pick, predict, predict_arrays
+from perfmodel.sweep.bench import bench_dask, bench_sweep
 
 Row = dict[str, Any]
 DEVICE = "h100-sxm"
@@ -100,7 +101,7 @@ def memory() -> list[Row]:
     ]
 
 
-BENCHES: list[Callable[[], list[Row]]] = [rates, start_up, memory]
+BENCHES: list[Callable[[], list[Row]]] = [rates, start_up, memory, bench_sweep, bench_dask]
 
 
 def row(name: str, value: float, unit: str) -> Row:
