@@ -38,6 +38,8 @@ LEFT_OUT = ("timer_floor", "noisy", "suspect", "failed")
 """Flags whose rows are not scored unless asked: they measure the timer, not the kernel."""
 
 CHUNK = 32768  # rows in one call, so that memory does not grow with the table
+# What an attention row may say in its variant, joined by +.
+ATTENTION_VARIANTS = ("padding_mask", "dropout")
 _SAMPLE = 8  # rows tried one by one before a whole group is refused with one reason
 _CLOCK_MARGIN = 1.02  # boards run a little above the clock that a peak is rated at
 _MICRO = 1e6
@@ -101,6 +103,7 @@ class _Kind:
             dtype=self.dtype,
             kv_dtype=self.kv_dtype or None,
             direction=self.direction,
+            **{name: name in self.variant.split("+") for name in ATTENTION_VARIANTS},
         )
 
     def _matmuls(self, sizes: Sizes) -> list[Problem]:

@@ -160,13 +160,14 @@ class Predictions:
 
 
 def describe(problem: Problem, i: int = 0) -> dict[str, Any]:
-    """The fields of a problem as plain values, the i-th where they are arrays."""
+    """The fields of a problem that say something, as plain values; the i-th of arrays."""
     found: dict[str, Any] = {}
     for item in fields(problem):
         value = getattr(problem, item.name)
         if isinstance(value, np.ndarray):
             value = value[i].item()
-        if value is not None and value != "":
+        said = value if item.metadata.get("unsaid") else value not in (None, "")
+        if said:
             found[item.name] = value
     return found
 

@@ -50,6 +50,15 @@ def test_every_kind_of_row_is_predicted_in_its_place():
         assert alone["limiter"]
 
 
+@pytest.mark.parametrize("variant", ["dropout", "padding_mask", "padding_mask+dropout"])
+def test_an_attention_row_says_in_its_variant_what_it_masks_and_drops(variant):
+    row = predict_table(table({**ATTENTION, "implementation": "torch", "variant": variant})).iloc[0]
+    asked = dict.fromkeys(variant.split("+"), True)
+    problem = Attention(2, 16, 4, 2048, 2048, 128, causal=True, dtype="fp16", **asked)
+    one = predict(problem, load("a100-sxm4-80gb"), implementation="torch")
+    assert row["predicted_us"] == pytest.approx(one.seconds * 1e6)
+
+
 def test_a_row_is_what_predict_says():
     row = predict_table(table(ATTENTION)).iloc[0]
     problem = Attention(2, 16, 4, 2048, 2048, 128, causal=True, dtype="fp16")

@@ -14,6 +14,7 @@ from perfmodel.count import count
 from perfmodel.count.memory import training_memory_bytes
 from perfmodel.count.quantisation import wave_efficiency
 from perfmodel.hardware import load
+from perfmodel.predict import predict
 from perfmodel.schedules.standard import standard, standard_backward
 from perfmodel.schedules.tiled import flash1_block, split_kv, tiled, tiled_backward
 
@@ -59,6 +60,16 @@ def test_standard_attention_forward_and_backward(name, options, gigabytes, withi
         standard_backward(**options), FIG2, "hbm"
     )
     assert total / 1e9 == pytest.approx(gigabytes, abs=within)
+
+
+@pytest.mark.parametrize(("asked", "gigabytes"), [
+    ({}, 25.2), ({"dropout": True}, 36.0), ({"padding_mask": True, "dropout": True}, 44.6),
+])  # fmt: skip
+def test_predictions_of_training_move_the_bytes_of_the_figure(asked, gigabytes):
+    """Large enough that the caches hold nothing from one kernel to the next."""
+    problem = Attention(64, 16, 16, 1024, 1024, 64, dtype="fp16", direction="fwdbwd", **asked)
+    found = predict(problem, load("a100-sxm4-40gb"), schedule="standard")
+    assert found.bytes["hbm"] / 1e9 == pytest.approx(gigabytes, rel=0.02)
 
 
 # Tc = 1024/256 = 4: (3·4 + 1) + (4·4 + 4) = 33 units as the figure counts; literal algorithms

@@ -62,6 +62,11 @@ def make(kind: str, seed: int, n: int = N) -> tuple[Problem, str]:
         "split": ({"causal": True}, "split-kv"),
         "backward": ({"direction": "bwd", "causal": True}, "auto"),
         "both": ({"direction": "fwdbwd"}, "auto"),
+        "trained": ({"direction": "fwdbwd", "padding_mask": True, "dropout": True}, "auto"),
+        "trained unfused": (
+            {"direction": "fwdbwd", "padding_mask": True, "dropout": True},
+            "standard",
+        ),
     }
     options, schedule = flavour[kind]
     return Attention(**heads, seq_q=queries, seq_kv=keys, head_dim=64, **options), schedule
@@ -70,7 +75,7 @@ def make(kind: str, seed: int, n: int = N) -> tuple[Problem, str]:
 KINDS = (
     "matmul bf16", "matmul fp32", "matmul fp8", "matmul fp8_block", "matmul w4a16",
     "matmul w8a8_int8", "batched", "decode", "prefill", "causal", "window", "flash 1", "standard",
-    "split", "backward", "both", "norm backward", *OPS,
+    "split", "backward", "both", "trained", "trained unfused", "norm backward", *OPS,
 )  # fmt: skip
 
 draws = st.tuples(st.sampled_from(KINDS), st.integers(0, 2**32 - 1), st.sampled_from(SLUGS))
@@ -354,3 +359,28 @@ def test_arrays_of_huge_sizes_wrap_nowhere(alone):
     exact = predict_arrays(alone, H100).seconds[0]
     found = predict_arrays(replace(alone, **arrays), H100).seconds
     assert found == pytest.approx([exact] * 2, rel=1e-9)
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(["prefill", "causal", "window", "flash 1", "standard", "backward", "both"]),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(SLUGS),
+    st.sampled_from(["padding_mask", "dropout"]),
+)
+def test_masking_padding_and_dropping_scores_cost_and_move_no_less(kind, seed, slug, added):
+    problem, schedule = make(kind, seed)
+    plain = run(problem, load(slug), schedule)
+    more = run(replace(problem, **{added: True}), load(slug), schedule)
+    if plain is None or more is None:
+        assert plain is None
+        assert more is None
+        return
+    quicker = more.seconds < plain.seconds * (1 - ROUNDING)
+    assert not quicker.any(), names_of(more, quicker)
+    if schedule == "standard":
+        assert np.all(more.bytes["hbm"] >= plain.bytes["hbm"] * (1 - ROUNDING))
+        if added == "dropout":
+            assert np.all(more.bytes["hbm"] > plain.bytes["hbm"])
+    else:
+        assert np.array_equal(more.footprint_bytes, plain.footprint_bytes)

@@ -10,7 +10,7 @@ half a conversion per score, 3.5 in all; one exponential on the special-function
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 import numpy as np
@@ -30,6 +30,15 @@ _SCORES = ("b", "g", "r", "q", "x")
 
 # Vector operations per score element: scale, maximum, sum, and half a packed conversion.
 SOFTMAX_VECTOR = 3.5
+# A fused kernel hides a padded key with one select a score.
+PADDING_VECTOR = 1.0
+# It draws a random byte a score and drops by it, compare and select: 7 rounds of Philox, each 6
+# integer instructions at half the rate of a multiply-add, yield 16 bytes (FlashAttention-2's
+# philox.cuh).
+DROPOUT_VECTOR = 2 * 7 * 6 / 16 + 2
+
+# A field that a description leaves out while it is false.
+UNSAID = {"unsaid": True}
 
 
 @dataclass(frozen=True)
@@ -37,8 +46,10 @@ class Attention:
     """One attention problem, or arrays of problems of one kind.
 
     `head_dim_v` defaults to `head_dim`. `causal` aligns the last query with the last key. `window`
-    lets a query see the nearest `window` keys only (None or 0: all). Raises `ProblemError` for
-    sizes below 1 and for query heads that are not a multiple of the key-value heads.
+    lets a query see the nearest `window` keys only (None or 0: all). `padding_mask` hides padded
+    keys by a mask that saves no work, `dropout` drops scores in training: unfused kernels pay each
+    in passes of their own, fused ones in registers. Raises `ProblemError` for sizes below 1 and for
+    query heads that are not a multiple of the key-value heads.
     """
 
     batch: Number
@@ -53,6 +64,8 @@ class Attention:
     dtype: str = "bf16"
     kv_dtype: str | None = None
     direction: Direction = "fwd"
+    padding_mask: bool = field(default=False, metadata=UNSAID)
+    dropout: bool = field(default=False, metadata=UNSAID)
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -111,6 +124,10 @@ class Attention:
         right = 0 if self.causal else (None if left is None else left - 1)
         return Band("q", "x", left=left, right=right)
 
+    def score_vector(self) -> float:
+        """Vector operations a score that a fused kernel adds for padding and dropout."""
+        return PADDING_VECTOR * self.padding_mask + DROPOUT_VECTOR * self.dropout
+
     def flops(self) -> Number:
         """Matrix operations by the papers' convention: 4·Q·X·d a head, halved when causal.
 
@@ -150,12 +167,14 @@ def forward(
     mask_pass: MaskPass = "none",
     dropout: bool = False,
     scaled_copy: bool = False,
+    score_vector: float = 0.0,
 ) -> Algorithm:
     """Attention forward: S = Q·Kᵀ, P = softmax(S), O = P·V.
 
     `statistics` are the row vectors kept for the backward pass: L = m + log ℓ (FlashAttention-2),
     or m and ℓ apart (FlashAttention-1), or none. `mask_pass` and `dropout` add the separate steps
     that an unfused framework runs, `scaled_copy` the copy of Q that it makes when it scales first.
+    `score_vector` is the vector work a score that a fused kernel does for them beside the softmax.
     """
     scores = "S"
     parts = [
@@ -183,7 +202,7 @@ def forward(
             (scores,),
             ("P", *statistics),
             along="x",
-            vector=SOFTMAX_VECTOR,
+            vector=SOFTMAX_VECTOR + score_vector,
             special=1,
         )
     )
@@ -205,11 +224,11 @@ _GRADIENTS = (
 )
 
 
-def backward(mask: Band | None = None) -> Algorithm:
+def backward(mask: Band | None = None, *, score_vector: float = 0.0) -> Algorithm:
     """Attention backward that recomputes the scores (FlashAttention, Algorithm 4): 5 contractions.
 
     D = rowsum(dO ∘ O), P = exp(S − L), dP = dO·Vᵀ, dS = P ∘ (dP − D); dV = Pᵀ·dO, dQ = dS·K,
-    dK = dSᵀ·Q.
+    dK = dSᵀ·Q. `score_vector` as in `forward`: what was hidden or dropped is so once more.
     """
     parts = tensors(
         *_inputs(),
@@ -222,7 +241,7 @@ def backward(mask: Band | None = None) -> Algorithm:
     steps = (
         Step("delta", "reduction", ("dO", "O"), ("D",), ("e",), vector=1),
         Step("scores", "contraction", ("Q", "K"), ("S",), ("d",)),
-        Step("probabilities", "map", ("S", "L"), ("P",), vector=1.5, special=1),
+        Step("probabilities", "map", ("S", "L"), ("P",), vector=1.5 + score_vector, special=1),
         Step("dvalues", "contraction", ("P", "dO"), ("dV",), ("r", "q")),
         Step("dprobabilities", "contraction", ("dO", "V"), ("dP",), ("e",)),
         Step("dscores", "map", ("P", "dP", "D"), ("dS",), vector=2.5),

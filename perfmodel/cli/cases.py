@@ -123,6 +123,8 @@ HeadDimV = Annotated[
     str | None, _size("--head-dim-v", help="Dimension of values, where it differs.")
 ]
 Causal = Annotated[bool, typer.Option("--causal", help="Hide later keys.")]
+Padding = Annotated[bool, typer.Option("--padding-mask", help="Mask padded keys.")]
+Dropout = Annotated[bool, typer.Option("--dropout", help="Drop scores, as in training.")]
 Window = Annotated[str | None, _size("--window", help="See the nearest keys only; 0: all.")]
 KvDtype = Annotated[
     str | None, typer.Option("--kv-dtype", metavar="TYPE", help="Type of keys and values.")
@@ -143,6 +145,8 @@ def attention(
     dtype: Dtype = "bf16",
     kv_dtype: KvDtype = None,
     direction: Direction = "fwd",
+    padding_mask: Padding = False,
+    dropout: Dropout = False,
 ) -> Cases:
     """Scaled dot-product attention: MHA, GQA, MQA; prefill and decode."""
     sizes = {
@@ -162,6 +166,8 @@ def attention(
         sizes["window"] = ranges.parse(window, "--window", least=0)
     kinds: dict[str, tuple[Any, ...]] = {"causal": (causal,), "dtype": names(dtype)}
     kinds |= {"kv_dtype": names(kv_dtype), "direction": _directions(direction)}
+    passes = {"padding_mask": padding_mask, "dropout": dropout}
+    kinds |= {name: (True,) for name, asked in passes.items() if asked}
     return Cases(Attention, sizes, kinds, follows)
 
 

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import sys
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -50,7 +51,7 @@ def read(name: str) -> dict[str, Any] | None:
         stored = json.loads(gzip.decompress((folder() / f"{name}.json.gz").read_bytes()))
         value = stored["value"]
         sound = stored["name"] == name and stored["digest"] == _digest(value)
-    except (OSError, EOFError, ValueError, KeyError, TypeError, gzip.zlib.error):  # type: ignore[attr-defined]
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error):
         return None
     return value if sound and isinstance(value, dict) else None
 

@@ -77,8 +77,9 @@ class Case:
 
         if self.op == "attention":
             names = ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim")
+            sizes: dict[str, Any] = {name: self.size(name) for name in names}
             return Attention(
-                **{name: self.size(name) for name in names},
+                **sizes,
                 causal=bool(self.causal),
                 dtype=self.dtype,
                 kv_dtype=self.kv_dtype or None,

@@ -42,6 +42,7 @@ def tiled(
     stages: Number = 2,
     threads: Number = 128,
     operand_tile: tuple[Number, Number] | None = (64, 64),
+    score_vector: float = 0.0,
 ) -> Schedule:
     """Forward attention in tiles of br query rows by bc keys.
 
@@ -50,9 +51,12 @@ def tiled(
     its first read (3Tc + 1 passes of N·d, FlashAttention Figure 2), "literal" reads it back on the
     first pass too (Algorithm 1: 3Tc + 2), "impl" keeps it in fp32 as the released kernel does.
     `query_slice` lets order 1 spread that many query rows a block, as later releases did.
+    `score_vector` is the vector work a score beside the softmax: padding masks, dropout.
     """
     if order == 1:
-        return _outer_keys(mask, br, bc, accounting, query_slice, threads, operand_tile)
+        return _outer_keys(
+            mask, br, bc, accounting, query_slice, threads, operand_tile, score_vector
+        )
     heads = (_HEADS[0], _HEADS[1], Loop("r", pack, grid=True))
     rows = Loop("q", _packed_rows(br, pack), grid=True)
     kernel = Kernel(
@@ -65,7 +69,7 @@ def tiled(
         stages=stages,
         threads=threads,
     )
-    return Schedule(f"tiled-{order}", attention.forward(mask), (kernel,))
+    return Schedule(f"tiled-{order}", attention.forward(mask, score_vector=score_vector), (kernel,))
 
 
 def _packed_rows(br: Number, pack: Number) -> Number:
@@ -83,6 +87,7 @@ def _outer_keys(
     query_slice: Number | None,
     threads: Number,
     operand_tile: tuple[Number, Number] | None,
+    score_vector: float,
 ) -> Schedule:
     """FlashAttention-1's loop order: keys outside, queries inside, one block per head or slice."""
     if accounting not in ("paper", "literal", "impl"):
@@ -99,7 +104,7 @@ def _outer_keys(
         overlap="serial",
         threads=threads,
     )
-    algorithm = attention.forward(mask, statistics=("m", "l"))
+    algorithm = attention.forward(mask, statistics=("m", "l"), score_vector=score_vector)
     return Schedule("tiled-1", algorithm, (kernel,))
 
 
@@ -113,6 +118,7 @@ def split_kv(
     stages: Number = 2,
     threads: Number = 128,
     operand_tile: tuple[Number, Number] | None = (64, 64),
+    score_vector: float = 0.0,
 ) -> Schedule:
     """Decode with the keys cut into grid slices of `split_keys`, then a combining kernel.
 
@@ -139,7 +145,9 @@ def split_kv(
         weights=frozenset({"L"}),
         overlap="pipelined",
     )
-    return Schedule("split-kv", attention.forward(mask), (kernel, combine))
+    return Schedule(
+        "split-kv", attention.forward(mask, score_vector=score_vector), (kernel, combine)
+    )
 
 
 def tiled_backward(
@@ -152,6 +160,7 @@ def tiled_backward(
     stages: Number = 2,
     threads: Number = 256,
     operand_tile: tuple[Number, Number] | None = (64, 64),
+    score_vector: float = 0.0,
 ) -> Schedule:
     """Backward attention with recomputed scores: one block per key tile, queries streamed.
 
@@ -159,6 +168,7 @@ def tiled_backward(
     Order 1 has one block per head, rewrites dQ on every key tile and touches O on the first only
     ((4Tc + 4)·N·d by the "paper" accounting, (5Tc + 4) by "literal").
     """
+    algorithm = attention.backward(mask, score_vector=score_vector)
     delta = Kernel("delta", ("delta",), (*_HEADS, Loop("q", 128, grid=True)), masked=False)
     steps = (
         "scores", "probabilities", "dvalues", "dprobabilities", "dscores", "dqueries", "dkeys",
@@ -177,7 +187,7 @@ def tiled_backward(
             overlap="serial",
             threads=threads,
         )
-        return Schedule("tiled-backward-1", attention.backward(mask), (kernel,))
+        return Schedule("tiled-backward-1", algorithm, (kernel,))
     kernel = Kernel(
         "tiled-backward",
         steps,
@@ -191,4 +201,4 @@ def tiled_backward(
         stages=stages,
         threads=threads,
     )
-    return Schedule(f"tiled-backward-{order}", attention.backward(mask), (delta, kernel))
+    return Schedule(f"tiled-backward-{order}", algorithm, (delta, kernel))

@@ -111,6 +111,7 @@ def forward_plan(
         stages=kernel.stages,
         threads=threads,
         operand_tile=operand_tile(kernel, machine, bc),
+        score_vector=problem.score_vector(),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc})
@@ -157,6 +158,7 @@ def _split_plan(
         pack=sizes["r"],
         stages=kernel.stages,
         operand_tile=operand_tile(kernel, machine, bc),
+        score_vector=problem.score_vector(),
         threads=threads,
     )
     full = np.ones_like(splits)
@@ -241,6 +243,7 @@ def backward_plan(
         order=order,
         stages=stages,
         operand_tile=operand_tile(kernel, machine, bc),
+        score_vector=problem.score_vector(),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc})
@@ -262,10 +265,11 @@ def _backward_tiles(
 
 
 def _standard(problem: Attention, how: Style, *, backward: bool = False) -> Plan:
-    """Unfused: a causal problem masks its full score matrix in a pass of its own."""
+    """Unfused: masks and dropout are passes of their own over the full score matrix."""
     mask = problem.mask()
-    passes: Any = "none" if mask is None else "masked_fill"
+    passes: Any = "none" if mask is None and not problem.padding_mask else "masked_fill"
     build = standard.standard_backward if backward else standard.standard
-    schedule = build(mask, mask_pass=passes, row_tile=np.minimum(problem.seq_kv, _HELD_ROW))
+    rows = np.minimum(problem.seq_kv, _HELD_ROW)
+    schedule = build(mask, mask_pass=passes, dropout=problem.dropout, row_tile=rows)
     part = Part(schedule, problem.sizes(), problem.elements(), how)
     return Plan(schedule.name, (part,), {"rows": np.array([[128]]), "keys": np.array([[128]])})
