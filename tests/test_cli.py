@@ -299,3 +299,16 @@ def test_interrupting_says_so(monkeypatch, capsys):
 
     monkeypatch.setattr("perfmodel.cli.predict.predict_arrays", interrupt)
     assert run([*ATTENTION]) == 130
+
+
+def test_unfused_attention_pays_for_masks_and_dropout_in_bytes_and_fused_does_not(predictions):
+    case = (*ATTENTION[1:], "--seq", "2k", "--heads", "64", "--schedule", "standard,tiled")
+    plain, fused = predictions(*case)
+    padded, fused_padded = predictions(*case, "--padding-mask")
+    dropped, fused_dropped = predictions(*case, "--dropout")
+    assert plain["bytes"]["hbm"] < padded["bytes"]["hbm"] < dropped["bytes"]["hbm"]
+    assert fused["bytes"] == fused_padded["bytes"] == fused_dropped["bytes"]
+    vector = [item["flops"]["vector"] for item in (fused, fused_padded, fused_dropped)]
+    assert vector == sorted(set(vector))
+    assert "dropout" not in fused["problem"]
+    assert fused_dropped["problem"]["dropout"] is True
