@@ -1,6 +1,6 @@
 """The scoreboard: how accurate the model is, beside baselines, held-out fits and ablations.
 
-    python -m perfmodel.scoreboard TABLE...        writes docs/accuracy.md and its charts
+    python -m perfmodel.scoreboard TABLE...        writes docs/accuracy.md
 
 Figures only; the measured rows stay where they are.
 """
@@ -194,10 +194,19 @@ def _worst(rows: pd.DataFrame) -> str:
 def _constants() -> str:
     rows = (
         f"| `{item.name}` | {item.value:.4g} | {item.unit} | {item.low:g} to {item.high:g} "
-        f"| {'yes' if item.fitted else 'no'} | {item.meaning} |"
+        f"| {_interval(item)} | {item.meaning} |"
         for item in constants.shipped()
     )
-    return "\n".join(["| constant | value | unit | bounds | fitted | meaning |", _rule(6), *rows])
+    head = "| constant | value | unit | bounds | 95 % interval | meaning |"
+    return "\n".join([head, _rule(6), *rows])
+
+
+def _interval(item: constants.Constant) -> str:
+    if not item.fitted:
+        return "not fitted"
+    if item.interval is None or not item.identified:
+        return "not identified"
+    return f"{item.interval[0]:.3g} to {item.interval[1]:.3g}"
 
 
 def _rule(columns: int) -> str:
@@ -205,7 +214,7 @@ def _rule(columns: int) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page and its scatter chart."""
+    """Write the page."""
     import argparse
     from pathlib import Path
 

@@ -18,7 +18,11 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Constant:
-    """One constant: its value, the physical bounds it must lie in, and where it comes from."""
+    """One constant: its value, the physical bounds it must lie in, and where it comes from.
+
+    A fitted one has the 95 % interval that the data leave it; where that is wide, the data do not
+    identify it.
+    """
 
     name: str
     value: float
@@ -28,6 +32,8 @@ class Constant:
     meaning: str
     source: str
     fitted: bool
+    interval: tuple[float, float] | None = None
+    identified: bool = True
 
 
 class Constants(dict[str, float]):
@@ -87,6 +93,8 @@ def _constant(path: Path, name: str, entry: Mapping[str, Any]) -> Constant:
             meaning=str(entry["meaning"]),
             source=str(entry["source"]),
             fitted=bool(entry["fitted"]),
+            interval=_interval(entry.get("interval")),
+            identified=bool(entry.get("identified", True)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise PerfmodelError(f"{path}: constant {name}: {error!r} is missing or wrong") from None
@@ -96,6 +104,13 @@ def _constant(path: Path, name: str, entry: Mapping[str, Any]) -> Constant:
             f"[{constant.low:g}, {constant.high:g}]"
         )
     return constant
+
+
+def _interval(ends: Any) -> tuple[float, float] | None:
+    if ends is None:
+        return None
+    low, high = ends
+    return float(low), float(high)
 
 
 @lru_cache(maxsize=1)
