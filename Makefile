@@ -22,6 +22,7 @@ $(VENV)/.ready: pyproject.toml constraints-cpu.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "perfmodel needs Python 3.11 or newer")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) --editable '.[dev]'
+	@$(BIN)/python -m compileall -q perfmodel kernels  # where Python may not write bytecode by itself
 	@touch $@
 
 demo: $(VENV)/.ready ## Standard against tiled attention on A100, H100 and B200, with charts

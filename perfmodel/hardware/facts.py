@@ -49,8 +49,9 @@ class Block(BaseModel):
     """Base of every part of a spec: immutable, and an unknown key is an error."""
 
     # Field docs reach the JSON Schema through `schema`, not here: lifting them on every import
-    # would cost a prediction a tenth of its time.
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # would cost a prediction a tenth of its time. So would a validator for every part: built when
+    # first needed, there is one for the whole spec.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Sourced(Block):
