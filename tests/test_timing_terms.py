@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul
+from perfmodel.arithmetic import ceil_div
 from perfmodel.count import count
 from perfmodel.elements import element
 from perfmodel.hardware import Device, load
 from perfmodel.predict import predict, predict_arrays
+from perfmodel.schedules import tiled
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import attention, floors, matmul, memory, physical, pipes, power
 from perfmodel.timing.classes import kernel_class, matrix_share
@@ -257,3 +259,35 @@ def test_weight_only_bytes_are_those_of_the_narrow_weights():
     assert element("int4_g128").bytes == 0.515625
     found = predict(Matmul(1, 16384, 1024, dtype="w4a16"), H100)
     assert found.bytes["hbm"] == pytest.approx(1024 * 16384 * 0.515625, rel=0.02)
+
+
+@pytest.mark.parametrize("slug", ["h100-sxm", "a100-sxm4-80gb"])
+@pytest.mark.parametrize("direction", ["fwd", "bwd"])
+def test_few_heads_fill_the_machine_by_slices_of_a_long_sequence(slug, direction):
+    """The same work over fewer heads keeps its rate: FlashAttention-1 slices what it streams."""
+
+    def rate(batch, length):
+        problem = Attention(batch, 16, 16, length, length, 128, dtype="fp16", direction=direction)
+        found = predict(problem, load(slug), implementation="flash1")
+        return found.useful_flops / found.seconds
+
+    assert rate(1, 16384) == pytest.approx(rate(16, 4096), rel=0.35)
+
+
+@given(st.integers(1, 64), st.integers(1, 2048), st.sampled_from([64, 128]))
+def test_key_slices_move_no_key_twice_and_each_query_once_a_slice(slices, length, bc):
+    problem = Attention(1, 2, 2, length, length, 64, dtype="fp16", direction="bwd")
+    key_slice = ceil_div(ceil_div(length, slices), bc) * bc
+    tiles, blocks = ceil_div(length, bc), ceil_div(length, key_slice)
+
+    def moved(**options):
+        schedule = tiled.tiled_backward(None, 16, bc, order=1, **options)
+        return count(schedule, problem.sizes(), problem.elements()).kernels[-1]
+
+    whole, sliced = moved(), moved(key_slice=key_slice)
+    for name in ("K", "V", "Q", "dO", "dK", "dV"):
+        assert sliced.l2[name].total_bytes == whole.l2[name].total_bytes, name
+    # O is read on the first key tile of every slice, dQ added once a key tile.
+    assert sliced.l2["O"].total_bytes == blocks * whole.l2["O"].total_bytes
+    assert sliced.blocks == blocks * whole.blocks
+    assert sliced.l2["dQ"].total_bytes <= 2 * tiles * 2 * length * 64 * 4

@@ -106,8 +106,11 @@ def _axes(schedule: Schedule, step: str) -> tuple[str, ...]:
 def outside(kernel: Kernel, tensor: Tensor) -> dict[str, tuple[Loop, ...]]:
     """Loops, by axis, that make a tensor move again: the rule's condition and nothing else."""
     again = _repeating(kernel, tensor)
-    again.pop(kernel.first_pass.get(tensor.name, ""), None)
-    return again
+    once = kernel.first_pass.get(tensor.name, "")
+    loops = again.pop(once, ())
+    # Every block has a first pass of its own.
+    blocks = tuple(loop for loop in loops if loop.grid)
+    return {**again, once: blocks} if blocks else again
 
 
 def _repeating(kernel: Kernel, tensor: Tensor) -> dict[str, tuple[Loop, ...]]:

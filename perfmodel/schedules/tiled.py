@@ -157,6 +157,7 @@ def tiled_backward(
     *,
     order: Order = 2,
     accounting: Accounting = "impl",
+    key_slice: Number | None = None,
     stages: Number = 2,
     threads: Number = 256,
     operand_tile: tuple[Number, Number] | None = (64, 64),
@@ -166,7 +167,8 @@ def tiled_backward(
 
     Order 2 adds dQ atomically in fp32 and takes D = rowsum(dO ∘ O) from a kernel of its own.
     Order 1 has one block per head, rewrites dQ on every key tile and touches O on the first only
-    ((4Tc + 4)·N·d by the "paper" accounting, (5Tc + 4) by "literal").
+    ((4Tc + 4)·N·d by the "paper" accounting, (5Tc + 4) by "literal"). `key_slice` lets order 1
+    spread the keys over blocks of that many, which add dQ atomically, as later releases did.
     """
     algorithm = attention.backward(mask, score_vector=score_vector)
     delta = Kernel("delta", ("delta",), (*_HEADS, Loop("q", 128, grid=True)), masked=False)
@@ -175,12 +177,14 @@ def tiled_backward(
     )  # fmt: skip
     keys, rows = Loop("x", bc, grid=order != 1), Loop("q", br)
     if order == 1:
+        slices = () if key_slice is None else (Loop("x", key_slice, grid=True),)
         kernel = Kernel(
             "tiled-backward-1",
             ("delta", *steps),
-            (*_HEADS, keys, rows),
+            (*_HEADS, *slices, keys, rows),
             first_pass={} if accounting == "literal" else {"O": "x"},
             zeroed=frozenset({"dQ"}) if accounting == "literal" else frozenset(),
+            atomic=frozenset({"dQ"}) if slices else frozenset(),
             spill={"dQ": "accumulator"} if accounting == "impl" else {},
             registers=frozenset({"S", "P", "dP", "dkeys.dS"}),
             operand_tile=operand_tile,

@@ -25,7 +25,8 @@ KEEP = 4
 _COMBINING = 12.0
 # Scores of a row that a warp holds; longer rows go by three times (PyTorch SoftMax.cu).
 _HELD_ROW = 1024
-_QUERY_SLICES = np.array([1, 2, 4, 8, 16, 32])
+# Slices of FlashAttention-1's streamed axis: powers of two.
+_SLICES = np.array([1, 2, 4, 8, 16, 32])
 # Tiles of a backward block and buffers of its queries, the first that fit: 64 × 64 with one buffer
 # where shared memory is short, smaller for wide heads (FlashAttention-2's launch templates).
 _BACKWARD = (
@@ -98,9 +99,7 @@ def forward_plan(
     br, bc, threads = menu.T[:, None]
     query_slice = None
     if kernel.schedule == "tiled-1":
-        # Slices of the queries, as few as fill the machine: a menu of powers of two.
-        br, bc, threads = (np.repeat(v, len(_QUERY_SLICES), axis=1) for v in (br, bc, threads))
-        slices = np.tile(_QUERY_SLICES, len(menu))[None]
+        (br, bc, threads), slices = _sliced(br, bc, threads)
         query_slice = ceil_div(ceil_div(problem.seq_q, slices), br) * br
     schedule = tiled.tiled(
         problem.mask(),
@@ -115,6 +114,12 @@ def forward_plan(
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc})
+
+
+def _sliced(*tiles: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """A menu of tiles times a menu of slices that fill the machine where heads are few."""
+    slices = np.tile(_SLICES, tiles[0].shape[1])[None]
+    return tuple(np.repeat(values, len(_SLICES), axis=1) for values in tiles), slices
 
 
 def _order(kernel: KernelClass) -> tiled.Order:
@@ -236,11 +241,16 @@ def backward_plan(
     how = replace(how, matrix_share=how.matrix_share * constants[kernel.backward])
     order = _order(kernel)
     br, bc, stages = _backward_tiles(problem, machine, order)
+    key_slice = None
+    if order == 1:
+        (br, bc), slices = _sliced(br, bc)
+        key_slice = ceil_div(ceil_div(problem.seq_kv, slices), bc) * bc
     schedule = tiled.tiled_backward(
         problem.mask(),
         br,
         bc,
         order=order,
+        key_slice=key_slice,
         stages=stages,
         operand_tile=operand_tile(kernel, machine, bc),
         score_vector=problem.score_vector(),
