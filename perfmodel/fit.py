@@ -182,7 +182,11 @@ def _intervals(
 def left_out(
     table: pd.DataFrame, column: str, start: Sequence[Constant], *, steps: int = 3
 ) -> pd.DataFrame:
-    """Every row predicted by constants fitted without any row of its own `column` value."""
+    """Every row predicted by constants fitted again without any row of its own `column` value.
+
+    What the other rows cannot identify stays at `start`: where that was fitted to all rows, it
+    still knows those left out, and the errors are optimistic.
+    """
     import pandas as pd
 
     parts = []
