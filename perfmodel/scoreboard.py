@@ -167,9 +167,10 @@ Written by `make scoreboard DATA=table`; figures only. {n:,} measured runs on {d
 the geometric mean of predicted over measured; coverage the share of runs inside the 80 % range.
 Plain roofline is the physical floor alone; scaled is that over 0.85, with a launch floor.
 """
-_HELD = """The other rows fitted again, none of that {column} among them, and that {column} predicted. The
-fit starts at the shipped constants, which knew those rows, and keeps what the others cannot identify:
-where one {column} alone has an operator or a harness these figures are fits, elsewhere optimistic.
+_HELD = """Fitted again to the rows of every other {column}, and that {column} predicted.
+The fit starts at the shipped constants, which knew those rows, and keeps what the others cannot
+identify: where one {column} alone has an operator or a harness these figures are no forecast,
+elsewhere they are optimistic.
 """
 _ABLATION = """Median / 90th percentile with a term switched off and nothing fitted again.
 """
