@@ -1,8 +1,9 @@
 """Fit the time model's constants to measured runs: one set for all devices, within physical bounds.
 
-Residuals are ln(predicted / measured) under a robust loss, every operator × direction weighing the
-same, each device within it the same. A weak pull towards the start keeps what the data cannot
-identify where its source put it. Deterministic: the sample is stratified by position, not drawn.
+Residuals are ln(predicted / measured) under a robust loss. Every constant has a prior from physics
+and a pull towards it as wide as its bounds, so that what the data cannot identify stays where its
+source put it, and a fit knows nothing of an earlier one (maximum a posteriori). Deterministic: the
+sample is stratified by position, not drawn.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from perfmodel.timing.constants import Constant, Constants
 if TYPE_CHECKING:
     import pandas as pd
 
-# Rows of one kind that enter the fit; more only repeat what these say.
-_PER_KIND = 60
+# Rows of one kind that enter the fit: all while few, then as their square root, since the rows of a
+# kind mostly repeat each other.
+_PER_KIND, _PER_ROOT = 60, 4.0
 _KIND = ("source", "device", "op", "implementation", "dtype", "kv_dtype", "direction", "phase")
-# One unit of ln(constant) away from its start costs as much as a residual this large.
-_PULL = 0.03
+# A constant's bounds are taken as two standard deviations of its prior on either side. One such
+# deviation weighs as much as this many rows that miss by the robust scale.
+_PRIOR_ROWS = 4.0
 _ROBUST_SCALE = 0.15
 _STEP = 0.02
-# Half of an interval in ln beyond which its ends say nothing (a factor of 10¹³).
-_WIDEST = 30.0
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,20 @@ class Fitted:
     identified: bool
 
 
-def sample(table: pd.DataFrame, per_kind: int = _PER_KIND) -> pd.DataFrame:
-    """Evenly spaced rows of every kind, ordered by time so that all sizes are there."""
+def sample(
+    table: pd.DataFrame, per_kind: int = _PER_KIND, per_root: float = _PER_ROOT
+) -> pd.DataFrame:
+    """Evenly spaced rows of every kind, ordered by time so that all sizes are there.
+
+    A kind of n rows gives `per_kind` of them, or `per_root` · √n where that is more.
+    """
     kept = table[~table["flag"].isin(LEFT_OUT)] if "flag" in table.columns else table
     kept = kept[kept["measured_us"] > 0]
     picked: list[int] = []
     for _, rows in kept.groupby(list(_KIND), dropna=False, sort=True):
         order = rows.sort_values("measured_us", kind="stable").index
-        where = np.unique(np.linspace(0, len(order) - 1, min(per_kind, len(order))).astype(int))
+        most = min(len(order), max(per_kind, int(per_root * np.sqrt(len(order)))))
+        where = np.unique(np.linspace(0, len(order) - 1, most).astype(int))
         picked += list(order[where])
     return kept.loc[sorted(picked)].reset_index(drop=True)
 
@@ -57,14 +64,11 @@ def sample(table: pd.DataFrame, per_kind: int = _PER_KIND) -> pd.DataFrame:
 def weights(table: pd.DataFrame) -> np.ndarray:
     """Square roots of weights, their mean square 1.
 
-    A kind (operator, direction, device, implementation) counts as the square root of its rows, and
-    so does an operator: large sources speak louder than small ones, but do not drown them.
+    A family of operators counts as the square root of its rows: large ones speak louder than small
+    ones, but do not drown them. Within a family every row counts the same.
     """
-    operator = ["op", "direction", "phase"]
-    kind = table.groupby([*operator, "device", "source", "implementation"], dropna=False)
-    rows = kind["measured_us"].transform("size").to_numpy(float)
-    kinds = table.groupby(operator, dropna=False)["implementation"].transform("nunique")
-    weight = np.power(rows * kinds.to_numpy(float), -0.25)
+    rows = table.groupby(families(table))["measured_us"].transform("size").to_numpy(float)
+    weight = np.power(rows, -0.25)
     return np.asarray(weight / np.sqrt(np.mean(np.square(weight))))
 
 
@@ -76,10 +80,11 @@ class _Problem:
         self.measured = np.log(table["measured_us"].to_numpy(float))
         self.weight = weights(table)
         self.touches: dict[int, np.ndarray] = {}
-        self.ops = (
-            table["op"].astype(str) + table["direction"].astype(str) + table["phase"].astype(str)
-        )
-        self.x0 = np.log([constant.value for constant in free])
+        self.kinds = table.groupby(list(_KIND), dropna=False, sort=False).ngroup().to_numpy()
+        self.x0 = np.log([constant.prior for constant in free])
+        least = [max(constant.low, constant.prior / 10) for constant in free]
+        deviation = np.log([c.high / low for c, low in zip(free, least, strict=True)]) / 4
+        self.pull = _ROBUST_SCALE * np.sqrt(_PRIOR_ROWS) / deviation
 
     def _values(self, x: np.ndarray) -> Constants:
         return self.start.with_values(
@@ -94,8 +99,7 @@ class _Problem:
         return np.where(np.isfinite(error), error, 0.0)
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
-        pull = _PULL * np.sqrt(len(self.table)) * (x - self.x0) / np.sqrt(len(x))
-        return np.concatenate([self.weight * self._errors(x), pull * 0.1])
+        return np.concatenate([self.weight * self._errors(x), self.pull * (x - self.x0)])
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
         base = self._errors(x)
@@ -107,12 +111,11 @@ class _Problem:
             rows = self.touches.get(j)
             change = self._errors(moved, rows) - (base if rows is None else base[rows])
             if rows is None:
-                touched = self.ops.isin(self.ops[np.abs(change) > 1e-9])
-                self.touches[j] = rows = np.flatnonzero(touched.to_numpy())
+                touched = np.isin(self.kinds, self.kinds[np.abs(change) > 1e-9])
+                self.touches[j] = rows = np.flatnonzero(touched)
                 change = change[rows]
             result[rows, j] = self.weight[rows] * change / (moved[j] - x[j])
-        pull = 0.1 * _PULL * np.sqrt(n) / np.sqrt(m)
-        result[n:] = np.eye(m) * pull
+        result[n:] = np.diag(self.pull)
         return result
 
 
@@ -125,14 +128,14 @@ def fit(
     steps: int = 12,
     verbose: Literal[0, 1, 2] = 0,
 ) -> list[Fitted]:
-    """Fit every constant marked `fitted` (or those named) to a measured-run table.
+    """Fit every constant marked `fitted` (or those named) to a measured-run table, from its prior.
 
     Returns all constants, the fitted ones with their 95 % interval. Needs SciPy (extra `[fit]`).
     """
     from scipy.optimize import least_squares
 
     start = Constants({constant.name: constant.value for constant in constants})
-    free = [c for c in constants if c.fitted and c.value > 0 and (not only or c.name in only)]
+    free = [c for c in constants if c.fitted and c.prior > 0 and (not only or c.name in only)]
     problem = _Problem(sample(table, per_kind), free, start)
     low = np.log([max(constant.low, constant.high * 1e-4) for constant in free])
     high = np.log([constant.high for constant in free])
@@ -141,14 +144,14 @@ def fit(
         np.clip(problem.x0, low + 1e-9, high - 1e-9),
         jac=problem.jacobian,
         bounds=(low, high),
+        x_scale=1.0 / problem.pull,
         loss="soft_l1",
         f_scale=_ROBUST_SCALE,
         max_nfev=steps,
         verbose=verbose,
     )
-    return _intervals(
-        constants, free, solution.x, np.asarray(solution.jac), np.asarray(solution.fun)
-    )
+    jacobian, residuals = np.asarray(solution.jac), np.asarray(solution.fun)
+    return _intervals(constants, free, solution.x, jacobian, residuals, problem.pull)
 
 
 def _intervals(
@@ -157,47 +160,63 @@ def _intervals(
     x: np.ndarray,
     jacobian: np.ndarray,
     residuals: np.ndarray,
+    pull: np.ndarray,
 ) -> list[Fitted]:
-    """95 % intervals from the curvature at the solution; wide ones are not identified."""
+    """95 % intervals from the curvature at the solution.
+
+    The data identify a constant if they leave it less than half of what its prior alone leaves.
+    """
     from dataclasses import replace
 
-    variance = np.median(np.abs(residuals)) ** 2 / 0.455
-    spread = 1.96 * np.sqrt(np.diag(np.linalg.pinv(jacobian.T @ jacobian)) * variance)
-    found: Mapping[str, tuple[float, float]] = {
-        constant.name: (float(v), float(s)) for constant, v, s in zip(free, x, spread, strict=True)
+    deviation = np.median(np.abs(residuals)) / np.sqrt(0.455)
+    spread = 1.96 * deviation * np.sqrt(np.diag(np.linalg.pinv(jacobian.T @ jacobian)))
+    alone = 1.96 * deviation / pull
+    found: Mapping[str, tuple[float, float, bool]] = {
+        constant.name: (float(v), float(s), bool(s < 0.5 * p))
+        for constant, v, s, p in zip(free, x, spread, alone, strict=True)
     }
     result = []
     for constant in constants:
         if constant.name not in found:
             result.append(Fitted(constant, constant.value, constant.value, False))
             continue
-        value, width = found[constant.name]
-        width = min(width, _WIDEST)
+        value, width, identified = found[constant.name]
         best = replace(constant, value=float(np.clip(np.exp(value), constant.low, constant.high)))
         bounds = float(np.exp(value - width)), float(np.exp(value + width))
-        result.append(Fitted(best, *bounds, identified=width < 0.5))
+        result.append(Fitted(best, *bounds, identified=identified))
     return result
 
 
 def left_out(
-    table: pd.DataFrame, column: str, start: Sequence[Constant], *, steps: int = 3
+    table: pd.DataFrame, column: str, start: Sequence[Constant], *, steps: int = 5
 ) -> pd.DataFrame:
     """Every row predicted by constants fitted again without any row of its own `column` value.
 
-    What the other rows cannot identify stays at `start`: where that was fitted to all rows, it
-    still knows those left out, and the errors are optimistic.
+    Each fit starts at the priors, so that it knows nothing of the rows left out. What the others
+    cannot identify stays there. The fits run side by side, a process each.
     """
+    from concurrent.futures import ProcessPoolExecutor
+    from functools import partial
+    from multiprocessing import get_context
+
     import pandas as pd
 
-    parts = []
-    for value, rows in table.groupby(column, sort=True):
-        others = table[table[column] != value]
-        if others.empty:
-            continue
-        fitted = fit(others, start, per_kind=20, steps=steps)
-        values = Constants({item.constant.name: item.constant.value for item in fitted})
-        parts.append(predict_table(rows, constants=values).assign(held_out=value))
-    return pd.concat(parts, ignore_index=True)
+    folds = [(value, table[column] == value) for value in sorted(table[column].unique())]
+    folds = [(value, mine) for value, mine in folds if not mine.all()]
+    task = partial(_fold, constants=tuple(start), steps=steps)
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        parts = pool.map(task, [table[~mine] for _, mine in folds], [table[m] for _, m in folds])
+        found = [part.assign(held_out=value) for part, (value, _) in zip(parts, folds, strict=True)]
+    return pd.concat(found, ignore_index=True)
+
+
+def _fold(
+    others: pd.DataFrame, rows: pd.DataFrame, *, constants: Sequence[Constant], steps: int
+) -> pd.DataFrame:
+    """`rows` predicted by constants fitted to `others`."""
+    fitted = fit(others, constants, steps=steps)
+    values = Constants({item.constant.name: item.constant.value for item in fitted})
+    return predict_table(rows, constants=values)
 
 
 # Predicted times, in microseconds, at which the spread of errors changes character: launch floors,
@@ -215,11 +234,8 @@ def spread_of(predicted: pd.DataFrame) -> dict[str, Any]:
 
     kept = predicted[predicted["predicted_us"].notna() & ~predicted["flag"].isin(LEFT_OUT)]
     error = pd.Series(np.log(kept["measured_us"] / kept["predicted_us"]), index=kept.index)
-    names = [
-        _family(*row) for row in kept[["op", "dtype", "direction", "phase"]].itertuples(index=False)
-    ]
-    families: dict[str, Any] = {}
-    for name, rows in error.groupby(names):
+    found: dict[str, Any] = {}
+    for name, rows in error.groupby(families(kept)):
         time = kept.loc[rows.index, "predicted_us"].to_numpy(float)
         bins = np.searchsorted(_EDGES_US, time)
         low, high = [], []
@@ -228,13 +244,19 @@ def spread_of(predicted: pd.DataFrame) -> dict[str, Any]:
             here = here if len(here) >= _FEWEST else rows.to_numpy()
             low.append(round(float(np.quantile(here, 0.1)), 4))
             high.append(round(float(np.quantile(here, 0.9)), 4))
-        families[str(name)] = {
+        found[str(name)] = {
             "n": len(rows),
             "edges_us": list(_EDGES_US),
             "low": low,
             "high": high,
         }
-    return families
+    return found
+
+
+def families(table: pd.DataFrame) -> np.ndarray:
+    """The operator family of every row, as the ranges know it."""
+    columns = (table[name] for name in ("op", "dtype", "direction", "phase"))
+    return np.array([_family(*row) for row in zip(*columns, strict=True)], dtype=object)
 
 
 def _family(op: str, dtype: str, direction: str, phase: str) -> str:
@@ -263,6 +285,8 @@ def constants_text(fitted: Sequence[Fitted]) -> str:
             "high": constant.high,
             "fitted": constant.fitted,
         }
+        if constant.fitted:
+            entry["prior"] = constant.prior
         if item.low != item.high:
             interval = [float(f"{item.low:.3g}"), float(f"{item.high:.3g}")]
             entry |= {"interval": interval, "identified": item.identified}
@@ -307,7 +331,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="perfmodel.fit", description=__doc__)
     parser.add_argument("table", nargs="+", help="measured-run tables (CSV, CSV.gz, Parquet)")
     parser.add_argument("--output", default=str(Path(known.__file__).parent), help="folder")
-    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=6)
     chosen = parser.parse_args(arguments)
     table = tidy(read_table(chosen.table))
     start = known.shipped()
@@ -315,8 +339,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     constants = [item.constant for item in fitted]
     values = Constants({constant.name: constant.value for constant in constants})
     # Ranges come from devices that the constants have not seen: that is what they will meet.
-    rows = sample(table, _PER_KIND)
-    held = left_out(rows, "device", constants, steps=2)
+    rows = sample(table)
+    held = left_out(rows, "device", constants)
     widening = _p90(held) / _p90(predict_table(rows, constants=values))
     folder = Path(chosen.output)
     texts = {

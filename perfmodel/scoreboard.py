@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfmodel.compare import predict_table
-from perfmodel.fit import left_out, sample
+from perfmodel.fit import families, left_out, sample
 from perfmodel.timing import ablation, constants
-from perfmodel.timing.spread import family_of_matmul
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,19 +28,6 @@ NOISE_FLOOR = {
 
 # Launch floor of the simple baselines, by harness, in microseconds.
 _BASELINE_FLOOR_US = {"cuda_graph": 3.0, "cuda_events_eager": 45.0, "wall_clock": 30.0}
-
-
-def families(table: pd.DataFrame) -> np.ndarray:
-    """The operator family of every row, as the ranges know it."""
-    names = table["op"].astype(str).to_numpy(object)
-    for i, (op, dtype, direction, phase) in enumerate(
-        zip(table["op"], table["dtype"], table["direction"], table["phase"], strict=True)
-    ):
-        if op == "attention":
-            names[i] = f"attention-{phase if direction == 'fwd' else direction}"
-        elif op == "gemm":
-            names[i] = family_of_matmul(dtype)
-    return np.asarray(names)
 
 
 def scores(table: pd.DataFrame, by: Sequence[str], column: str = "predicted_us") -> pd.DataFrame:

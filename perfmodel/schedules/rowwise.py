@@ -13,6 +13,13 @@ def elementwise(problem: Rowwise, tile: Number = 1024, threads: Number = 128) ->
     return Schedule("elementwise", problem.algorithm(), (kernel,))
 
 
+def elementwise_rows(problem: Rowwise, column_tile: Number, threads: Number) -> Schedule:
+    """One kernel, a row a block, which goes along it `column_tile` elements at a time."""
+    nest = (Loop("i", problem.cols, grid=True), Loop("i", column_tile))
+    kernel = Kernel("pointwise", ("map",), nest, threads=threads, row_passes=1)
+    return Schedule("elementwise", problem.algorithm(), (kernel,))
+
+
 def rows(
     problem: Rowwise,
     rows_per_block: Number = 1,

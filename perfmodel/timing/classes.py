@@ -49,6 +49,7 @@ class KernelClass:
     decode: Mapping[int, tuple[TileRow, ...]] | None = None
     splits: tuple[int, ...] = (1,)
     formats: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
     generations: tuple[float, float] | None = None
     fallback: str | None = None
     promoted: bool = False
@@ -90,7 +91,7 @@ def classes() -> Mapping[str, KernelClass]:
         entry = dict(entry, tiles=_tiles(entry.get("tiles", {})))
         if "rows" in entry:
             entry["rows"] = Rows(**entry["rows"])
-        for key in ("splits", "formats", "generations", "matches"):
+        for key in ("splits", "formats", "variants", "generations", "matches"):
             if key in entry:
                 entry[key] = tuple(entry[key])
         if "decode" in entry:
@@ -108,7 +109,13 @@ def kernel_class(name: str) -> KernelClass:
 
 
 def resolve(
-    op: str, implementation: str | None, dtype: str, machine: Machine, *, batched: bool = False
+    op: str,
+    implementation: str | None,
+    dtype: str,
+    machine: Machine,
+    *,
+    batched: bool = False,
+    variant: str = "",
 ) -> tuple[KernelClass, tuple[str, ...]]:
     """The class that stands for an implementation on a device, and what was assumed.
 
@@ -118,7 +125,7 @@ def resolve(
     said: list[str] = []
     chosen = None
     if implementation:
-        chosen = classes().get(implementation) or _matching(op, implementation, dtype)
+        chosen = classes().get(implementation) or _matching(op, implementation, dtype, variant)
         if chosen is None:
             said.append(f"implementation {implementation!r} is not known; the usual one taken")
         elif chosen.name != implementation:
@@ -135,9 +142,11 @@ def resolve(
     return chosen, tuple(said)
 
 
-def _matching(op: str, implementation: str, dtype: str) -> KernelClass | None:
+def _matching(op: str, implementation: str, dtype: str, variant: str) -> KernelClass | None:
     for entry in classes().values():
         if entry.op != op or (entry.formats and dtype not in entry.formats):
+            continue
+        if entry.variants and variant not in entry.variants:
             continue
         if any(re.search(pattern, implementation) for pattern in entry.matches):
             return entry

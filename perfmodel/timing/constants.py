@@ -20,6 +20,8 @@ VERSION = 1
 class Constant:
     """One constant: its value, the physical bounds it must lie in, and where it comes from.
 
+    `prior` is what the source alone says, where a fit starts and what it is pulled towards.
+
     A fitted one has the 95 % interval that the data leave it; where that is wide, the data do not
     identify it.
     """
@@ -32,6 +34,7 @@ class Constant:
     meaning: str
     source: str
     fitted: bool
+    prior: float
     interval: tuple[float, float] | None = None
     identified: bool = True
 
@@ -93,11 +96,17 @@ def _constant(path: Path, name: str, entry: Mapping[str, Any]) -> Constant:
             meaning=str(entry["meaning"]),
             source=str(entry["source"]),
             fitted=bool(entry["fitted"]),
+            prior=float(entry.get("prior", entry["value"])),
             interval=_interval(entry.get("interval")),
             identified=bool(entry.get("identified", True)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise PerfmodelError(f"{path}: constant {name}: {error!r} is missing or wrong") from None
+    if not constant.low <= constant.prior <= constant.high:
+        raise PerfmodelError(
+            f"{path}: constant {name}: its prior {constant.prior:g} lies outside its physical "
+            f"bounds [{constant.low:g}, {constant.high:g}]"
+        )
     if not constant.low <= constant.value <= constant.high:
         raise PerfmodelError(
             f"{path}: constant {name} = {constant.value:g} lies outside its physical bounds "

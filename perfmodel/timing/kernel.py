@@ -37,7 +37,8 @@ class Style:
     `warm` the share of L2-sized inputs found there, `vector_share` the share of the vector rate,
     `stream_share` the share of a plain stream's bandwidth that its access pattern reaches,
     `activity` the switching activity of its data relative to random numbers, `together` the name of
-    the constant that says how far resident blocks start and drain together.
+    the constant that says how far resident blocks start and drain together, `access_ops`
+    the instructions that loads, stores and their addresses take on the vector unit's issue slots.
     """
 
     compute: str
@@ -50,6 +51,7 @@ class Style:
     stream_share: float = 1.0
     activity: float = 1.0
     together: str = "block_overlap"
+    access_ops: Number = 0.0
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def time_kernel(
     terms = {
         "matrix": unit(work.matrix_flops, matrix_rate * style.matrix_share),
         "special": unit(work.special_ops, machine.special_per_unit),
-        "vector": unit(work.vector_ops, machine.vector_ops_per_unit * style.vector_share),
+        "vector": unit(work.vector_ops + style.access_ops, machine.vector_ops_per_unit * style.vector_share),
         "shared": unit(cost.shared_bytes, machine.shared_bytes_per_unit),
         "l2": memory.l2_seconds(machine, constants, cost, where, style.multicast),
     }

@@ -108,7 +108,8 @@ def _class_of(
 ) -> tuple[KernelClass, tuple[str, ...]]:
     if isinstance(problem, Rowwise):
         _check_schedule(schedule, "rowwise")
-        return resolve(problem.op, implementation, problem.dtype, here)
+        variant = problem.variant
+        return resolve(problem.op, implementation, problem.dtype, here, variant=variant)
     name = "attention" if isinstance(problem, Attention) else "gemm"
     _check_schedule(schedule, name)
     if schedule in _BY_SCHEDULE and implementation is None:

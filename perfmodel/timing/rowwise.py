@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from perfmodel.algorithms.rowwise import Rowwise
+from perfmodel.arithmetic import Number, product
 from perfmodel.schedules import rowwise
+from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
@@ -16,6 +18,10 @@ from perfmodel.timing.plan import Part, Plan
 # Dependent steps of reduction across a block that each row waits for: within warps, then across
 # them, once for a norm; softmax takes maximum and sum.
 _REDUCTIONS = {"softmax": 4, "layernorm": 2, "rmsnorm": 2, "quantise": 2}
+
+
+# Elements that a thread takes in one load where its class does not say.
+_LOAD = 4
 
 
 def plan(
@@ -29,33 +35,55 @@ def plan(
 
     A row costs a chain of dependent reductions: `row_price` each, whatever its length.
     """
-    elements = problem.elements()
-    if problem.op == "pointwise" or kernel.rows is None:
-        schedule = rowwise.elementwise(problem)
-        price = 0.0
-    else:
-        layout = kernel.rows
-        columns = np.asarray(problem.cols)
-        held = columns <= layout.held_columns
-        threads = np.clip(-(-columns // layout.elements_per_thread), 32, layout.most_threads)
-        by_warp = held & (columns <= 1024)
-        schedule = rowwise.rows(
-            problem,
-            np.where(by_warp, 4, 1),
-            np.where(held, columns, np.minimum(threads * layout.load, columns)),
-            threads=np.where(by_warp, 128, np.maximum(threads, 64)),
-            row_passes=np.where(held, 1, layout.passes),
-        )
-        price = _REDUCTIONS[problem.op] * constants["row_price"] / constants["block_price"]
+    schedule, price = _schedule(problem, kernel)
     how = Style(
         compute="fp32",
         overlap=1.0,
-        price=price,
+        price=price * constants["row_price"] / constants["block_price"],
         warm=around.warm,
         activity=around.activity,
         vector_share=constants["vector_share"],
+        access_ops=access_ops(problem, kernel),
     )
     # Tiles are arrays here, and an int beyond 64 bits goes with none.
     sizes = {axis: np.asarray(size, dtype=np.float64) for axis, size in problem.sizes().items()}
-    part = Part(schedule, sizes, elements, how)
+    part = Part(schedule, sizes, problem.elements(), how)
     return Plan(schedule.name, (part,), {})
+
+
+def access_ops(problem: Rowwise, kernel: KernelClass) -> Number:
+    """Issue slots of loads and stores: each is an instruction and one for its address.
+
+    2 / (elements a load) for every element that goes by, once per input, output and pass: a kernel
+    that loads single elements spends more on them than on its arithmetic.
+    """
+    layout = kernel.rows
+    load = layout.load if layout is not None else _LOAD
+    if problem.op == "pointwise":
+        accesses: Number = problem.inputs + problem.outputs
+    else:
+        held = np.asarray(problem.cols) <= (layout.held_columns if layout is not None else 0)
+        accesses = np.where(held, 1, layout.passes if layout is not None else 1) + 1
+    return 2.0 / load * product([problem.rows, problem.cols]) * accesses
+
+
+def _schedule(problem: Rowwise, kernel: KernelClass) -> tuple[Schedule, float]:
+    """The class's loop nest, and how many dependent reductions a row waits for."""
+    layout = kernel.rows
+    if layout is None:
+        return rowwise.elementwise(problem), 0.0
+    columns = np.asarray(problem.cols)
+    held = columns <= layout.held_columns
+    threads = np.clip(-(-columns // layout.elements_per_thread), 32, layout.most_threads)
+    tile = np.where(held, columns, np.minimum(threads * layout.load, columns))
+    if problem.op == "pointwise":
+        return rowwise.elementwise_rows(problem, tile, np.maximum(threads, 64)), 1.0
+    by_warp = held & (columns <= 1024)
+    schedule = rowwise.rows(
+        problem,
+        np.where(by_warp, 4, 1),
+        tile,
+        threads=np.where(by_warp, 128, np.maximum(threads, 64)),
+        row_passes=np.where(held, 1, layout.passes),
+    )
+    return schedule, _REDUCTIONS[problem.op]
