@@ -106,6 +106,7 @@ def forward_plan(
         br,
         bc,
         order=_order(kernel),
+        pack=as_floats(problem.sizes())["r"] if kernel.packs else 1,
         query_slice=query_slice,
         stages=kernel.stages,
         threads=threads,
@@ -137,8 +138,6 @@ def _split_plan(
     keep: int = KEEP,
 ) -> Plan:
     """Split-KV over the `keep` most promising numbers of slices, query heads packed into tiles."""
-    paged = constants["decode_block_price"] / constants["block_price"]
-    how = replace(how, price=paged)
     sizes, elements = as_floats(problem.sizes()), problem.elements()
     width, dim = elements["kv"].bytes, int(np.max(problem.head_dim))
     chosen = kernel.first_fitting(
@@ -149,8 +148,9 @@ def _split_plan(
     rows, bc, threads = chosen
     mask = problem.mask()
     if problem.phase == "decode" and mask is not None:
-        # A window leaves one query so many whole key tiles, and nothing else is sliced.
-        sizes["x"] = np.minimum(sizes["x"], (ceil_div(mask.left, bc) + 1) * bc)
+        # A window leaves one query the key tiles that it touches, and nothing else is sliced.
+        first = np.maximum(sizes["x"] - mask.left, 0) // bc
+        sizes["x"] = np.minimum(sizes["x"], (np.ceil(sizes["x"] / bc) - first) * bc)
         mask = None
     splits = np.ones((1, 1))
     if "split" not in constants.off:
@@ -168,7 +168,9 @@ def _split_plan(
     )
     full = np.ones_like(splits)
     tile = {"rows": rows * full, "keys": bc * full, "splits": splits}
-    return Plan("split-kv", (Part(schedule, sizes, elements, how),), tile)
+    # The second kernel adds rows up: its blocks cost what plain ones do.
+    styles = {"combine": replace(how, price=1.0, together="block_overlap")}
+    return Plan("split-kv", (Part(schedule, sizes, elements, how, styles),), tile)
 
 
 def _slice_keys(keys: Number, splits: np.ndarray, bc: int) -> np.ndarray:
@@ -215,11 +217,12 @@ def _promising(
     busy = np.maximum(*pipes) + (1.0 - how.overlap) * np.minimum(*pipes)
     chain = tiles * np.hypot(rounds * latency / max(kernel.stages - 1, 1), busiest * busy)
     stream = 2.0 * b * g * x * d * width / machine.hbm_bytes_per_s
-    price = constants["decode_block_price"] * 1.75e9 / machine.clock_hz
+    clock = 1.75e9 / machine.clock_hz
+    price = constants["attention_block_price"] * clock
     # The combining kernel has a block a row of the result.
     adding = np.maximum(b * g * r * q / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / machine.l2_bytes_per_s) * b * g * r * q * d * slices
-    second = adding * price + constants["split_price"] + np.maximum(adding * latency, partial)
+    second = adding * constants["block_price"] * clock + constants["split_price"] + np.maximum(adding * latency, partial)
     score = rounds * price + np.where(slices > 1, second, 0.0) + np.hypot(chain, stream)
     # A slicing that comes to the same as the one before it is out.
     score[:, 1:] = np.where(slices[:, 1:] == slices[:, :-1], np.inf, score[:, 1:])

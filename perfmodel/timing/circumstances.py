@@ -9,6 +9,8 @@ from perfmodel.timing.constants import Constants
 # Timing loops that repeat one kernel without clearing the cache find small inputs in L2; graph
 # captures rotate the weights of a matmul, so that those come from memory as they do in a model.
 _WARM = {"cuda_graph": 1.0, "cuda_events_eager": 1.0, "wall_clock": 1.0, "profiler": 1.0}
+# Loops over prepared inputs, small numbers or zeros, which toggle fewer bits than random ones.
+_QUIET = ("cuda_graph", "wall_clock")
 _COLD = {("cuda_graph", "gemm")}
 
 
@@ -27,5 +29,5 @@ class Circumstances:
 def circumstances(harness: str, operator: str, constants: Constants) -> Circumstances:
     """What a harness means for the device; see the tables above."""
     warm = 0.0 if (harness, operator) in _COLD else _WARM.get(harness, 0.0)
-    activity = constants["activity_graph"] if harness == "cuda_graph" else 1.0
+    activity = constants["activity_quiet"] if harness in _QUIET else 1.0
     return Circumstances(warm, activity)

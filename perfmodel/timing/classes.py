@@ -53,6 +53,7 @@ class KernelClass:
     generations: tuple[float, float] | None = None
     fallback: str | None = None
     promoted: bool = False
+    packs: bool = False
     stages: int = 2
     matches: tuple[str, ...] = ()
 

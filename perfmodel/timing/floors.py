@@ -27,17 +27,6 @@ def operator_name(problem: Problem) -> str:
     return "gemm" if isinstance(problem, Matmul) else problem.op
 
 
-def floor_name(problem: Problem) -> str:
-    """Which row of the floor table a problem belongs to: decode has one of its own."""
-    if isinstance(problem, Attention) and problem.phase == "decode":
-        return "decode"
-    return operator_name(problem)
-
-
-# Where an operator has no floor of its own: decode takes prefill's.
-_NEAREST = {"decode": ("attention",)}
-
-
 def floor_seconds(constants: Constants, harness: str, operator: str) -> float:
     """Floor of harness × operator; the nearest entry where the pair is not in the table.
 
@@ -45,7 +34,7 @@ def floor_seconds(constants: Constants, harness: str, operator: str) -> float:
     """
     if harness not in HARNESSES:
         raise ProblemError(f"harness {harness!r} is not known; it is one of {', '.join(HARNESSES)}")
-    for name in (operator, *_NEAREST.get(operator, ()), "rowwise", "gemm", "attention", "any"):
+    for name in (operator, "rowwise", "gemm", "attention", "any"):
         key = f"floor_{harness}_{name}"
         if key in constants:
             return constants[key]
@@ -78,12 +67,18 @@ def with_floor(
 
 
 def included_seconds(
-    machine: Machine, constants: Constants, problem: Problem, includes: Sequence[str]
+    machine: Machine,
+    constants: Constants,
+    problem: Problem,
+    kernel: KernelClass,
+    includes: Sequence[str],
 ) -> Number:
     """Device time of the other kernels inside the timed region.
 
     A cache write streams the new keys and values (and rotates them, with rope) in scattered pages;
-    dynamic quantisation reads 16-bit activations and writes 8-bit ones, row by row.
+    where the cache is narrower than the queries and the kernel multiplies it as it is, one more
+    kernel narrows the queries. Dynamic quantisation reads 16-bit activations and writes 8-bit
+    ones, row by row.
     """
     total: Number = 0.0
     rate = hbm_rate(machine, constants)
@@ -92,19 +87,25 @@ def included_seconds(
             raise ProblemError(f"cannot include {name!r}; it is one of {', '.join(INCLUDES)}")
         if name == "kv_write" and isinstance(problem, Attention):
             sizes = problem.sizes()
-            width = problem.elements()["data"].bytes + problem.elements()["kv"].bytes
+            elements = problem.elements()
+            width = elements["data"].bytes + elements["kv"].bytes
             fresh = product([sizes["b"], sizes["g"], sizes["q"], sizes["d"] + sizes["e"]])
             moved = fresh * width * constants["kv_write_passes"] / 2
             total = total + constants["kv_write_price"] + moved / rate
+            if kernel.instruction == "native" and elements["kv"].bits < elements["data"].bits:
+                heads = sizes["g"] * sizes["r"]
+                queries = product([sizes["b"], heads, sizes["q"], sizes["d"]])
+                moved = queries * (elements["data"].bytes + elements["kv"].bytes)
+                total = total + constants["kernel_gap"] + moved / rate
         elif name == "rope" and isinstance(problem, Attention):
             sizes = problem.sizes()
             heads = sizes["g"] * (1 + sizes["r"])
             moved = product([sizes["b"], heads, sizes["q"], sizes["d"]]) * 2
             total = total + moved * problem.elements()["data"].bytes / rate
         elif name == "quantise_activations" and isinstance(problem, Matmul):
-            elements = product([problem.batch, problem.m, problem.k])
+            activations = product([problem.batch, problem.m, problem.k])
             per_row = constants["quantise_row_price"] * 132 * 1.75e9
             rows = product([problem.batch, problem.m]) * per_row
             rows = rows / (machine.units * machine.clock_hz)
-            total = total + constants["quantise_price"] + rows + 3 * elements / rate
+            total = total + constants["quantise_price"] + rows + 3 * activations / rate
     return total

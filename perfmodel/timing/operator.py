@@ -78,12 +78,10 @@ def time_operator(
     if not np.all(np.isfinite(total.seconds)):
         raise ProblemError(_does_not_fit(device, plans[0], columns))
     includes = () if "included" in constants.off else includes
-    other = floors.included_seconds(here, constants, columns, includes)
+    other = floors.included_seconds(here, constants, columns, kernel, includes)
     extra = np.broadcast_to(np.asarray(other, dtype=np.float64).reshape(-1), (n,))
     device_seconds = total.seconds + extra
-    seconds = floors.with_floor(
-        constants, harness, floors.floor_name(columns), device_seconds, kernel
-    )
+    seconds = floors.with_floor(constants, harness, name, device_seconds, kernel)
     return Timed(
         schedule=" + ".join(plan.schedule for plan in plans),
         implementation=kernel.name,
