@@ -70,6 +70,7 @@ def style(
         warm=around.warm,
         activity=around.activity,
         vector_share=constants["softmax_vector_share"],
+        resident=np.inf if kernel.resident is None else kernel.resident,
     )
 
 
@@ -169,7 +170,7 @@ def _split_plan(
     full = np.ones_like(splits)
     tile = {"rows": rows * full, "keys": bc * full, "splits": splits}
     # The second kernel adds rows up: its blocks cost what plain ones do.
-    styles = {"combine": replace(how, price=1.0, together="block_overlap")}
+    styles = {"combine": replace(how, price=1.0, together="block_overlap", resident=np.inf)}
     return Plan("split-kv", (Part(schedule, sizes, elements, how, styles),), tile)
 
 
@@ -206,7 +207,7 @@ def _promising(
     held = (rows + 2 * kernel.stages * bc) * d * width + machine.shared_reserved
     registers = 4.0 * rows * (d + bc) + 160.0 * threads
     together = np.minimum(machine.shared_capacity // held, machine.registers_bytes // registers)
-    together = np.clip(together, 1.0, machine.max_threads // threads)
+    together = np.clip(together, 1.0, min(machine.max_threads // threads, how.resident))
     rounds = np.maximum(busiest / together, 1.0)
     latency = machine.hbm_latency * constants["latency_share"]
     scores = float(rows * bc)

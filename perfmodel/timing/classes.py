@@ -54,6 +54,7 @@ class KernelClass:
     fallback: str | None = None
     promoted: bool = False
     packs: bool = False
+    resident: int | None = None
     stages: int = 2
     matches: tuple[str, ...] = ()
 

@@ -1,10 +1,10 @@
 """One kernel's counts → seconds, every term kept.
 
-    t = price of its blocks + max(power, ‖ busiest unit, L2, HBM, latency ‖)
+    t = price of its blocks + fill + max(power, ‖ busiest unit, L2, HBM, latency ‖)
 
 The busiest unit runs matrix, special-function and vector work with the overlap of its schedule
 class, shared-memory traffic beside the matrix work. Chip-wide resources overlap with it as a
-p-norm. What is serial (filling the pipeline, first load and last store of a block) is added.
+p-norm. What is serial (starting a block, filling and draining its pipeline) is added.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing import memory, pipes, power
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.occupancy import residency
+from perfmodel.timing.occupancy import Residency, residency
 
 TERMS = ("matrix", "special", "vector", "shared", "l2", "hbm", "latency", "power", "blocks")
 
@@ -38,7 +38,8 @@ class Style:
     `stream_share` the share of a plain stream's bandwidth that its access pattern reaches,
     `activity` the switching activity of its data relative to random numbers, `together` the name of
     the constant that says how far resident blocks start and drain together, `access_ops`
-    the instructions that loads, stores and their addresses take on the vector unit's issue slots.
+    the instructions that loads, stores and their addresses take on the vector unit's issue slots,
+    `resident` the most blocks that a unit holds, where its launch bounds say.
     """
 
     compute: str
@@ -52,6 +53,7 @@ class Style:
     activity: float = 1.0
     together: str = "block_overlap"
     access_ops: Number = 0.0
+    resident: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def time_kernel(
     style: Style,
 ) -> KernelTime:
     """Time one counted kernel; arrays broadcast over problems and tiles."""
-    where = residency(machine, cost)
+    where = residency(machine, cost, style.resident)
     if "waves" in constants.off:
         where = replace(where, busiest=np.asarray(cost.blocks / machine.units, dtype=np.float64))
     share = pipes.busiest_share(cost, where)
@@ -104,7 +106,8 @@ def time_kernel(
     terms["power"] = power.power_seconds(machine, constants, joules, moved)
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
     rounds = where.busiest / np.power(resident, constants[style.together])
-    terms["blocks"] = rounds * constants["block_price"] * style.price * 1.75e9 / machine.clock_hz
+    price = constants["block_price"] * style.price * 1.75e9 / machine.clock_hz
+    terms["blocks"] = rounds * price + fill_seconds(terms, cost, where)
     for name in constants.off & terms.keys():
         terms[name] = np.zeros(np.shape(terms[name]))
     # Operand fetches run ahead of the matrix unit in hardware queues: the slower of the two rules.
@@ -116,3 +119,28 @@ def time_kernel(
     seconds = terms["blocks"] + working
     seconds = np.where(where.blocks_per_unit < 1, np.inf, seconds)
     return KernelTime(seconds, terms, moved, where.waves, where.blocks_per_unit)
+
+
+def fill_seconds(
+    terms: Mapping[str, np.ndarray], cost: KernelCost, where: Residency
+) -> np.ndarray:
+    """Seconds in which a block's pipeline fills and drains while nothing of it overlaps.
+
+    The first tile is loaded before anything multiplies it, and the last result leaves after: of a
+    block's n tiles one goes through every stage by itself. With T the sum and M the longest of the
+    stages over all tiles, that leaves (T − M) / n unhidden where a unit holds one block after the
+    other. Where it holds more they work meanwhile, and the first alone is seen. Row-wise kernels
+    hold so many that nothing is.
+    """
+    if cost.nest.kernel.operand_tile is None:
+        return np.zeros(())
+    stages = [np.maximum(terms["matrix"], terms["shared"])]
+    stages += [terms[name] for name in ("special", "vector", "l2", "hbm", "latency")]
+    total = sum(stages, start=np.zeros(()))
+    longest = stages[0]
+    for stage in stages[1:]:
+        longest = np.maximum(longest, stage)
+    tiles = np.maximum(np.asarray(cost.passes, dtype=np.float64) / cost.blocks, 1.0)
+    alone = where.blocks_per_unit <= 1
+    hidden = np.where(alone, 1.0, np.maximum(where.busiest, 1.0))
+    return np.asarray((total - longest) / (tiles * hidden))

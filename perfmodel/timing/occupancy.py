@@ -27,9 +27,9 @@ class Residency:
     waves: np.ndarray
 
 
-def residency(machine: Machine, cost: KernelCost) -> Residency:
+def residency(machine: Machine, cost: KernelCost, most: float = np.inf) -> Residency:
     """Least of the limits by shared memory, registers, threads and blocks (CUDA C++ Programming
-    Guide, compute capabilities). A footprint above the limit of a block gives 0.
+    Guide, compute capabilities), and `most`. A footprint above the limit of a block gives 0.
     """
     threads = np.asarray(cost.nest.kernel.threads, dtype=np.float64)
     shared = np.asarray(cost.shared_footprint_bytes, dtype=np.float64)
@@ -41,7 +41,7 @@ def residency(machine: Machine, cost: KernelCost) -> Residency:
         np.minimum(by_shared, by_registers), np.minimum(by_threads, machine.max_blocks)
     )
     # Registers spill rather than forbid: a block that asks for too many still runs, alone.
-    blocks = np.maximum(blocks, 1.0)
+    blocks = np.clip(blocks, 1.0, most)
     blocks = np.where(shared > machine.shared_per_block, 0.0, blocks)
     return fill(machine, cost.blocks, blocks)
 
