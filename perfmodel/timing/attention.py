@@ -71,6 +71,7 @@ def style(
         activity=around.activity,
         vector_share=constants["softmax_vector_share"],
         resident=np.inf if kernel.resident is None else kernel.resident,
+        persistent=kernel.instruction == "native" and machine.generation >= 9,
     )
 
 

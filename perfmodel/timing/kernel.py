@@ -39,7 +39,8 @@ class Style:
     `activity` the switching activity of its data relative to random numbers, `together` the name of
     the constant that says how far resident blocks start and drain together, `access_ops`
     the instructions that loads, stores and their addresses take on the vector unit's issue slots,
-    `resident` the most blocks that a unit holds, where its launch bounds say.
+    `resident` the most blocks that a unit holds, where its launch bounds say, `persistent` whether
+    a block goes on to further tiles and loads them ahead.
     """
 
     compute: str
@@ -54,6 +55,7 @@ class Style:
     together: str = "block_overlap"
     access_ops: Number = 0.0
     resident: float = np.inf
+    persistent: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def time_kernel(
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
     rounds = where.busiest / np.power(resident, constants[style.together])
     price = constants["block_price"] * style.price * 1.75e9 / machine.clock_hz
-    terms["blocks"] = rounds * price + fill_seconds(terms, cost, where)
+    terms["blocks"] = rounds * price + fill_seconds(terms, cost, where, style)
     for name in constants.off & terms.keys():
         terms[name] = np.zeros(np.shape(terms[name]))
     # Operand fetches run ahead of the matrix unit in hardware queues: the slower of the two rules.
@@ -122,25 +124,30 @@ def time_kernel(
 
 
 def fill_seconds(
-    terms: Mapping[str, np.ndarray], cost: KernelCost, where: Residency
+    terms: Mapping[str, np.ndarray], cost: KernelCost, where: Residency, style: Style
 ) -> np.ndarray:
     """Seconds in which a block's pipeline fills and drains while nothing of it overlaps.
 
     The first tile is loaded before anything multiplies it, and the last result leaves after: of a
     block's n tiles one goes through every stage by itself. With T the sum and M the longest of the
     stages over all tiles, that leaves (T − M) / n unhidden where a unit holds one block after the
-    other. Where it holds more they work meanwhile, and the first alone is seen. Row-wise kernels
-    hold so many that nothing is.
+    other. Where it holds more they work meanwhile, and the first alone is seen; a persistent block
+    loads the next tile's operands meanwhile. Row-wise kernels hold so many that nothing is seen.
     """
     if cost.nest.kernel.operand_tile is None:
         return np.zeros(())
-    stages = [np.maximum(terms["matrix"], terms["shared"])]
-    stages += [terms[name] for name in ("special", "vector", "l2", "hbm", "latency")]
-    total = sum(stages, start=np.zeros(()))
-    longest = stages[0]
-    for stage in stages[1:]:
-        longest = np.maximum(longest, stage)
+    compute = [np.maximum(terms["matrix"], terms["shared"]), terms["special"], terms["vector"]]
+    memory = [terms[name] for name in ("l2", "hbm", "latency")]
+    first = _beyond_longest([*compute, *memory])
+    later = _beyond_longest(compute) if style.persistent else first
     tiles = np.maximum(np.asarray(cost.passes, dtype=np.float64) / cost.blocks, 1.0)
-    alone = where.blocks_per_unit <= 1
-    hidden = np.where(alone, 1.0, np.maximum(where.busiest, 1.0))
-    return np.asarray((total - longest) / (tiles * hidden))
+    alone = (where.blocks_per_unit <= 1) * np.maximum(where.busiest - 1.0, 0.0)
+    return np.asarray((first + alone * later) / (tiles * np.maximum(where.busiest, 1.0)))
+
+
+def _beyond_longest(stages: list[np.ndarray]) -> np.ndarray:
+    """The sum of stages less the longest one."""
+    total, longest = stages[0], stages[0]
+    for stage in stages[1:]:
+        total, longest = total + stage, np.maximum(longest, stage)
+    return total - longest

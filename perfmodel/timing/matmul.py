@@ -196,11 +196,13 @@ def _style(
     share = constants[kernel.share or usual]
     if on_vector and machine.lanes_shared:
         share /= 1.0 + constants["integer_share"]
+    specialised = machine.generation >= 9 and kernel.instruction == "native"
     return Style(
         compute=compute_type(problem, machine),
         matrix_share=share * matrix_share(kernel, machine),
         overlap=constants[kernel.overlap],
-        multicast=2.0 if machine.generation >= 9 and kernel.instruction == "native" else 1.0,
+        multicast=2.0 if specialised else 1.0,
+        persistent=specialised,
         warm=around.warm,
         activity=around.activity,
         vector_share=constants["vector_share"],
