@@ -13,7 +13,7 @@ from perfmodel.arithmetic import Number, as_floats, ceil_div
 from perfmodel.count import count
 from perfmodel.schedules import standard, tiled
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass, TileRow, matrix_share
+from perfmodel.timing.classes import KernelClass, SplitRule, TileRow, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -39,6 +39,7 @@ _BACKWARD = (
     (((16, 16),), 1),
 )
 _BACKWARD_1 = tuple((((16, keys),), 2) for keys in (128, 64, 32, 16))
+_MOST_SLICES = 128
 # Slices that a split-KV launch may choose from (FlashAttention-2 tries all up to 128).
 _SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128])
 
@@ -72,6 +73,7 @@ def style(
         vector_share=constants["softmax_vector_share"],
         resident=np.inf if kernel.resident is None else kernel.resident,
         persistent=kernel.instruction == "native" and machine.generation >= 9,
+        combine=kernel.combine,
     )
 
 
@@ -150,13 +152,16 @@ def _split_plan(
     rows, bc, threads = chosen
     mask = problem.mask()
     if problem.phase == "decode" and mask is not None:
-        # A window leaves one query the key tiles that it touches, and nothing else is sliced.
-        first = np.maximum(sizes["x"] - mask.left, 0) // bc
-        sizes["x"] = np.minimum(sizes["x"], (np.ceil(sizes["x"] / bc) - first) * bc)
+        # A window leaves one query the key tiles that it touches, one more than fill it: sequences
+        # end anywhere in a tile.
+        sizes["x"] = np.minimum(sizes["x"], (ceil_div(mask.left, bc) + 1) * bc)
         mask = None
     splits = np.ones((1, 1))
     if "split" not in constants.off:
-        splits = _promising(sizes, chosen, kernel, machine, constants, how, width, keep)
+        if kernel.split_rule is not None:
+            splits = _by_rule(sizes, chosen, kernel.split_rule, machine)
+        else:
+            splits = _promising(sizes, chosen, kernel, machine, constants, how, width, keep)
     schedule = tiled.split_kv(
         mask,
         rows,
@@ -172,7 +177,42 @@ def _split_plan(
     tile = {"rows": rows * full, "keys": bc * full, "splits": splits}
     # The second kernel adds rows up: its blocks cost what plain ones do.
     styles = {"combine": replace(how, price=1.0, together="block_overlap", resident=np.inf)}
-    return Plan("split-kv", (Part(schedule, sizes, elements, how, styles),), tile)
+    beside = _copies(sizes) * constants["kernel_gap"] if kernel.regroups else 0.0
+    return Plan("split-kv", (Part(schedule, sizes, elements, how, styles),), tile, beside)
+
+
+def _copies(sizes: Mapping[str, Number]) -> np.ndarray:
+    """Copy kernels around FlashAttention-2's decode of grouped queries (flash_api.cpp).
+
+    It takes the queries of a group for rows of one problem. That order is a view while there is one
+    sequence or one key-value head, and the result alone is copied; else queries, result and
+    log-sum-exp are copied there and back: four.
+    """
+    grouped = np.asarray(sizes["r"] > 1, dtype=np.float64)
+    strided = np.asarray((sizes["b"] > 1) & (sizes["g"] > 1), dtype=np.float64)
+    return np.asarray(grouped * (1.0 + 3.0 * strided))
+
+
+def _by_rule(
+    sizes: Mapping[str, Number], tile: TileRow, rule: SplitRule, machine: Machine
+) -> np.ndarray:
+    """Numbers of slices (n, 1) that the library's own rule takes; see `SplitRule`."""
+    rows, bc, _ = tile
+    b, g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqx")
+    slots = machine.units * rule.blocks_per_unit
+    grid = b * g * np.ceil(r * q / rows)
+    tiles = np.ceil(x / bc)
+    slices = np.arange(1.0, _MOST_SLICES + 1)[None]
+    waves = grid * slices / slots
+    fill = waves / np.ceil(waves)
+    # More slices than tiles are none, and so is a slicing that comes to the same as the one before.
+    longest = np.ceil(tiles / slices)
+    same = np.concatenate([np.zeros_like(tiles, bool), longest[:, 1:] == longest[:, :-1]], axis=1)
+    fill = np.where((slices > np.minimum(tiles, slots)) | same, 0.0, fill)
+    chosen = np.argmax(fill >= rule.near * fill.max(axis=1, keepdims=True), axis=1) + 1.0
+    whole = (grid >= rule.full * slots) | (tiles <= rule.whole_tiles)
+    whole = whole | (rule.grouped_only & (r == 1))
+    return np.where(whole, 1.0, chosen[:, None])
 
 
 def _slice_keys(keys: Number, splits: np.ndarray, bc: int) -> np.ndarray:
@@ -224,7 +264,7 @@ def _promising(
     # The combining kernel has a block a row of the result.
     adding = np.maximum(b * g * r * q / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / machine.l2_bytes_per_s) * b * g * r * q * d * slices
-    second = adding * constants["block_price"] * clock + constants["split_price"] + np.maximum(adding * latency, partial)
+    second = adding * constants["block_price"] * clock + constants[how.combine] + np.maximum(adding * latency, partial)
     score = rounds * price + np.where(slices > 1, second, 0.0) + np.hypot(chain, stream)
     # A slicing that comes to the same as the one before it is out.
     score[:, 1:] = np.where(slices[:, 1:] == slices[:, :-1], np.inf, score[:, 1:])

@@ -30,6 +30,23 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class SplitRule:
+    """How a library cuts keys into slices: the fewest that fill its slots nearly as well as any.
+
+    It aims at `blocks_per_unit` blocks a unit, leaves alone grids that fill `full` of those slots
+    and rows of keys of `whole_tiles` tiles or fewer, and takes the smallest number of slices whose
+    last wave is at least `near` as full as the best one's. With `grouped_only` it cuts for grouped
+    queries alone.
+    """
+
+    blocks_per_unit: int = 1
+    whole_tiles: int = 1
+    full: float = 0.8
+    near: float = 0.85
+    grouped_only: bool = False
+
+
+@dataclass(frozen=True)
 class KernelClass:
     """One implementation family; fields as in `classes.yaml`, tiles as (rows, columns, threads)."""
 
@@ -55,6 +72,9 @@ class KernelClass:
     promoted: bool = False
     packs: bool = False
     resident: int | None = None
+    split_rule: SplitRule | None = None
+    combine: str = "split_price"
+    regroups: bool = False
     stages: int = 2
     matches: tuple[str, ...] = ()
 
@@ -93,6 +113,8 @@ def classes() -> Mapping[str, KernelClass]:
         entry = dict(entry, tiles=_tiles(entry.get("tiles", {})))
         if "rows" in entry:
             entry["rows"] = Rows(**entry["rows"])
+        if "split_rule" in entry:
+            entry["split_rule"] = SplitRule(**entry["split_rule"])
         for key in ("splits", "formats", "variants", "generations", "matches"):
             if key in entry:
                 entry[key] = tuple(entry[key])

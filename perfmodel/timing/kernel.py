@@ -40,7 +40,8 @@ class Style:
     the constant that says how far resident blocks start and drain together, `access_ops`
     the instructions that loads, stores and their addresses take on the vector unit's issue slots,
     `resident` the most blocks that a unit holds, where its launch bounds say, `persistent` whether
-    a block goes on to further tiles and loads them ahead.
+    a block goes on to further tiles and loads them ahead, `combine` the name of the constant for
+    the start of a combining kernel.
     """
 
     compute: str
@@ -56,6 +57,7 @@ class Style:
     access_ops: Number = 0.0
     resident: float = np.inf
     persistent: bool = False
+    combine: str = "split_price"
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Plan:
-    """Parts in launch order; `tile` names the menu's columns, `schedule` what to call the whole."""
+    """Parts in launch order; `tile` names the menu's columns, `schedule` what to call the whole.
+
+    `beside` are the seconds of small kernels that the library launches around them.
+    """
 
     schedule: str
     parts: tuple[Part, ...]
     tile: Mapping[str, np.ndarray]
+    beside: Number = 0.0
 
 
 @dataclass
@@ -116,6 +120,8 @@ def estimate(
         _add_part(machine, constants, total, part, cost, first)
         total.memory_bytes = np.maximum(total.memory_bytes, np.asarray(cost.memory_bytes, float))
         first = False
+    total.seconds = total.seconds + plan.beside
+    total.terms["gap"] = total.terms["gap"] + plan.beside
     return total
 
 
@@ -129,7 +135,7 @@ def _add_part(
         used: Number = 1.0
         if kernel.nest.kernel.combines:
             # With one slice there is nothing to combine, and the kernel is not launched.
-            gap = constants["split_price"]
+            gap = constants[style.combine]
             used = np.asarray(kernel.bytes_at("hbm") > 0, dtype=np.float64)
         total.seconds = total.seconds + used * (time.seconds + gap)
         for name in TERMS:
