@@ -66,7 +66,7 @@ def style(
         compute=compute_type(problem, machine),
         matrix_share=share,
         overlap=constants[kernel.overlap],
-        price=constants["attention_block_price"] / constants["block_price"],
+        price=constants[kernel.price] / constants["block_price"],
         together="attention_block_overlap",
         warm=around.warm,
         activity=around.activity,
@@ -260,7 +260,7 @@ def _promising(
     chain = tiles * np.hypot(rounds * latency / max(kernel.stages - 1, 1), busiest * busy)
     stream = 2.0 * b * g * x * d * width / machine.hbm_bytes_per_s
     clock = 1.75e9 / machine.clock_hz
-    price = constants["attention_block_price"] * clock
+    price = constants[kernel.price] * clock
     # The combining kernel has a block a row of the result.
     adding = np.maximum(b * g * r * q / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / machine.l2_bytes_per_s) * b * g * r * q * d * slices

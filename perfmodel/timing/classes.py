@@ -74,6 +74,7 @@ class KernelClass:
     resident: int | None = None
     split_rule: SplitRule | None = None
     combine: str = "split_price"
+    price: str = "attention_block_price"
     regroups: bool = False
     stages: int = 2
     matches: tuple[str, ...] = ()
