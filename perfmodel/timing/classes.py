@@ -27,6 +27,7 @@ class Rows:
     most_threads: int
     passes: int
     load: int
+    least_threads: int = 32
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class KernelClass:
     fallback: str | None = None
     promoted: bool = False
     packs: bool = False
+    quantises: bool = False
     resident: int | None = None
     split_rule: SplitRule | None = None
     combine: str = "split_price"

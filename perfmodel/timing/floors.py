@@ -1,20 +1,14 @@
-"""Launch floors, and what else a timed region holds. They belong to how a run was timed."""
+"""Launch floors: they belong to how a run was timed, not to the device."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem
-from perfmodel.arithmetic import Number, product
 from perfmodel.errors import ProblemError
 from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.machine import Machine
-from perfmodel.timing.memory import hbm_rate
 
-INCLUDES = ("kv_write", "rope", "quantise_activations")
 HARNESSES = (
     "kernel", "cuda_graph", "cuda_events_eager", "wall_clock", "profiler", "paper", "do_bench",
 )  # fmt: skip
@@ -64,48 +58,3 @@ def with_floor(
     if harness == "cuda_events_eager":
         return np.maximum(floor, seconds + constants["eager_fixed"])
     return floor + seconds
-
-
-def included_seconds(
-    machine: Machine,
-    constants: Constants,
-    problem: Problem,
-    kernel: KernelClass,
-    includes: Sequence[str],
-) -> Number:
-    """Device time of the other kernels inside the timed region.
-
-    A cache write streams the new keys and values (and rotates them, with rope) in scattered pages;
-    where the cache is narrower than the queries and the kernel multiplies it as it is, one more
-    kernel narrows the queries. Dynamic quantisation reads 16-bit activations and writes 8-bit
-    ones, row by row.
-    """
-    total: Number = 0.0
-    rate = hbm_rate(machine, constants)
-    for name in includes:
-        if name not in INCLUDES:
-            raise ProblemError(f"cannot include {name!r}; it is one of {', '.join(INCLUDES)}")
-        if name == "kv_write" and isinstance(problem, Attention):
-            sizes = problem.sizes()
-            elements = problem.elements()
-            width = elements["data"].bytes + elements["kv"].bytes
-            fresh = product([sizes["b"], sizes["g"], sizes["q"], sizes["d"] + sizes["e"]])
-            moved = fresh * width * constants["kv_write_passes"] / 2
-            total = total + constants["kv_write_price"] + moved / rate
-            if kernel.instruction == "native" and elements["kv"].bits < elements["data"].bits:
-                heads = sizes["g"] * sizes["r"]
-                queries = product([sizes["b"], heads, sizes["q"], sizes["d"]])
-                moved = queries * (elements["data"].bytes + elements["kv"].bytes)
-                total = total + constants["kernel_gap"] + moved / rate
-        elif name == "rope" and isinstance(problem, Attention):
-            sizes = problem.sizes()
-            heads = sizes["g"] * (1 + sizes["r"])
-            moved = product([sizes["b"], heads, sizes["q"], sizes["d"]]) * 2
-            total = total + moved * problem.elements()["data"].bytes / rate
-        elif name == "quantise_activations" and isinstance(problem, Matmul):
-            activations = product([problem.batch, problem.m, problem.k])
-            per_row = constants["quantise_row_price"] * 132 * 1.75e9
-            rows = product([problem.batch, problem.m]) * per_row
-            rows = rows / (machine.units * machine.clock_hz)
-            total = total + constants["quantise_price"] + rows + 3 * activations / rate
-    return total

@@ -15,6 +15,7 @@ from perfmodel.timing import attention, floors, matmul, rowwise
 from perfmodel.timing.circumstances import Circumstances, circumstances
 from perfmodel.timing.classes import KernelClass, resolve, usual
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.included import included_seconds
 from perfmodel.timing.machine import Machine, machine
 from perfmodel.timing.plan import Estimate, Plan, estimate
 
@@ -77,8 +78,10 @@ def time_operator(
     total, tile = _best(here, constants, plans, n)
     if not np.all(np.isfinite(total.seconds)):
         raise ProblemError(_does_not_fit(device, plans[0], columns))
-    includes = () if "included" in constants.off else includes
-    other = floors.included_seconds(here, constants, columns, kernel, includes)
+    if kernel.quantises and harness != "kernel":
+        includes = (*includes, "quantise_activations")
+    includes = () if "included" in constants.off else tuple(dict.fromkeys(includes))
+    other = included_seconds(here, constants, columns, kernel, includes)
     extra = np.broadcast_to(np.asarray(other, dtype=np.float64).reshape(-1), (n,))
     device_seconds = total.seconds + extra
     seconds = floors.with_floor(constants, harness, name, device_seconds, kernel)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from perfmodel.algorithms.rowwise import Rowwise
@@ -35,6 +37,8 @@ def plan(
 
     A row costs a chain of dependent reductions: `row_price` each, whatever its length.
     """
+    if kernel.rows is None and problem.op != "pointwise":
+        problem = _flat(problem)
     schedule, price = _schedule(problem, kernel)
     how = Style(
         compute="fp32",
@@ -49,6 +53,12 @@ def plan(
     sizes = {axis: np.asarray(size, dtype=np.float64) for axis, size in problem.sizes().items()}
     part = Part(schedule, sizes, problem.elements(), how)
     return Plan(schedule.name, (part,), {})
+
+
+def _flat(problem: Rowwise) -> Rowwise:
+    """The element-wise map that an operator is to a class without rows: its scale is given."""
+    output = problem.elements()["output"].name
+    return replace(problem, op="pointwise", inputs=1, outputs=1, output_dtype=output)
 
 
 def access_ops(problem: Rowwise, kernel: KernelClass) -> Number:
@@ -72,9 +82,11 @@ def _schedule(problem: Rowwise, kernel: KernelClass) -> tuple[Schedule, float]:
     layout = kernel.rows
     if layout is None:
         return rowwise.elementwise(problem), 0.0
+    single = layout.passes == 1 and layout.held_columns == 0
     columns = np.asarray(problem.cols)
     held = columns <= layout.held_columns
-    threads = np.clip(-(-columns // layout.elements_per_thread), 32, layout.most_threads)
+    wanted = -(-columns // layout.elements_per_thread)
+    threads = np.clip(wanted, layout.least_threads, layout.most_threads)
     tile = np.where(held, columns, np.minimum(threads * layout.load, columns))
     if problem.op == "pointwise":
         return rowwise.elementwise_rows(problem, tile, np.maximum(threads, 64)), 1.0
@@ -86,4 +98,4 @@ def _schedule(problem: Rowwise, kernel: KernelClass) -> tuple[Schedule, float]:
         threads=np.where(by_warp, 128, np.maximum(threads, 64)),
         row_passes=np.where(held, 1, layout.passes),
     )
-    return schedule, _REDUCTIONS[problem.op]
+    return schedule, 1.0 if single else _REDUCTIONS[problem.op]
