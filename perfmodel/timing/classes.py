@@ -19,6 +19,14 @@ TileRow = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
+class Chain:
+    """An operator as a chain of framework operators: `kernels` of them, `streams` tensors read."""
+
+    kernels: int
+    streams: int
+
+
+@dataclass(frozen=True)
 class Rows:
     """How a row-wise kernel lays out a row: columns held, elements and threads, passes, loads."""
 
@@ -58,6 +66,7 @@ class KernelClass:
     overlap: str = "overlap_flash1"
     tiles: Mapping[int, tuple[TileRow, ...]] = field(default_factory=dict)
     rows: Rows | None = None
+    chain: Chain | None = None
     batched: str | None = None
     share: str | None = None
     start: str | None = None
@@ -116,6 +125,8 @@ def classes() -> Mapping[str, KernelClass]:
         entry = dict(entry, tiles=_tiles(entry.get("tiles", {})))
         if "rows" in entry:
             entry["rows"] = Rows(**entry["rows"])
+        if "chain" in entry:
+            entry["chain"] = Chain(**entry["chain"])
         if "split_rule" in entry:
             entry["split_rule"] = SplitRule(**entry["split_rule"])
         for key in ("splits", "formats", "variants", "generations", "matches"):

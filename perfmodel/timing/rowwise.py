@@ -11,7 +11,7 @@ from perfmodel.arithmetic import Number, product
 from perfmodel.schedules import rowwise
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass
+from perfmodel.timing.classes import Chain, KernelClass
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -38,7 +38,7 @@ def plan(
     A row costs a chain of dependent reductions: `row_price` each, whatever its length.
     """
     if kernel.rows is None and problem.op != "pointwise":
-        problem = _flat(problem)
+        problem = _flat(problem, kernel.chain)
     schedule, price = _schedule(problem, kernel)
     how = Style(
         compute="fp32",
@@ -52,13 +52,15 @@ def plan(
     # Tiles are arrays here, and an int beyond 64 bits goes with none.
     sizes = {axis: np.asarray(size, dtype=np.float64) for axis, size in problem.sizes().items()}
     part = Part(schedule, sizes, problem.elements(), how)
-    return Plan(schedule.name, (part,), {})
+    further = kernel.chain.kernels - 1 if kernel.chain is not None else 0
+    return Plan(schedule.name, (part,), {}, beside=further * constants["kernel_gap"])
 
 
-def _flat(problem: Rowwise) -> Rowwise:
-    """The element-wise map that an operator is to a class without rows: its scale is given."""
+def _flat(problem: Rowwise, chain: Chain | None) -> Rowwise:
+    """The element-wise map that an operator is to a class without rows, or to a chain of them."""
+    inputs = chain.streams if chain is not None else 1
     output = problem.elements()["output"].name
-    return replace(problem, op="pointwise", inputs=1, outputs=1, output_dtype=output)
+    return replace(problem, op="pointwise", inputs=inputs, outputs=1, output_dtype=output)
 
 
 def access_ops(problem: Rowwise, kernel: KernelClass) -> Number:
