@@ -70,6 +70,7 @@ def style(
         together="attention_block_overlap",
         warm=around.warm,
         activity=around.activity,
+        credit_seconds=around.credit_seconds,
         vector_share=constants["softmax_vector_share"],
         resident=np.inf if kernel.resident is None else kernel.resident,
         persistent=kernel.instruction == "native" and machine.generation >= 9,

@@ -19,15 +19,19 @@ class Circumstances:
     """How a run is timed, as far as the device itself feels it.
 
     `warm` is the share of L2-sized inputs still there from the run before; `activity` the switching
-    activity of the data relative to random numbers, which the power limit depends on.
+    activity of the data relative to random numbers, which the power limit depends on;
+    `credit_seconds` how long a run may draw more than that limit before the clocks fall.
     """
 
     warm: float = 0.0
     activity: float = 1.0
+    credit_seconds: float = 0.0
 
 
 def circumstances(harness: str, operator: str, constants: Constants) -> Circumstances:
     """What a harness means for the device; see the tables above."""
     warm = 0.0 if (harness, operator) in _COLD else _WARM.get(harness, 0.0)
     activity = constants["activity_quiet"] if harness in _QUIET else 1.0
-    return Circumstances(warm, activity)
+    # A kernel timed by itself starts on a cool board; one in steady use has spent its credit.
+    credit = 0.0 if harness == "kernel" else constants["power_credit"]
+    return Circumstances(warm, activity, credit)

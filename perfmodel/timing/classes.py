@@ -172,11 +172,11 @@ def resolve(
         chosen = usual(op, dtype, machine)
     if op == "attention" and machine.device.kind == "cpu" and chosen.schedule != "standard":
         chosen = kernel_class("cpu-blocked")  # no library runs a GPU's tiles on a processor
-    if batched and chosen.batched is not None and kernel_class(chosen.batched).runs_on(machine):
-        chosen = kernel_class(chosen.batched)
     while not chosen.runs_on(machine) and chosen.fallback is not None:
         said.append(f"{chosen.name} does not run on {machine.device.slug}; {chosen.fallback} taken")
         chosen = kernel_class(chosen.fallback)
+    if batched and chosen.batched is not None and kernel_class(chosen.batched).runs_on(machine):
+        chosen = kernel_class(chosen.batched)
     return chosen, tuple(said)
 
 

@@ -41,7 +41,7 @@ class Style:
     the instructions that loads, stores and their addresses take on the vector unit's issue slots,
     `resident` the most blocks that a unit holds, where its launch bounds say, `persistent` whether
     a block goes on to further tiles and loads them ahead, `combine` the name of the constant for
-    the start of a combining kernel.
+    the start of a combining kernel, `credit_seconds` how long it may exceed the power limit.
     """
 
     compute: str
@@ -58,6 +58,7 @@ class Style:
     resident: float = np.inf
     persistent: bool = False
     combine: str = "split_price"
+    credit_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ def time_kernel(
         * work.matrix_flops
         * power.operation_joules(machine, constants, style.compute, vector=on_vector)
     )
-    terms["power"] = power.power_seconds(machine, constants, joules, moved)
+    sustained = power.power_seconds(machine, constants, joules, moved)
+    terms["power"] = np.maximum(sustained - style.credit_seconds, 0.0)
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
     rounds = where.busiest / np.power(resident, constants[style.together])
     price = constants["block_price"] * style.price * 1.75e9 / machine.clock_hz

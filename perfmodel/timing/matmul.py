@@ -205,6 +205,7 @@ def _style(
         persistent=specialised,
         warm=around.warm,
         activity=around.activity,
+        credit_seconds=around.credit_seconds,
         vector_share=constants["vector_share"],
         stream_share=constants["stream_share_tiles"],
     )

@@ -46,6 +46,7 @@ def plan(
         price=price * constants["row_price"] / constants["block_price"],
         warm=around.warm,
         activity=around.activity,
+        credit_seconds=around.credit_seconds,
         vector_share=constants["vector_share"],
         access_ops=access_ops(problem, kernel),
     )
