@@ -101,8 +101,8 @@ def time_kernel(
     }
     moved = memory.hbm_bytes(machine, constants, schedule, cost, elements, where, style.warm)
     terms["hbm"] = moved / (memory.hbm_rate(machine, constants) * style.stream_share)
-    latency = machine.hbm_latency * constants["latency_share"]
-    terms["latency"] = memory.latency_seconds(machine, cost, where, latency)
+    latency = constants["latency_share"] * memory.mean_latency(machine, cost, moved)
+    terms["latency"] = memory.latency_seconds(cost, where, latency)
     joules = (
         style.activity
         * work.matrix_flops

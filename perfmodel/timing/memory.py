@@ -119,9 +119,18 @@ def _streams_rows(cost: KernelCost) -> bool:
     return kernel.operand_tile is None and any(not loop.grid for loop in kernel.nest)
 
 
-def latency_seconds(
-    machine: Machine, cost: KernelCost, where: Residency, latency: float
-) -> np.ndarray:
+def mean_latency(machine: Machine, cost: KernelCost, hbm_bytes: Number) -> np.ndarray:
+    """Unloaded seconds that a read waits: the L2's latency, or the memory's for what it misses.
+
+    The share that misses is that of the bytes: those over HBM in those at the L2 boundary.
+    """
+    asked = np.maximum(np.asarray(cost.bytes_at("l2"), dtype=np.float64), 1.0)
+    missed = np.minimum(hbm_bytes / asked, 1.0)
+    beyond = np.maximum(machine.hbm_latency - machine.l2_latency, 0.0)
+    return np.asarray(machine.l2_latency + missed * beyond)
+
+
+def latency_seconds(cost: KernelCost, where: Residency, latency: Number) -> np.ndarray:
     """Seconds if every streamed tile waits its latency: Little's law at the busiest unit.
 
     A unit holds `stages` − 1 tiles of each of its resident blocks in flight (at least one), so a
