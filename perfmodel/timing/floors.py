@@ -44,8 +44,8 @@ def with_floor(
 ) -> np.ndarray:
     """What the harness reports for device time `seconds`.
 
-    Eager event timing overlaps the host's work with the device's, so it shows the larger of the
-    two; in a graph, and in wall-clock time, launching comes before. A class may add its library's
+    Eager event timing starts a share of the host's work before the kernel, and the rest goes on
+    beside it, so that the longer of the two shows; in a graph, and in wall-clock time, launching comes before. A class may add its library's
     own start, and may have host work that nothing of it beats, whatever the harness.
     """
     if "floor" in constants.off:
@@ -56,5 +56,5 @@ def with_floor(
     if harness != "kernel" and kernel.host_floor is not None:
         return np.maximum(constants[kernel.host_floor], floor + seconds)
     if harness == "cuda_events_eager":
-        return np.maximum(floor, seconds + constants["eager_fixed"])
+        return np.maximum(floor, seconds + constants["eager_share"] * floor)
     return floor + seconds
