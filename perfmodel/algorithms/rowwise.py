@@ -21,7 +21,7 @@ _WORK: Mapping[str, tuple[float, float]] = {
     "softmax": (4.0, 1.0),  # maximum, subtract-scale, sum, divide; exp
     "layernorm": (6.0, 0.0),  # sum, square-sum, subtract, scale, weight, bias
     "rmsnorm": (3.0, 0.0),  # square-sum, scale, weight
-    "quantise": (3.0, 0.0),  # scale, clamp, convert
+    "quantise": (6.0, 0.0),  # maximum, scale, clamp from both sides, convert at half rate
 }
 
 # Element-wise maps beyond one operation an input: (vector operations, special functions).

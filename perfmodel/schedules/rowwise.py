@@ -26,17 +26,21 @@ def rows(
     column_tile: Number | None = None,
     threads: Number = 128,
     row_passes: Number = 2,
+    stages: Number = 3,
 ) -> Schedule:
     """One kernel, `rows_per_block` rows a block.
 
     With a `column_tile` shorter than the row, the row is streamed and read a second time: its
     normaliser is known only at the end (`row_passes` times where a kernel makes more passes).
+    `stages` − 1 of its tiles are in flight.
     """
     algorithm = problem.algorithm()
     along = () if column_tile is None else (Loop("c", column_tile),)
     nest = (Loop("n", rows_per_block, grid=True), *along)
     name = algorithm.steps[0].name
-    kernels = [Kernel(name, (name,), nest, threads=threads, row_passes=row_passes, stages=3)]
+    kernels = [
+        Kernel(name, (name,), nest, threads=threads, row_passes=row_passes, stages=stages)
+    ]
     # Weight gradients reduce over rows: blocks own columns and stream rows.
     kernels += [
         Kernel(step.name, (step.name,), (Loop("c", 64, grid=True), Loop("n", 64)), threads=threads)

@@ -28,7 +28,10 @@ class Chain:
 
 @dataclass(frozen=True)
 class Rows:
-    """How a row-wise kernel lays out a row: columns held, elements and threads, passes, loads."""
+    """How a row-wise kernel lays out a row: columns held, elements and threads, passes, loads.
+
+    `stages` − 1 loads of a thread are in flight.
+    """
 
     held_columns: int
     elements_per_thread: int
@@ -36,6 +39,7 @@ class Rows:
     passes: int
     load: int
     least_threads: int = 32
+    stages: int = 3
 
 
 @dataclass(frozen=True)

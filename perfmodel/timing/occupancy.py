@@ -10,8 +10,10 @@ from perfmodel.arithmetic import Number
 from perfmodel.count import KernelCost
 from perfmodel.timing.machine import Machine
 
-# Registers of a thread that hold addresses, indices and masks rather than tiles.
+# Registers of a thread that hold addresses, indices and masks rather than tiles. Kernels that only
+# stream rows need fewer: a unit holds two of their blocks of 1024 threads.
 _ADDRESSING_REGISTERS = 40
+_STREAMING_REGISTERS = 24
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,9 @@ def residency(machine: Machine, cost: KernelCost, most: float = np.inf) -> Resid
     """
     threads = np.asarray(cost.nest.kernel.threads, dtype=np.float64)
     shared = np.asarray(cost.shared_footprint_bytes, dtype=np.float64)
-    registers = cost.register_footprint_bytes + 4.0 * _ADDRESSING_REGISTERS * threads
+    streams = cost.nest.kernel.operand_tile is None
+    addressing = 4.0 * (_STREAMING_REGISTERS if streams else _ADDRESSING_REGISTERS)
+    registers = cost.register_footprint_bytes + addressing * threads
     by_shared = machine.shared_capacity // (shared + machine.shared_reserved + 1e-9)
     by_registers = machine.registers_bytes // registers
     by_threads = machine.max_threads // threads

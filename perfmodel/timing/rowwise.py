@@ -49,6 +49,7 @@ def plan(
         credit_seconds=around.credit_seconds,
         vector_share=constants["vector_share"],
         access_ops=access_ops(problem, kernel),
+        resident=np.inf if kernel.resident is None else kernel.resident,
     )
     # Tiles are arrays here, and an int beyond 64 bits goes with none.
     sizes = {axis: np.asarray(size, dtype=np.float64) for axis, size in problem.sizes().items()}
@@ -100,5 +101,6 @@ def _schedule(problem: Rowwise, kernel: KernelClass) -> tuple[Schedule, float]:
         tile,
         threads=np.where(by_warp, 128, np.maximum(threads, 64)),
         row_passes=np.where(held, 1, layout.passes),
+        stages=layout.stages,
     )
     return schedule, 1.0 if single else _REDUCTIONS[problem.op]
