@@ -39,14 +39,21 @@ def compute_type(problem: Matmul, machine: Machine) -> str:
 class Candidates:
     """Columns of the menu: tile rows, tile columns, threads, slices of k; (1, c) or (n, c).
 
-    Every tile has the same `splits` slicings of k, next to each other and in rising order.
+    Every tile has the same `splits` slicings of k, next to each other and in rising order. A tile
+    serves problems of `above` < m <= `upto` rows.
     """
 
     rows: np.ndarray
     columns: np.ndarray
     threads: np.ndarray
+    above: np.ndarray
+    upto: np.ndarray
     slices: np.ndarray
     splits: int
+
+    def serves(self, m: Number) -> np.ndarray:
+        """Whether the library has a column for problems of m rows."""
+        return np.asarray((m > self.above) & (m <= self.upto))
 
     def take(self, index: np.ndarray) -> Candidates:
         """The columns `index` (n, c) of a (1, m) menu."""
@@ -55,16 +62,23 @@ class Candidates:
             rows=self.rows[0][index],
             columns=self.columns[0][index],
             threads=self.threads[0][index],
+            above=self.above[0][index],
+            upto=self.upto[0][index],
             slices=self.slices[0][index],
         )
 
 
 def candidates(kernel: KernelClass) -> Candidates:
-    """Every tile of the class with every slicing of k."""
-    menu = np.array(kernel.menu(0, decode=False), dtype=np.float64)
+    """Every tile of the class with every slicing of k; menus by rows where a library has them."""
+    limits = sorted(kernel.tiles)
+    above = dict(zip(limits, [0, *limits], strict=False))
+    tiles = [
+        (*tile, above[limit], limit or np.inf) for limit in limits for tile in kernel.tiles[limit]
+    ]
+    menu = np.array(tiles, dtype=np.float64)
     each, slices = np.meshgrid(np.arange(len(menu)), np.array(kernel.splits, float), indexing="ij")
-    rows, columns, threads = menu[each.ravel()].T[:, None]
-    return Candidates(rows, columns, threads, slices.ravel()[None], len(kernel.splits))
+    columns = menu[each.ravel()].T[:, None]
+    return Candidates(*columns, slices.ravel()[None], len(kernel.splits))
 
 
 def plan(
@@ -103,7 +117,7 @@ def plan(
     )
     part = Part(schedule, sizes, elements, how)
     tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices}
-    return Plan(schedule.name, (part,), tile)
+    return Plan(schedule.name, (part,), tile, allowed=menu.serves(sizes["m"]))
 
 
 def _slice_k(k: np.ndarray, slices: np.ndarray, depth: int) -> np.ndarray:
@@ -147,6 +161,8 @@ def _promising(
         matrix = matrix + (1.0 - how.overlap) * widening
     # What does not fit is out, and so is a slicing that comes to the same as the one before it.
     matrix = np.where(held > machine.shared_per_block, np.inf, matrix)
+    serves = menu.serves(m[..., 0]).reshape(len(m), -1, menu.splits)
+    matrix = np.where(serves, matrix, np.inf)
     least = b * (m * k * data + k * n * weights) / machine.hbm_bytes_per_s * np.ones(slices.shape)
     least[..., 1:] = np.where(slices[..., 1:] == slices[..., :-1], np.inf, least[..., 1:])
     # Ragged tiles move only what is there, so the busiest port sees so many mean blocks.

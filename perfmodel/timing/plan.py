@@ -36,13 +36,15 @@ class Part:
 class Plan:
     """Parts in launch order; `tile` names the menu's columns, `schedule` what to call the whole.
 
-    `beside` are the seconds of small kernels that the library launches around them.
+    `beside` are the seconds of small kernels that the library launches around them, `allowed` says
+    which columns it has for which problem.
     """
 
     schedule: str
     parts: tuple[Part, ...]
     tile: Mapping[str, np.ndarray]
     beside: Number = 0.0
+    allowed: np.ndarray | bool = True
 
 
 @dataclass
@@ -120,7 +122,7 @@ def estimate(
         _add_part(machine, constants, total, part, cost, first)
         total.memory_bytes = np.maximum(total.memory_bytes, np.asarray(cost.memory_bytes, float))
         first = False
-    total.seconds = total.seconds + plan.beside
+    total.seconds = np.where(plan.allowed, total.seconds + plan.beside, np.inf)
     total.terms["gap"] = total.terms["gap"] + plan.beside
     return total
 
