@@ -135,7 +135,7 @@ def fill_seconds(
     The first tile is loaded before anything multiplies it, and the last result leaves after: of a
     block's n tiles one goes through every stage by itself. With T the sum and M the longest of the
     stages over all tiles, that leaves (T − M) / n unhidden where a unit holds one block after the
-    other. Where it holds more they work meanwhile, and the first alone is seen; a persistent block
+    other, and a share of it where it holds more, since those work meanwhile; a persistent block
     loads the next tile's operands meanwhile. Row-wise kernels hold so many that nothing is seen.
     """
     if cost.nest.kernel.operand_tile is None:
@@ -145,7 +145,7 @@ def fill_seconds(
     first = _beyond_longest([*compute, *memory])
     later = _beyond_longest(compute) if style.persistent else first
     tiles = np.maximum(np.asarray(cost.passes, dtype=np.float64) / cost.blocks, 1.0)
-    alone = (where.blocks_per_unit <= 1) * np.maximum(where.busiest - 1.0, 0.0)
+    alone = np.maximum(where.busiest - 1.0, 0.0) / np.maximum(where.blocks_per_unit, 1.0)
     return np.asarray((first + alone * later) / (tiles * np.maximum(where.busiest, 1.0)))
 
 
