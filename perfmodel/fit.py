@@ -31,6 +31,8 @@ _KIND = ("source", "device", "op", "implementation", "dtype", "kv_dtype", "direc
 _PRIOR_ROWS = 4.0
 _ROBUST_SCALE = 0.15
 _STEP = 0.02
+# Half of an interval in ln beyond which its ends say nothing (a factor of 10¹³).
+_WIDEST = 30.0
 
 
 @dataclass(frozen=True)
@@ -126,22 +128,25 @@ def fit(
     only: Sequence[str] = (),
     per_kind: int = _PER_KIND,
     steps: int = 12,
+    warm: bool = False,
     verbose: Literal[0, 1, 2] = 0,
 ) -> list[Fitted]:
-    """Fit every constant marked `fitted` (or those named) to a measured-run table, from its prior.
+    """Fit every constant marked `fitted` (or those named) to a measured-run table.
 
-    Returns all constants, the fitted ones with their 95 % interval. Needs SciPy (extra `[fit]`).
+    It starts at the priors, or where `warm` at the constants' values: nearer, so that fewer steps
+    do, and the same end, since the pull is towards the priors. Returns all constants, the fitted ones with their 95 % interval. Needs SciPy (extra `[fit]`).
     """
     from scipy.optimize import least_squares
 
     start = Constants({constant.name: constant.value for constant in constants})
     free = [c for c in constants if c.fitted and c.prior > 0 and (not only or c.name in only)]
     problem = _Problem(sample(table, per_kind), free, start)
+    first = np.log([c.value for c in free]) if warm else problem.x0
     low = np.log([max(constant.low, constant.high * 1e-4) for constant in free])
     high = np.log([constant.high for constant in free])
     solution = least_squares(
         problem.residuals,
-        np.clip(problem.x0, low + 1e-9, high - 1e-9),
+        np.clip(first, low + 1e-9, high - 1e-9),
         jac=problem.jacobian,
         bounds=(low, high),
         x_scale=1.0 / problem.pull,
@@ -164,7 +169,8 @@ def _intervals(
 ) -> list[Fitted]:
     """95 % intervals from the curvature at the solution.
 
-    The data identify a constant if they leave it less than half of what its prior alone leaves.
+    The data identify a constant if they say more about it than its prior does: if they leave it
+    less than 1/√2 of what that leaves.
     """
     from dataclasses import replace
 
@@ -172,7 +178,7 @@ def _intervals(
     spread = 1.96 * deviation * np.sqrt(np.diag(np.linalg.pinv(jacobian.T @ jacobian)))
     alone = 1.96 * deviation / pull
     found: Mapping[str, tuple[float, float, bool]] = {
-        constant.name: (float(v), float(s), bool(s < 0.5 * p))
+        constant.name: (float(v), float(s), bool(s < p / np.sqrt(2)))
         for constant, v, s, p in zip(free, x, spread, alone, strict=True)
     }
     result = []
@@ -181,6 +187,7 @@ def _intervals(
             result.append(Fitted(constant, constant.value, constant.value, False))
             continue
         value, width, identified = found[constant.name]
+        width = min(width, _WIDEST)
         best = replace(constant, value=float(np.clip(np.exp(value), constant.low, constant.high)))
         bounds = float(np.exp(value - width)), float(np.exp(value + width))
         result.append(Fitted(best, *bounds, identified=identified))

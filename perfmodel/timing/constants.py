@@ -102,15 +102,15 @@ def _constant(path: Path, name: str, entry: Mapping[str, Any]) -> Constant:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise PerfmodelError(f"{path}: constant {name}: {error!r} is missing or wrong") from None
-    if not constant.low <= constant.prior <= constant.high:
-        raise PerfmodelError(
-            f"{path}: constant {name}: its prior {constant.prior:g} lies outside its physical "
-            f"bounds [{constant.low:g}, {constant.high:g}]"
-        )
     if not constant.low <= constant.value <= constant.high:
         raise PerfmodelError(
             f"{path}: constant {name} = {constant.value:g} lies outside its physical bounds "
             f"[{constant.low:g}, {constant.high:g}]"
+        )
+    if not constant.low <= constant.prior <= constant.high:
+        raise PerfmodelError(
+            f"{path}: constant {name}: its prior {constant.prior:g} lies outside its physical "
+            f"bounds [{constant.low:g}, {constant.high:g}]"
         )
     return constant
 

@@ -142,9 +142,8 @@ def _promising(
     """
     # Axes: problem, tile, slicing. Most terms need two of them, which keeps the arrays small.
     shape = (1, -1, menu.splits)
-    rows, columns, threads = (
-        part.reshape(shape)[..., :1] for part in (menu.rows, menu.columns, menu.threads)
-    )
+    menus = (menu.rows, menu.columns, menu.threads, menu.above, menu.upto)
+    rows, columns, threads, above, upto = (part.reshape(shape)[..., :1] for part in menus)
     sizes, elements = as_floats(problem.sizes()), problem.elements()
     b, m, n, k = ((sizes[axis] * np.ones((1, 1)))[..., None] for axis in "bmnk")
     data, weights = elements["data"].bytes, elements["weights"].bytes
@@ -159,18 +158,15 @@ def _promising(
     if problem.dtype in WIDENED:
         widening = columns * (k / (machine.vector_ops_per_unit * how.vector_share))
         matrix = matrix + (1.0 - how.overlap) * widening
-    # What does not fit is out, and so is a slicing that comes to the same as the one before it.
-    matrix = np.where(held > machine.shared_per_block, np.inf, matrix)
-    serves = menu.serves(m[..., 0]).reshape(len(m), -1, menu.splits)
-    matrix = np.where(serves, matrix, np.inf)
-    least = b * (m * k * data + k * n * weights) / machine.hbm_bytes_per_s * np.ones(slices.shape)
-    least[..., 1:] = np.where(slices[..., 1:] == slices[..., :-1], np.inf, least[..., 1:])
+    least = b * (m * k * data + k * n * weights) / machine.hbm_bytes_per_s
     # Ragged tiles move only what is there, so the busiest port sees so many mean blocks.
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
     moved = b * k * (m * across * data + n * down * weights) / how.multicast
     port = moved / (tiles * 64.0 * machine.clock_hz)
     price = constants["block_price"] * 1.75e9 / machine.clock_hz
-    latency = machine.hbm_latency * constants["latency_share"]
+    missed = np.minimum(least * machine.hbm_bytes_per_s / moved, 1.0)
+    latency = machine.l2_latency + missed * (machine.hbm_latency - machine.l2_latency)
+    latency = latency * constants["latency_share"]
     # Blocks that share a unit start together.
     together = np.minimum(machine.max_threads // threads, machine.shared_capacity // held)
     accumulators = 4.0 * rows * columns + 160.0 * threads
@@ -181,7 +177,7 @@ def _promising(
     partial = (8.0 / l2_rate) * b * m * n * slices
     on_vector = how.compute not in machine.device.matrix_types or how.compute == "fp32"
     joules = how.activity * operation_joules(machine, constants, how.compute, vector=on_vector)
-    limit = power_seconds(machine, constants, joules * work * tiles, 0.0)
+    limit = power_seconds(machine, constants, joules * work * tiles, 0.0) - how.credit_seconds
 
     busiest = np.ceil(tiles / machine.units * slices)
     rounds = np.maximum(busiest / together, 1.0)
@@ -191,11 +187,26 @@ def _promising(
     share *= matrix
     busy = share * share + l2 * l2 + waiting * waiting + least * least
     score = np.maximum(np.sqrt(busy, out=busy), limit, out=busy)
+    # Filling and draining: what is not hidden of the first tile's way, or of every block's.
+    longest = np.maximum(np.maximum(share, l2), np.maximum(waiting, least))
+    beyond = share + l2
+    beyond += waiting
+    beyond += least
+    beyond -= longest
+    exposed = slices * (1.0 / together)
+    exposed += slices / busiest
+    beyond *= exposed * (depth / k) if not how.persistent else slices / busiest * (depth / k)
+    score += beyond
     second = np.maximum(partial, adding * latency)
     second += adding * price + constants["split_price"]
     second *= slices > 1
     score += second
     score += rounds * price
+    # What does not fit is out, and so is a slicing that comes to the same as the one before it.
+    out = (m <= above) | (m > upto) | (held > machine.shared_per_block)
+    score = np.where(out, np.inf, score)
+    same = slices[..., 1:] == slices[..., :-1]
+    score[..., 1:] = np.where(same, np.inf, score[..., 1:])
     flat = score.reshape(len(score), -1)
     return np.argpartition(flat, keep, axis=1)[:, :keep]
 
