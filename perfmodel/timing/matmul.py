@@ -179,29 +179,37 @@ def _promising(
     joules = how.activity * operation_joules(machine, constants, how.compute, vector=on_vector)
     limit = power_seconds(machine, constants, joules * work * tiles, 0.0) - how.credit_seconds
 
-    busiest = np.ceil(tiles / machine.units * slices)
-    rounds = np.maximum(busiest / together, 1.0)
-    share = busiest * (1.0 / slices)
-    waiting = rounds * (latency / (depth * (stages - 1.0))) * (k / slices)
-    l2 = np.maximum(share * port, moved / l2_rate)
+    # From here on the arrays are whole; half the digits choose as well in half the time.
+    busiest = np.ceil(tiles / machine.units * slices).astype(np.float32)
+    slices, together, matrix = (np.float32(part) for part in (slices, together, matrix))
+    least, limit, per_step = (np.float32(part) for part in (least, limit, depth / k))
+    rounds = np.maximum(busiest / together, np.float32(1.0))
+    share = busiest * (1 / slices)
+    waiting = rounds * np.float32(latency / (depth * (stages - 1.0)) * k) / slices
+    l2 = np.maximum(share * np.float32(port), np.float32(moved / l2_rate))
     share *= matrix
-    busy = share * share + l2 * l2 + waiting * waiting + least * least
+    busy = share * share
+    busy += l2 * l2
+    busy += waiting * waiting
+    busy += least * least
     score = np.maximum(np.sqrt(busy, out=busy), limit, out=busy)
     # Filling and draining: what is not hidden of the first tile's way, or of every block's.
-    longest = np.maximum(np.maximum(share, l2), np.maximum(waiting, least))
     beyond = share + l2
     beyond += waiting
     beyond += least
-    beyond -= longest
-    exposed = slices * (1.0 / together)
-    exposed += slices / busiest
-    beyond *= exposed * (depth / k) if not how.persistent else slices / busiest * (depth / k)
+    beyond -= np.maximum(np.maximum(share, l2), np.maximum(waiting, least))
+    exposed = slices / busiest
+    if not how.persistent:
+        exposed += slices / together
+    exposed *= per_step
+    beyond *= exposed
     score += beyond
-    second = np.maximum(partial, adding * latency)
-    second += adding * price + constants["split_price"]
+    second = np.maximum(np.float32(partial), np.float32(adding * latency))
+    second += np.float32(adding * price + constants["split_price"])
     second *= slices > 1
     score += second
-    score += rounds * price
+    rounds *= np.float32(price)
+    score += rounds
     # What does not fit is out, and so is a slicing that comes to the same as the one before it.
     out = (m <= above) | (m > upto) | (held > machine.shared_per_block)
     score = np.where(out, np.inf, score)
