@@ -14,6 +14,7 @@ from perfmodel.timing.classes import KernelClass, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
+from perfmodel.timing.memory import hbm_rate
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.power import operation_joules, power_seconds
 
@@ -21,7 +22,7 @@ from perfmodel.timing.power import operation_joules, power_seconds
 _GROUP = 8
 
 # Columns of the menu that are timed in full.
-KEEP = 6
+KEEP = 8
 # Blocks of the combining kernel that a unit holds at once.
 _COMBINING = 12.0
 
@@ -154,17 +155,18 @@ def _promising(
     held = (rows * data + columns * weights) * depth * stages
     # Matrix and widening seconds of a whole tile.
     work = rows * columns * (2.0 * k)
-    matrix = work / (machine.matrix_per_unit(how.compute) * how.matrix_share)
+    matrix_rate = machine.matrix_per_unit(how.compute) * how.matrix_share
+    matrix = work / matrix_rate
     if problem.dtype in WIDENED:
         widening = columns * (k / (machine.vector_ops_per_unit * how.vector_share))
         matrix = matrix + (1.0 - how.overlap) * widening
-    least = b * (m * k * data + k * n * weights) / machine.hbm_bytes_per_s
+    least = b * (m * k * data + k * n * weights) / hbm_rate(machine, constants)
     # Ragged tiles move only what is there, so the busiest port sees so many mean blocks.
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
     moved = b * k * (m * across * data + n * down * weights) / how.multicast
     port = moved / (tiles * 64.0 * machine.clock_hz)
     price = constants["block_price"] * 1.75e9 / machine.clock_hz
-    missed = np.minimum(least * machine.hbm_bytes_per_s / moved, 1.0)
+    missed = np.minimum(least * hbm_rate(machine, constants) / (moved * how.multicast), 1.0)
     latency = machine.l2_latency + missed * (machine.hbm_latency - machine.l2_latency)
     latency = latency * constants["latency_share"]
     # Blocks that share a unit start together.
@@ -179,14 +181,19 @@ def _promising(
     joules = how.activity * operation_joules(machine, constants, how.compute, vector=on_vector)
     limit = power_seconds(machine, constants, joules * work * tiles, 0.0) - how.credit_seconds
 
-    # From here on the arrays are whole; half the digits choose as well in half the time.
+    # From here on the arrays are whole: half the digits, in units of the problem's least time, choose
+    # as well in half the time.
+    unit = least + b * m * n * (2.0 * k) / (matrix_rate * machine.units)
+    times = (matrix, port, latency, least, limit, moved / l2_rate, partial, price)
+    matrix, port, latency, least, limit, l2, partial, price = (t / unit for t in times)
+    start = constants["split_price"] / unit
     busiest = np.ceil(tiles / machine.units * slices).astype(np.float32)
     slices, together, matrix = (np.float32(part) for part in (slices, together, matrix))
     least, limit, per_step = (np.float32(part) for part in (least, limit, depth / k))
     rounds = np.maximum(busiest / together, np.float32(1.0))
     share = busiest * (1 / slices)
     waiting = rounds * np.float32(latency / (depth * (stages - 1.0)) * k) / slices
-    l2 = np.maximum(share * np.float32(port), np.float32(moved / l2_rate))
+    l2 = np.maximum(share * np.float32(port), np.float32(l2))
     share *= matrix
     busy = share * share
     busy += l2 * l2
@@ -205,7 +212,7 @@ def _promising(
     beyond *= exposed
     score += beyond
     second = np.maximum(np.float32(partial), np.float32(adding * latency))
-    second += np.float32(adding * price + constants["split_price"])
+    second += np.float32(adding * price + start)
     second *= slices > 1
     score += second
     rounds *= np.float32(price)
