@@ -126,27 +126,23 @@ def fit(
     constants: Sequence[Constant],
     *,
     only: Sequence[str] = (),
-    per_kind: int = _PER_KIND,
     steps: int = 12,
-    warm: bool = False,
     verbose: Literal[0, 1, 2] = 0,
 ) -> list[Fitted]:
-    """Fit every constant marked `fitted` (or those named) to a measured-run table.
+    """Fit every constant marked `fitted` (or those named) to all rows of a table, from its prior.
 
-    It starts at the priors, or where `warm` at the constants' values: nearer, so that fewer steps
-    do, and the same end, since the pull is towards the priors. Returns all constants, the fitted ones with their 95 % interval. Needs SciPy (extra `[fit]`).
+    Returns all constants, the fitted ones with their 95 % interval. Needs SciPy (extra `[fit]`).
     """
     from scipy.optimize import least_squares
 
     start = Constants({constant.name: constant.value for constant in constants})
     free = [c for c in constants if c.fitted and c.prior > 0 and (not only or c.name in only)]
-    problem = _Problem(sample(table, per_kind), free, start)
-    first = np.log([c.value for c in free]) if warm else problem.x0
+    problem = _Problem(table, free, start)
     low = np.log([max(constant.low, constant.high * 1e-4) for constant in free])
     high = np.log([constant.high for constant in free])
     solution = least_squares(
         problem.residuals,
-        np.clip(first, low + 1e-9, high - 1e-9),
+        np.clip(problem.x0, low + 1e-9, high - 1e-9),
         jac=problem.jacobian,
         bounds=(low, high),
         x_scale=1.0 / problem.pull,
@@ -195,7 +191,7 @@ def _intervals(
 
 
 def left_out(
-    table: pd.DataFrame, column: str, start: Sequence[Constant], *, steps: int = 5
+    table: pd.DataFrame, column: str, start: Sequence[Constant], *, steps: int = 4
 ) -> pd.DataFrame:
     """Every row predicted by constants fitted again without any row of its own `column` value.
 
@@ -338,15 +334,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="perfmodel.fit", description=__doc__)
     parser.add_argument("table", nargs="+", help="measured-run tables (CSV, CSV.gz, Parquet)")
     parser.add_argument("--output", default=str(Path(known.__file__).parent), help="folder")
-    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--steps", type=int, default=7)
     chosen = parser.parse_args(arguments)
     table = tidy(read_table(chosen.table))
     start = known.shipped()
-    fitted = fit(table, start, steps=chosen.steps, verbose=1)
+    rows = sample(table)
+    fitted = fit(rows, start, steps=chosen.steps, verbose=1)
     constants = [item.constant for item in fitted]
     values = Constants({constant.name: constant.value for constant in constants})
     # Ranges come from devices that the constants have not seen: that is what they will meet.
-    rows = sample(table)
     held = left_out(rows, "device", constants)
     widening = _p90(held) / _p90(predict_table(rows, constants=values))
     folder = Path(chosen.output)

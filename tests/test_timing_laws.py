@@ -196,7 +196,14 @@ def test_screening_the_menu_hardly_breaks_that(part):
 # How far doubling one size may lower the time. Ragged tiles leave the busiest L2 port less to do;
 # a slice count or a block shape may change; flash 1 has few slice counts to choose from.
 # A rule for slices may pay for a combining kernel that a larger batch does without (decode).
-SHRINKS = {"matmul": 0.9, "batched": 0.9, "decode": 0.75, "attention": 0.88, "rows": 0.85}
+SHRINKS = {
+    "matmul": 0.9,
+    "batched": 0.9,
+    "decode": 0.5,
+    "split": 0.5,
+    "attention": 0.88,
+    "rows": 0.85,
+}
 AXES = {Matmul: ("m", "n", "k"), Attention: ("batch", "seq_kv"), Rowwise: ("rows", "cols")}
 
 

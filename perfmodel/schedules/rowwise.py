@@ -38,9 +38,7 @@ def rows(
     along = () if column_tile is None else (Loop("c", column_tile),)
     nest = (Loop("n", rows_per_block, grid=True), *along)
     name = algorithm.steps[0].name
-    kernels = [
-        Kernel(name, (name,), nest, threads=threads, row_passes=row_passes, stages=stages)
-    ]
+    kernels = [Kernel(name, (name,), nest, threads=threads, row_passes=row_passes, stages=stages)]
     # Weight gradients reduce over rows: blocks own columns and stream rows.
     kernels += [
         Kernel(step.name, (step.name,), (Loop("c", 64, grid=True), Loop("n", 64)), threads=threads)

@@ -265,7 +265,11 @@ def _promising(
     # The combining kernel has a block a row of the result.
     adding = np.maximum(b * g * r * q / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / machine.l2_bytes_per_s) * b * g * r * q * d * slices
-    second = adding * constants["block_price"] * clock + constants[how.combine] + np.maximum(adding * latency, partial)
+    second = (
+        adding * constants["block_price"] * clock
+        + constants[how.combine]
+        + np.maximum(adding * latency, partial)
+    )
     score = rounds * price + np.where(slices > 1, second, 0.0) + np.hypot(chain, stream)
     # A slicing that comes to the same as the one before it is out.
     score[:, 1:] = np.where(slices[:, 1:] == slices[:, :-1], np.inf, score[:, 1:])

@@ -45,8 +45,9 @@ def with_floor(
     """What the harness reports for device time `seconds`.
 
     Eager event timing starts a share of the host's work before the kernel, and the rest goes on
-    beside it, so that the longer of the two shows; in a graph, and in wall-clock time, launching comes before. A class may add its library's
-    own start, and may have host work that nothing of it beats, whatever the harness.
+    beside it, so that the longer of the two shows; in a graph, and in wall-clock time, launching
+    comes before. A class may add its library's own start, and may have host work that nothing of
+    it beats, whatever the harness.
     """
     if "floor" in constants.off:
         return seconds

@@ -88,6 +88,7 @@ def time_kernel(
     work = executed(schedule, cost, whole_tiles="padding" not in constants.off)
     on_vector = style.compute not in machine.device.matrix_types or style.compute == "fp32"
     matrix_rate = machine.matrix_per_unit(style.compute)
+    vector_rate = machine.vector_ops_per_unit * style.vector_share
 
     def unit(total: Number, rate: float) -> np.ndarray:
         return pipes.per_unit_seconds(total, rate, cost.blocks, share)
@@ -95,7 +96,7 @@ def time_kernel(
     terms = {
         "matrix": unit(work.matrix_flops, matrix_rate * style.matrix_share),
         "special": unit(work.special_ops, machine.special_per_unit),
-        "vector": unit(work.vector_ops + style.access_ops, machine.vector_ops_per_unit * style.vector_share),
+        "vector": unit(work.vector_ops + style.access_ops, vector_rate),
         "shared": unit(cost.shared_bytes, machine.shared_bytes_per_unit),
         "l2": memory.l2_seconds(machine, constants, cost, where, style.multicast),
     }
@@ -154,4 +155,4 @@ def _beyond_longest(stages: list[np.ndarray]) -> np.ndarray:
     total, longest = stages[0], stages[0]
     for stage in stages[1:]:
         total, longest = total + stage, np.maximum(longest, stage)
-    return total - longest
+    return np.asarray(total - longest)

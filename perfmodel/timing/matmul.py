@@ -78,8 +78,9 @@ def candidates(kernel: KernelClass) -> Candidates:
     ]
     menu = np.array(tiles, dtype=np.float64)
     each, slices = np.meshgrid(np.arange(len(menu)), np.array(kernel.splits, float), indexing="ij")
-    columns = menu[each.ravel()].T[:, None]
-    return Candidates(*columns, slices.ravel()[None], len(kernel.splits))
+    rows, columns, threads, least, most = menu[each.ravel()].T[:, None]
+    slices = slices.ravel()[None]
+    return Candidates(rows, columns, threads, least, most, slices, len(kernel.splits))
 
 
 def plan(
@@ -181,19 +182,19 @@ def _promising(
     joules = how.activity * operation_joules(machine, constants, how.compute, vector=on_vector)
     limit = power_seconds(machine, constants, joules * work * tiles, 0.0) - how.credit_seconds
 
-    # From here on the arrays are whole: half the digits, in units of the problem's least time, choose
-    # as well in half the time.
+    # From here on the arrays are whole: half the digits, in units of the problem's least time,
+    # choose as well in half the time.
     unit = least + b * m * n * (2.0 * k) / (matrix_rate * machine.units)
     times = (matrix, port, latency, least, limit, moved / l2_rate, partial, price)
     matrix, port, latency, least, limit, l2, partial, price = (t / unit for t in times)
     start = constants["split_price"] / unit
     busiest = np.ceil(tiles / machine.units * slices).astype(np.float32)
-    slices, together, matrix = (np.float32(part) for part in (slices, together, matrix))
-    least, limit, per_step = (np.float32(part) for part in (least, limit, depth / k))
-    rounds = np.maximum(busiest / together, np.float32(1.0))
+    slices, together, matrix = (part.astype(np.float32) for part in (slices, together, matrix))
+    least, limit, per_step = (part.astype(np.float32) for part in (least, limit, depth / k))
+    rounds = np.maximum(busiest / together, 1)
     share = busiest * (1 / slices)
-    waiting = rounds * np.float32(latency / (depth * (stages - 1.0)) * k) / slices
-    l2 = np.maximum(share * np.float32(port), np.float32(l2))
+    waiting = rounds * (latency / (depth * (stages - 1.0)) * k).astype(np.float32) / slices
+    l2 = np.maximum(share * port.astype(np.float32), l2.astype(np.float32))
     share *= matrix
     busy = share * share
     busy += l2 * l2
@@ -211,11 +212,11 @@ def _promising(
     exposed *= per_step
     beyond *= exposed
     score += beyond
-    second = np.maximum(np.float32(partial), np.float32(adding * latency))
-    second += np.float32(adding * price + start)
+    second = np.maximum(partial, adding * latency).astype(np.float32)
+    second += (adding * price + start).astype(np.float32)
     second *= slices > 1
     score += second
-    rounds *= np.float32(price)
+    rounds *= price.astype(np.float32)
     score += rounds
     # What does not fit is out, and so is a slicing that comes to the same as the one before it.
     out = (m <= above) | (m > upto) | (held > machine.shared_per_block)
