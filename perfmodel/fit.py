@@ -82,6 +82,7 @@ class _Problem:
         self.measured = np.log(table["measured_us"].to_numpy(float))
         self.weight = weights(table)
         self.touches: dict[int, np.ndarray] = {}
+        self.latest = np.empty(0), np.empty(0)
         self.kinds = table.groupby(list(_KIND), dropna=False, sort=False).ngroup().to_numpy()
         self.x0 = np.log([constant.prior for constant in free])
         least = [max(constant.low, constant.prior / 10) for constant in free]
@@ -101,10 +102,13 @@ class _Problem:
         return np.where(np.isfinite(error), error, 0.0)
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
-        return np.concatenate([self.weight * self._errors(x), self.pull * (x - self.x0)])
+        self.latest = x.copy(), self._errors(x)
+        return np.concatenate([self.weight * self.latest[1], self.pull * (x - self.x0)])
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
-        base = self._errors(x)
+        at, base = self.latest
+        if not np.array_equal(at, x):
+            base = self._errors(x)
         n, m = len(base), len(x)
         result = np.zeros((n + m, m))
         for j in range(m):
@@ -195,8 +199,9 @@ def left_out(
 ) -> pd.DataFrame:
     """Every row predicted by constants fitted again without any row of its own `column` value.
 
-    Each fit starts at the priors, so that it knows nothing of the rows left out. What the others
-    cannot identify stays there. The fits run side by side, a process each.
+    In the table's order, with its index; `held_out` says what was left out. Each fit starts at the
+    priors, so that it knows nothing of the rows left out; what the others cannot identify stays
+    there. The fits run side by side, a process each.
     """
     from concurrent.futures import ProcessPoolExecutor
     from functools import partial
@@ -209,8 +214,11 @@ def left_out(
     task = partial(_fold, constants=tuple(start), steps=steps)
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         parts = pool.map(task, [table[~mine] for _, mine in folds], [table[m] for _, m in folds])
-        found = [part.assign(held_out=value) for part, (value, _) in zip(parts, folds, strict=True)]
-    return pd.concat(found, ignore_index=True)
+        found = [
+            part.set_axis(table.index[mine], axis="index").assign(held_out=value)
+            for part, (value, mine) in zip(parts, folds, strict=True)
+        ]
+    return pd.concat(found).sort_index()
 
 
 def _fold(
@@ -334,7 +342,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="perfmodel.fit", description=__doc__)
     parser.add_argument("table", nargs="+", help="measured-run tables (CSV, CSV.gz, Parquet)")
     parser.add_argument("--output", default=str(Path(known.__file__).parent), help="folder")
-    parser.add_argument("--steps", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=6)
     chosen = parser.parse_args(arguments)
     table = tidy(read_table(chosen.table))
     start = known.shipped()
