@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,13 @@ def test_everything_else_keeps_its_value(fitted):
 def test_the_fit_is_the_same_twice(planted, fitted):
     shuffled = planted.sample(frac=1, random_state=1).sort_index()
     assert fit(shuffled, shipped(), only=tuple(PLANTED), steps=20) == fitted
+
+
+def test_a_fit_knows_nothing_of_an_earlier_one(planted):
+    names = ("row_price", "vector_gemm_share", "hbm_share_early")
+    moved = [replace(c, value=c.high) if c.name in names else c for c in shipped()]
+    from_shipped = fit(planted, shipped(), only=names, steps=3)
+    assert fit(planted, moved, only=names, steps=3) == from_shipped
 
 
 def test_fitted_values_stay_within_their_bounds(planted):

@@ -8,7 +8,7 @@ TERMS: Mapping[str, str] = {
     "menu": "one tile per class instead of the best of its menu",
     "split": "no slicing of k or of the keys",
     "floor": "no launch floor",
-    "blocks": "no price of a round of thread blocks",
+    "blocks": "no price of a round of thread blocks, no filling and draining",
     "padding": "counts as the algorithm asks, not rounded up to tiles",
     "waves": "work spread evenly, no waves or tails",
     "special": "no special-function unit",

@@ -1,0 +1,90 @@
+"""What libraries decide by rule: slices of keys, copies around decode, tiles by rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfmodel.algorithms import Attention, Matmul
+from perfmodel.hardware import load
+from perfmodel.predict import predict
+from perfmodel.timing import attention
+from perfmodel.timing.classes import SplitRule, kernel_class
+from perfmodel.timing.machine import machine
+
+H100, A100 = load("h100-sxm"), load("a100-sxm4-80gb")
+FLASH2 = kernel_class("flash2").split_rule
+FLASH3 = kernel_class("flash3").split_rule
+
+
+def slices_one_by_one(grid: int, tiles: int, slots: int, rule: SplitRule) -> int:
+    """The rule as a loop over numbers of slices (FlashAttention-2, num_splits_heuristic)."""
+    if grid >= rule.full * slots or tiles <= rule.whole_tiles:
+        return 1
+    most, fills = min(128, slots, tiles), {}
+    for slices in range(1, most + 1):
+        if slices > 1 and math.ceil(tiles / slices) == math.ceil(tiles / (slices - 1)):
+            continue
+        waves = grid * slices / slots
+        fills[slices] = waves / math.ceil(waves)
+    best = max(fills.values())
+    return next(slices for slices, fill in fills.items() if fill >= rule.near * best)
+
+
+@given(
+    st.sampled_from([(A100, FLASH2), (H100, FLASH3)]),
+    st.integers(1, 300),
+    st.integers(1, 16),
+    st.integers(2, 32),
+    st.integers(1, 200_000),
+)
+def test_slices_are_those_of_the_rule(library, batch, groups, together, keys):
+    device, rule = library
+    sizes = {"b": batch, "g": groups, "r": together, "q": 1, "x": keys}
+    columns = {axis: np.array([[float(size)]]) for axis, size in sizes.items()}
+    found = attention._by_rule(columns, (64, 128, 128), rule, machine(device))
+    slots = device.units * rule.blocks_per_unit
+    expected = slices_one_by_one(batch * groups, math.ceil(keys / 128), slots, rule)
+    assert found.shape == (1, 1)
+    assert found[0, 0] == expected
+
+
+def test_flash2_cuts_keys_for_grouped_queries_alone():
+    grouped = Attention(1, 8, 4, 1, 16384, 128)
+    single = Attention(1, 4, 4, 1, 16384, 128)
+    tiles = [predict(p, A100, implementation="flash2").tile for p in (grouped, single)]
+    assert tiles[0]["splits"] > 1
+    assert tiles[1]["splits"] == 1
+
+
+@pytest.mark.parametrize(
+    ("batch", "groups", "together", "copies"),
+    [(1, 8, 1, 0), (64, 8, 1, 0), (1, 2, 4, 1), (64, 1, 8, 1), (2, 2, 2, 4), (64, 8, 4, 4)],
+)
+def test_copies_around_decode_of_grouped_queries(batch, groups, together, copies):
+    sizes = {"b": np.array([batch]), "g": np.array([groups]), "r": np.array([together])}
+    assert attention._copies(sizes) == copies
+
+
+@pytest.mark.parametrize(
+    ("m", "tiles"),
+    [(1, {(64, 16), (64, 64)}), (64, {(64, 16), (64, 64)}), (65, {(64, 128)}),
+     (128, {(64, 128)}), (129, {(128, 128)}), (8192, {(128, 128)})],
+)  # fmt: skip
+def test_fp8_tiles_are_dispatched_by_rows(m, tiles):
+    for n, k in ((256, 512), (4096, 4096), (16384, 1024)):
+        tile = predict(Matmul(m, n, k, dtype="fp8"), H100, implementation="cutlass-fp8").tile
+        assert (tile["m"], tile["n"]) in tiles
+
+
+def test_packing_heads_saves_blocks_where_queries_are_few():
+    # 8 heads × 16 queries fill one tile of 128 rows instead of 8 tiles.
+    shape = Attention(64, 32, 4, 16, 16, 128)
+    packed = predict(shape, H100, implementation="flash3")
+    alone = predict(Attention(64, 32, 32, 16, 16, 128), H100, implementation="flash3")
+    assert alone.waves == pytest.approx(8 * packed.waves)
+    assert packed.seconds < alone.seconds
