@@ -22,6 +22,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.napkin.nests import Nest, product_of, schedule
 from perfmodel.napkin.tiles import combined
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
+from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -85,16 +86,17 @@ class Target:
         """How a kernel of these steps uses the machine, by what its steps are."""
         special = any(step.special for step in fused.steps)
         chained = sum(step.kind == "contraction" for step in fused.steps) > 1
-        newest = {9: "overlap_flash3", 10: "overlap_flash4", 11: "overlap_flash4"}
-        overlap = newest.get(int(self.machine.generation), "overlap_flash2")
+        generation = int(self.machine.generation)
+        # A fused chain of products runs as the newest attention kernels of the device do.
+        newest = kernel_class({9: "flash3", 10: "flash4", 11: "flash4"}.get(generation, "flash2"))
+        price = self.constants[newest.price] / self.constants["block_price"]
         return Style(
             compute=self.compute,
             matrix_share=self.constants["matrix_share"],
-            overlap=self.constants[overlap if chained else "overlap_gemm"],
-            price=self.constants["attention_block_price"] / self.constants["block_price"]
-            if chained
-            else 1.0,
+            overlap=self.constants[newest.overlap if chained else "overlap_gemm"],
+            price=price if chained else 1.0,
             vector_share=self.constants["softmax_vector_share" if special else "vector_share"],
+            persistent=generation >= 9,
         )
 
 
