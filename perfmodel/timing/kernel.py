@@ -142,8 +142,8 @@ def fill_seconds(
     if cost.nest.kernel.operand_tile is None:
         return np.zeros(())
     compute = [np.maximum(terms["matrix"], terms["shared"]), terms["special"], terms["vector"]]
-    memory = [terms[name] for name in ("l2", "hbm", "latency")]
-    first = _beyond_longest([*compute, *memory])
+    loads = [terms[name] for name in ("l2", "hbm", "latency")]
+    first = _beyond_longest([*compute, *loads])
     later = _beyond_longest(compute) if style.persistent else first
     tiles = np.maximum(np.asarray(cost.passes, dtype=np.float64) / cost.blocks, 1.0)
     alone = np.maximum(where.busiest - 1.0, 0.0) / np.maximum(where.blocks_per_unit, 1.0)
