@@ -45,7 +45,7 @@ def scores(table: pd.DataFrame, by: Sequence[str], column: str = "predicted_us")
     ranks = {
         key if len(by) > 1 else key[0]: part[column].corr(part["measured_us"], method="spearman")
         for key, part in rows.groupby(list(by))
-        if len(part) > 2
+        if len(part) > 2 and part[column].nunique() > 1 < part["measured_us"].nunique()
     }
     found = pd.DataFrame(
         {
