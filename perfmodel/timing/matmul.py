@@ -182,42 +182,19 @@ def _promising(
     joules = how.activity * operation_joules(machine, constants, how.compute, vector=on_vector)
     limit = power_seconds(machine, constants, joules * work * tiles, 0.0) - how.credit_seconds
 
-    # From here on the arrays are whole: half the digits, in units of the problem's least time,
-    # choose as well in half the time.
+    # Times in units of the problem's least, so that half the digits hold the largest.
     unit = least + b * m * n * (2.0 * k) / (matrix_rate * machine.units)
-    times = (matrix, port, latency, least, limit, moved / l2_rate, partial, price)
-    matrix, port, latency, least, limit, l2, partial, price = (t / unit for t in times)
-    start = constants["split_price"] / unit
-    busiest = np.ceil(tiles / machine.units * slices).astype(np.float32)
-    slices, together, matrix = (part.astype(np.float32) for part in (slices, together, matrix))
-    least, limit, per_step = (part.astype(np.float32) for part in (least, limit, depth / k))
-    rounds = np.maximum(busiest / together, 1)
-    share = busiest * (1 / slices)
-    waiting = rounds * (latency / (depth * (stages - 1.0)) * k).astype(np.float32) / slices
-    l2 = np.maximum(share * port.astype(np.float32), l2.astype(np.float32))
-    share *= matrix
-    busy = share * share
-    busy += l2 * l2
-    busy += waiting * waiting
-    busy += least * least
-    score = np.maximum(np.sqrt(busy, out=busy), limit, out=busy)
-    # Filling and draining: what is not hidden of the first tile's way, or of every block's.
-    beyond = share + l2
-    beyond += waiting
-    beyond += least
-    beyond -= np.maximum(np.maximum(share, l2), np.maximum(waiting, least))
-    exposed = slices / busiest
-    if not how.persistent:
-        exposed += slices / together
-    exposed *= per_step
-    beyond *= exposed
-    score += beyond
-    second = np.maximum(partial, adding * latency).astype(np.float32)
-    second += (adding * price + start).astype(np.float32)
-    second *= slices > 1
-    score += second
-    rounds *= price.astype(np.float32)
-    score += rounds
+    chain = latency / (depth * (stages - 1.0)) * k
+    second = np.maximum(partial, adding * latency) + adding * price + constants["split_price"]
+    times = (matrix, port, chain, least, moved / l2_rate, limit, second, price)
+    score = _score(
+        *((time / unit).astype(np.float32) for time in times),
+        per_step=(depth / k).astype(np.float32),
+        busiest=np.ceil(tiles / machine.units * slices).astype(np.float32),
+        slices=slices.astype(np.float32),
+        together=together.astype(np.float32),
+        persistent=how.persistent,
+    )
     # What does not fit is out, and so is a slicing that comes to the same as the one before it.
     out = (m <= above) | (m > upto) | (held > machine.shared_per_block)
     score = np.where(out, np.inf, score)
@@ -225,6 +202,56 @@ def _promising(
     score[..., 1:] = np.where(same, np.inf, score[..., 1:])
     flat = score.reshape(len(score), -1)
     return np.argpartition(flat, keep, axis=1)[:, :keep]
+
+
+def _score(
+    matrix: np.ndarray,
+    port: np.ndarray,
+    chain: np.ndarray,
+    least: np.ndarray,
+    l2: np.ndarray,
+    limit: np.ndarray,
+    second: np.ndarray,
+    price: np.ndarray,
+    *,
+    per_step: np.ndarray,
+    busiest: np.ndarray,
+    slices: np.ndarray,
+    together: np.ndarray,
+    persistent: bool,
+) -> np.ndarray:
+    """Times of whole columns from those of a tile, shape (n, tiles, slicings).
+
+    Single precision chooses as well in half the time. `matrix` and `port` are of a whole tile,
+    `chain` that of its loads one after another; `least` of memory, `l2` of the chip and `limit` of
+    its power are of the problem; `second` is that of a combining kernel; `per_step` is one over the
+    steps of k.
+    """
+    rounds = np.maximum(busiest / together, 1)
+    share = busiest * (1 / slices)
+    waiting = rounds * chain / slices
+    crossing = np.maximum(share * port, l2)
+    share *= matrix
+    busy = share * share
+    busy += crossing * crossing
+    busy += waiting * waiting
+    busy += least * least
+    score = np.maximum(np.sqrt(busy, out=busy), limit, out=busy)
+    # Filling and draining: what is not hidden of the first tile's way, or of every block's.
+    beyond = share + crossing
+    beyond += waiting
+    beyond += least
+    beyond -= np.maximum(np.maximum(share, crossing), np.maximum(waiting, least))
+    exposed = slices / busiest
+    if not persistent:
+        exposed += slices / together
+    exposed *= per_step
+    beyond *= exposed
+    score += beyond
+    score += second * (slices > 1)
+    rounds *= price
+    score += rounds
+    return np.asarray(score)
 
 
 def _style(
