@@ -197,10 +197,17 @@ def test_screening_the_menu_hardly_breaks_that(part):
 
 # How far doubling one size may lower the time. Ragged tiles leave the busiest L2 port less to do;
 # a slice count or a block shape may change; flash 1 has few slice counts to choose from.
-# Matmul: twice the columns halve the share of reads that miss the L2, and the mean latency falls
+# Matmul and slices: twice the columns halve the share of reads that miss the L2, and the mean latency falls
 # with it by up to three tenths. Blocks that wait for one and the same miss should not gain by that:
 # a known fault of the mean, of few tiles and long k.
-SHRINKS = {"matmul": 0.7, "batched": 0.7, "decode": 0.98, "attention": 0.88, "rows": 0.85}
+SHRINKS = {
+    "matmul": 0.7,
+    "batched": 0.7,
+    "split": 0.7,
+    "decode": 0.98,
+    "attention": 0.88,
+    "rows": 0.85,
+}
 # A library's rule for slices may pay for a combining kernel that a larger batch does without: the
 # law is held where the fastest number of slices is taken.
 FASTEST = {"decode": "flash-triton", "split": "flash-triton"}
