@@ -197,9 +197,9 @@ def test_screening_the_menu_hardly_breaks_that(part):
 
 # How far doubling one size may lower the time. Ragged tiles leave the busiest L2 port less to do;
 # a slice count or a block shape may change; flash 1 has few slice counts to choose from.
-# Matmul and slices: twice the columns halve the share of reads that miss the L2, and the mean latency falls
-# with it by up to three tenths. Blocks that wait for one and the same miss should not gain by that:
-# a known fault of the mean, of few tiles and long k.
+# Matmul and slices: twice the columns halve the share of reads that miss the L2, and the mean
+# latency falls with it by up to three tenths. Blocks that wait for one and the same miss should not
+# gain by that: a known fault of the mean, of few tiles and long k.
 SHRINKS = {
     "matmul": 0.7,
     "batched": 0.7,
