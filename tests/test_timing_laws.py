@@ -197,13 +197,10 @@ def test_screening_the_menu_hardly_breaks_that(part):
 
 # How far doubling one size may lower the time. Ragged tiles leave the busiest L2 port less to do;
 # a slice count or a block shape may change; flash 1 has few slice counts to choose from.
-# Matmul and slices: twice the columns halve the share of reads that miss the L2, and the mean
-# latency falls with it by up to three tenths. Blocks that wait for one and the same miss should not
-# gain by that: a known fault of the mean, of few tiles and long k.
 SHRINKS = {
-    "matmul": 0.7,
-    "batched": 0.7,
-    "split": 0.7,
+    "matmul": 0.95,
+    "batched": 0.95,
+    "split": 0.88,
     "decode": 0.98,
     "attention": 0.88,
     "rows": 0.85,
@@ -249,8 +246,9 @@ def test_eight_times_the_batch_always_takes_longer_once_the_machine_is_full(draw
     if small is None or large is None:
         return
     full = small.waves > 1
-    grown = (large.seconds / small.seconds)[full]
-    assert np.all(grown > 3.5), kind
+    on_device = [found.seconds - found.terms["launch"] for found in (small, large)]
+    grown = (on_device[1] / on_device[0])[full]
+    assert np.all(grown > 4), kind
     assert np.all(grown < 9), kind
 
 

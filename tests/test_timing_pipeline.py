@@ -60,13 +60,41 @@ def test_blocks_that_load_ahead_never_fill_for_longer(times, rounds):
     assert shared <= plain * (1 + 1e-12)
 
 
-@given(st.floats(0, 1e12))
-def test_latency_lies_between_the_cache_and_the_memory(moved):
-    cost, _ = block()
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_latency_lies_between_the_cache_and_the_memory_and_grows_with_misses(one, other):
     here = machine(H100)
-    found = memory.mean_latency(here, cost, moved)
+    less, more = sorted((one, other))
+    found = memory.mean_latency(here, less)
     assert here.l2_latency <= found <= here.hbm_latency
-    assert memory.mean_latency(here, cost, moved * 2) >= found
+    assert memory.mean_latency(here, more) >= found
+
+
+def missed(m: int, n: int, k: int, warm: float = 0.0) -> float:
+    """Share of the loads of 128 × 128 tiles that wait for an H100's memory."""
+    schedule = tiled_matmul(128, 128, 64, stages=4, group_m=8)
+    problem = Matmul(m, n, k)
+    elements = problem.elements()
+    cost = count(schedule, problem.sizes(), elements).kernels[0]
+    here = machine(H100)
+    where = residency(here, cost)
+    found = memory.traffic(here, CONSTANTS, schedule, cost, elements, where, warm)
+    return float(found.missed)
+
+
+@given(st.integers(1, 1024), st.integers(1, 1024), st.integers(64, 4096))
+def test_blocks_of_one_wave_share_every_miss_and_each_waits_for_it(m, n, k):
+    # At most 64 tiles: one wave, however many of them share a row or a column.
+    assert missed(m, n, k) == pytest.approx(1.0)
+
+
+@given(st.integers(1, 2**15), st.integers(1, 2**15), st.integers(64, 8192), st.floats(0, 1))
+def test_misses_are_a_share_and_fall_with_what_an_earlier_run_left(m, n, k, warm):
+    cold = missed(m, n, k)
+    assert 0 <= missed(m, n, k, warm) <= cold <= 1
+
+
+def test_later_waves_find_what_earlier_ones_fetched():
+    assert missed(16384, 16384, 512) < 0.6
 
 
 def test_a_timing_loop_starts_on_a_cool_board():

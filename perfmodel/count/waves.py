@@ -57,25 +57,40 @@ def grid_loops(nest: Nest) -> list[GridLoop]:
     return found[::-1]
 
 
+def covered(nest: Nest, loops: Sequence[GridLoop], blocks: Number) -> dict[str, Number]:
+    """How far `blocks` consecutive blocks reach along every axis of the grid.
+
+    Along a grid loop they cover blocks / stride iterations, between one and all of them; of an
+    outer loop's iteration at least what they cover of the loop within it.
+    """
+    found: dict[str, Number] = {}
+    for loop in reversed(loops):
+        tile = minimum(loop.tile, nest.sizes[loop.axis])
+        within = found.get(loop.axis, tile)
+        reach = tile * minimum(blocks / loop.stride, loop.trips)
+        found[loop.axis] = minimum(maximum(reach, within), nest.sizes[loop.axis])
+    return found
+
+
+def touched(
+    nest: Nest, tensors: Mapping[Tensor, float], reach: Mapping[str, Number]
+) -> Number:
+    """Bytes of tensors within `reach`, each once; axes that it does not name are taken whole.
+
+    `tensors` maps each tensor to its bytes per element.
+    """
+    total: Number = 0
+    for tensor, width in tensors.items():
+        spans = {a: reach.get(a, nest.sizes[a]) for a in tensor.axes}
+        total = total + product(extents(tensor, spans.__getitem__)) * width
+    return total
+
+
 def footprint(
     nest: Nest, tensors: Mapping[Tensor, float], loops: Sequence[GridLoop], blocks: Number
 ) -> Number:
-    """Bytes that `blocks` consecutive blocks touch over their lives, each tile once.
-
-    `tensors` maps each tensor to its bytes per element. Along a grid loop the blocks cover
-    blocks / stride iterations, between one and all of them.
-    """
-    covered: dict[str, Number] = {}
-    for loop in loops:
-        share = minimum(maximum(blocks / loop.stride, 1), loop.trips)
-        reach = share * minimum(loop.tile, nest.sizes[loop.axis])
-        inner = covered.get(loop.axis)
-        covered[loop.axis] = reach if inner is None else maximum(inner, reach)
-    total: Number = 0
-    for tensor, width in tensors.items():
-        spans = {a: minimum(covered.get(a, nest.sizes[a]), nest.sizes[a]) for a in tensor.axes}
-        total = total + product(extents(tensor, spans.__getitem__)) * width
-    return total
+    """Bytes that `blocks` consecutive blocks touch over their lives, each tile once."""
+    return touched(nest, tensors, covered(nest, loops, blocks))
 
 
 def hbm_passes(

@@ -148,10 +148,10 @@ def model_bytes(
     """
     slots = np.asarray(float(concurrent))
     where = replace(fill(machine, cost.blocks, slots / machine.units), slots=slots)
-    moved = memory.hbm_bytes(
+    moved = memory.traffic(
         machine, default(), schedule, cost, elements, where, warm=0.0, retain=retain
     )
-    return float(moved)
+    return float(moved.hbm_bytes)
 
 
 def exact_retention(partitions: int) -> memory.Retain:

@@ -100,9 +100,10 @@ def time_kernel(
         "shared": unit(cost.shared_bytes, machine.shared_bytes_per_unit),
         "l2": memory.l2_seconds(machine, constants, cost, where, style.multicast),
     }
-    moved = memory.hbm_bytes(machine, constants, schedule, cost, elements, where, style.warm)
+    traffic = memory.traffic(machine, constants, schedule, cost, elements, where, style.warm)
+    moved = traffic.hbm_bytes
     terms["hbm"] = moved / (memory.hbm_rate(machine, constants) * style.stream_share)
-    latency = constants["latency_share"] * memory.mean_latency(machine, cost, moved)
+    latency = constants["latency_share"] * memory.mean_latency(machine, traffic.missed)
     terms["latency"] = memory.latency_seconds(cost, where, latency)
     joules = (
         style.activity

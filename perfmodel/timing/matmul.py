@@ -14,7 +14,7 @@ from perfmodel.timing.classes import KernelClass, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.memory import hbm_rate
+from perfmodel.timing.memory import hbm_rate, held_share, mean_latency
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.power import operation_joules, power_seconds
 
@@ -167,14 +167,20 @@ def _promising(
     moved = b * k * (m * across * data + n * down * weights) / how.multicast
     port = moved / (tiles * 64.0 * machine.clock_hz)
     price = constants["block_price"] * 1.75e9 / machine.clock_hz
-    missed = np.minimum(least * hbm_rate(machine, constants) / (moved * how.multicast), 1.0)
-    latency = machine.l2_latency + missed * (machine.hbm_latency - machine.l2_latency)
-    latency = latency * constants["latency_share"]
     # Blocks that share a unit start together.
-    together = np.minimum(machine.max_threads // threads, machine.shared_capacity // held)
+    by_shared = machine.shared_capacity // (held + machine.shared_reserved + 1e-9)
+    together = np.minimum(machine.max_threads // threads, by_shared)
     accumulators = 4.0 * rows * columns + 160.0 * threads
     together = np.minimum(together, machine.registers_bytes // accumulators)
     together = np.clip(together, 1.0, machine.max_blocks)
+    # A wave waits for all that the L2 does not hold from the one before.
+    wave = np.minimum(tiles, machine.units * together)
+    group = np.minimum(down, _GROUP)
+    reach = np.minimum(wave / group * columns, n)
+    touched = k * (np.minimum(group * rows, m) * data + reach * weights)
+    again = np.maximum(1.0 - least * hbm_rate(machine, constants) / (touched * tiles / wave), 0.0)
+    missed = 1.0 - again * held_share(touched, machine.l2_capacity, constants["l2_knee"])
+    latency = mean_latency(machine, missed) * constants["latency_share"]
     # The combining kernel has a block a tile of the result, as many at once as their registers fit.
     adding = np.maximum(tiles / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / l2_rate) * b * m * n * slices
@@ -185,7 +191,8 @@ def _promising(
     # Times in units of the problem's least, so that half the digits hold the largest.
     unit = least + b * m * n * (2.0 * k) / (matrix_rate * machine.units)
     chain = latency / (depth * (stages - 1.0)) * k
-    second = np.maximum(partial, adding * latency) + adding * price + constants["split_price"]
+    nearest = constants["latency_share"] * mean_latency(machine, 0.0)
+    second = np.maximum(partial, adding * nearest) + adding * price + constants["split_price"]
     times = (matrix, port, chain, least, moved / l2_rate, limit, second, price)
     score = _score(
         *((time / unit).astype(np.float32) for time in times),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from perfmodel.algorithms.algorithm import Tensor
 from perfmodel.arithmetic import Number
 from perfmodel.count import KernelCost, rule, waves
+from perfmodel.count.rule import Nest
 from perfmodel.elements import ElementType
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants
@@ -15,6 +18,19 @@ from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
 
 Retain = Callable[[Number, float, float], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes over HBM, and the share of a block's loads that wait for HBM rather than for L2.
+
+    Concurrent blocks that ask for the same tile wait for one and the same miss: the fetch is
+    counted once in the bytes, and for each of them in `missed`. What an earlier wave fetched, or an
+    earlier run of the kernel left, is a hit.
+    """
+
+    hbm_bytes: np.ndarray
+    missed: np.ndarray
 
 
 def held_share(working_set: Number, capacity: float, knee: float) -> np.ndarray:
@@ -30,7 +46,7 @@ def held_share(working_set: Number, capacity: float, knee: float) -> np.ndarray:
     return 1.0 / (1.0 + np.square(np.square(ratio)))
 
 
-def hbm_bytes(
+def traffic(
     machine: Machine,
     constants: Constants,
     schedule: Schedule,
@@ -39,7 +55,7 @@ def hbm_bytes(
     where: Residency,
     warm: float,
     retain: Retain = held_share,
-) -> np.ndarray:
+) -> Traffic:
     """Bytes over HBM: each tensor once per pass that the waves of blocks cannot share in L2.
 
     `warm` is the share of inputs that fit in L2 and are still there from an earlier run of the same
@@ -56,15 +72,18 @@ def hbm_bytes(
     touched = sum((t.total_bytes for t in cost.hbm.values()), start=np.zeros(()))
     kept = warm * held(touched)
     if not cost.nest.kernel.steps:  # a combining kernel reads what was just written
-        return np.asarray(touched * (1.0 - held(touched)))
+        missed = 1.0 - held(touched)
+        return Traffic(np.asarray(touched * missed), missed)
     loops = waves.grid_loops(nest)
     concurrent = np.minimum(where.slots, np.asarray(cost.blocks, dtype=np.float64))
     widths = {tensors[n]: elements[tensors[n].element].bytes for n in cost.hbm}
-    between = [
-        waves.footprint(nest, widths, loops, np.maximum(loop.stride, concurrent)) for loop in loops
-    ]
-    streaming = waves.footprint(nest, widths, loops, concurrent)
+    loads = {tensor: width for tensor, width in widths.items() if tensor.name in reads}
+    wave = waves.covered(nest, loops, concurrent)
+    streaming = waves.touched(nest, widths, wave)
+    between = _between(nest, widths, loops, concurrent, streaming)
     total: Number = np.zeros(())
+    loaded: Number = np.zeros(())
+    asked_bytes: Number = np.zeros(())
     for name, least in cost.hbm.items():
         asked = cost.l2[name]
         if name in reads:
@@ -74,7 +93,8 @@ def hbm_bytes(
             # A row that is streamed twice for its normaliser may still be in L2 the second time.
             again = rule.normaliser_passes(schedule, nest, name) - 1
             passes = passes + again * (1.0 - held(streaming))
-            total = total + least.read_bytes * passes * (1.0 - kept)
+            loaded = loaded + least.read_bytes * passes * (1.0 - kept)
+            asked_bytes = asked_bytes + asked.read_bytes
         elif name in cost.nest.kernel.atomic:
             # Concurrent blocks add to one copy in L2; every pass brings it in and takes it out.
             role = cost.nest.kernel.spill.get(name, tensors[name].element)
@@ -86,7 +106,32 @@ def hbm_bytes(
         else:
             again = asked.total_bytes - least.write_bytes
             total = total + least.write_bytes + again * (1.0 - held(streaming))
-    return np.asarray(total)
+    # How many concurrent blocks wait for the mean fetch.
+    alone = waves.touched(nest, loads, waves.covered(nest, loops, 1))
+    sharing = concurrent * alone / np.maximum(waves.touched(nest, loads, wave), 1.0)
+    missed = np.minimum(loaded * sharing / np.maximum(asked_bytes, 1.0), 1.0)
+    return Traffic(np.asarray(total + loaded), np.asarray(missed))
+
+
+def _between(
+    nest: Nest,
+    widths: Mapping[Tensor, float],
+    loops: Sequence[waves.GridLoop],
+    concurrent: Number,
+    wave_bytes: Number,
+) -> list[Number]:
+    """Bytes touched in one iteration of each grid loop, or in a wave where that is more."""
+    return [
+        wave_bytes
+        # Nothing is fetched again on account of a loop that all tensors follow, or of one trip.
+        if _is_one(loop.trips) or _is_one(loop.stride) or all(loop.axis in t.axes for t in widths)
+        else waves.footprint(nest, widths, loops, np.maximum(loop.stride, concurrent))
+        for loop in loops
+    ]
+
+
+def _is_one(value: Number) -> bool:
+    return isinstance(value, int) and value == 1
 
 
 def hbm_rate(machine: Machine, constants: Constants) -> float:
@@ -119,13 +164,8 @@ def _streams_rows(cost: KernelCost) -> bool:
     return kernel.operand_tile is None and any(not loop.grid for loop in kernel.nest)
 
 
-def mean_latency(machine: Machine, cost: KernelCost, hbm_bytes: Number) -> np.ndarray:
-    """Unloaded seconds that a read waits: the L2's latency, or the memory's for what it misses.
-
-    The share that misses is that of the bytes: those over HBM in those at the L2 boundary.
-    """
-    asked = np.maximum(np.asarray(cost.bytes_at("l2"), dtype=np.float64), 1.0)
-    missed = np.minimum(hbm_bytes / asked, 1.0)
+def mean_latency(machine: Machine, missed: Number) -> np.ndarray:
+    """Unloaded seconds that a load waits: the L2's latency, or the memory's for what it misses."""
     beyond = np.maximum(machine.hbm_latency - machine.l2_latency, 0.0)
     return np.asarray(machine.l2_latency + missed * beyond)
 
