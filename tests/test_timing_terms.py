@@ -15,7 +15,7 @@ from perfmodel.hardware import Device, load
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.schedules import tiled
 from perfmodel.schedules.matmul import tiled_matmul
-from perfmodel.timing import attention, floors, matmul, memory, physical, pipes, power
+from perfmodel.timing import attention, floors, matmul, memory, physical, pipes, power, traffic
 from perfmodel.timing.classes import kernel_class, matrix_share
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
@@ -114,15 +114,15 @@ def test_two_equal_resources_lose_what_the_exponent_says():
 
 @given(st.floats(0, 1e12), st.floats(1, 1e9), st.floats(0.1, 1))
 def test_the_share_held_falls_smoothly_from_one_to_nothing(working, capacity, knee):
-    held = memory.held_share(working, capacity, knee)
+    held = traffic.held_share(working, capacity, knee)
     assert 0 <= held <= 1
-    assert memory.held_share(working * 1.01 + 1, capacity, knee) <= held
-    assert memory.held_share(working, capacity * 2, knee) >= held
+    assert traffic.held_share(working * 1.01 + 1, capacity, knee) <= held
+    assert traffic.held_share(working, capacity * 2, knee) >= held
 
 
 def test_half_is_held_at_the_knee_and_nothing_without_a_cache():
-    assert memory.held_share(0.6 * 50e6, 50e6, 0.6) == pytest.approx(0.5)
-    assert memory.held_share(1.0, 0.0, 0.6) == 0.0
+    assert traffic.held_share(0.6 * 50e6, 50e6, 0.6) == pytest.approx(0.5)
+    assert traffic.held_share(1.0, 0.0, 0.6) == 0.0
 
 
 def test_small_products_move_each_operand_once():

@@ -46,7 +46,7 @@ def test_twice_the_clock_halves_what_waits_for_latencies(name, device):
 
 MEMORY_BOUND = {
     "pointwise": Rowwise("pointwise", 65536, 8192, inputs=2),
-    "rmsnorm": Rowwise("rmsnorm", 65536, 8192),
+    "rmsnorm": Rowwise("rmsnorm", 65536, 16384),
     "matrix by vector": Matmul(16, 53248, 16384),
     "decode": Attention(64, 32, 8, 1, 32768, 128),
 }

@@ -93,12 +93,21 @@ OPS = ("softmax", "layernorm", "rmsnorm", "pointwise", "quantise")
 
 
 def pointwise(variant: str = "") -> Algorithm:
-    """An element-wise map: j inputs and o outputs stacked, so that any number of each counts."""
-    vector, special = VARIANTS.get(variant, (1.0, 0.0))
-    parts = tensors(Tensor("X", ("j", "i")), Tensor("Y", ("o", "i"), "output"))
-    # The operations fall on each output element; summing the inputs into it is the map's own work.
-    combine = Step("map", "map", ("X",), ("Y",), ("j",), vector=vector, special=special)
-    return Algorithm("pointwise", ("j", "o", "i"), parts, (combine,), ("Y",))
+    """An element-wise map: j inputs and o outputs stacked, so that any number of each counts.
+
+    One operation an input, and those of the variant for each output.
+    """
+    vector, special = VARIANTS.get(variant, (0.0, 0.0))
+    parts = tensors(
+        Tensor("X", ("j", "i")),
+        Tensor("T", ("i",), "accumulator"),
+        Tensor("Y", ("o", "i"), "output"),
+    )
+    steps = (
+        Step("combine", "map", ("X",), ("T",), ("j",), vector=1.0),
+        Step("map", "map", ("T",), ("Y",), vector=vector, special=special),
+    )
+    return Algorithm("pointwise", ("j", "o", "i"), parts, steps, ("Y",))
 
 
 def forward(op: str) -> Algorithm:

@@ -72,9 +72,7 @@ def covered(nest: Nest, loops: Sequence[GridLoop], blocks: Number) -> dict[str, 
     return found
 
 
-def touched(
-    nest: Nest, tensors: Mapping[Tensor, float], reach: Mapping[str, Number]
-) -> Number:
+def touched(nest: Nest, tensors: Mapping[Tensor, float], reach: Mapping[str, Number]) -> Number:
     """Bytes of tensors within `reach`, each once; axes that it does not name are taken whole.
 
     `tensors` maps each tensor to its bytes per element.

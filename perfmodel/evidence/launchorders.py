@@ -19,7 +19,7 @@ from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.schedules.tiled import tiled, tiled_backward
 from perfmodel.timing.machine import machine
-from perfmodel.timing.memory import held_share
+from perfmodel.timing.traffic import held_share
 
 DEVICES = ("a100-sxm4-80gb", "h100-sxm", "l40s", "a10", "v100-sxm2-32gb")
 

@@ -19,7 +19,7 @@ from perfmodel.count import KernelCost, waves
 from perfmodel.elements import ElementType
 from perfmodel.evidence.cachesim import Simulated, TileCache
 from perfmodel.schedules.schedule import Schedule
-from perfmodel.timing import memory
+from perfmodel.timing import traffic
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import fill
@@ -139,7 +139,7 @@ def model_bytes(
     elements: Mapping[str, ElementType],
     concurrent: int,
     machine: Machine,
-    retain: memory.Retain = memory.held_share,
+    retain: traffic.Retain = traffic.held_share,
 ) -> float:
     """HBM bytes that the time model takes for the same kernel, `concurrent` blocks at a time.
 
@@ -148,13 +148,13 @@ def model_bytes(
     """
     slots = np.asarray(float(concurrent))
     where = replace(fill(machine, cost.blocks, slots / machine.units), slots=slots)
-    moved = memory.traffic(
+    moved = traffic.traffic(
         machine, default(), schedule, cost, elements, where, warm=0.0, retain=retain
     )
     return float(moved.hbm_bytes)
 
 
-def exact_retention(partitions: int) -> memory.Retain:
+def exact_retention(partitions: int) -> traffic.Retain:
     """What the simulated cache holds of a working set: all that fits, and soon nothing beyond.
 
     Two partitions keep a second copy of the half that is not their own, so a working set that each

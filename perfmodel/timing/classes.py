@@ -30,7 +30,12 @@ class Chain:
 class Rows:
     """How a row-wise kernel lays out a row: columns held, elements and threads, passes, loads.
 
-    `stages` − 1 loads of a thread are in flight.
+    `stages` − 1 loads of a thread are in flight. Rounds of all threads take `load` elements each,
+    and what is left of a streamed row goes one element at a time; rows held in registers go in
+    loads of `held_load`. `wide` ones are of so many fp32 elements, or of narrower ones in as many
+    bytes; `power_of_two` rounds the threads up. `vector_ops` and `special_ops` are what an element
+    takes beyond the algorithm's own operations, the `again_` ones what it takes more where a row is
+    streamed.
     """
 
     held_columns: int
@@ -38,8 +43,15 @@ class Rows:
     most_threads: int
     passes: int
     load: int
+    held_load: int = 4
+    wide: bool = False
+    power_of_two: bool = False
     least_threads: int = 32
     stages: int = 3
+    vector_ops: float = 0.0
+    special_ops: float = 0.0
+    again_vector_ops: float = 0.0
+    again_special_ops: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +98,7 @@ class KernelClass:
     promoted: bool = False
     packs: bool = False
     quantises: bool = False
+    accurate: bool = False
     resident: int | None = None
     split_rule: SplitRule | None = None
     combine: str = "split_price"

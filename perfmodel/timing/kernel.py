@@ -23,6 +23,7 @@ from perfmodel.timing import memory, pipes, power
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency, residency
+from perfmodel.timing.traffic import traffic
 
 TERMS = ("matrix", "special", "vector", "shared", "l2", "hbm", "latency", "power", "blocks")
 
@@ -37,11 +38,14 @@ class Style:
     `warm` the share of L2-sized inputs found there, `vector_share` the share of the vector rate,
     `stream_share` the share of a plain stream's bandwidth that its access pattern reaches,
     `activity` the switching activity of its data relative to random numbers, `together` the name of
-    the constant that says how far resident blocks start and drain together, `access_ops`
-    the instructions that loads, stores and their addresses take on the vector unit's issue slots,
+    the constant that says how far resident blocks start and drain together, `vector_ops`
+    and `special_ops` what its code takes beyond the algorithm's own operations, `accurate_ops` what
+    a special function takes of the vector unit besides, `integer_ops` its instructions for loads,
+    stores, addresses and bounds,
     `resident` the most blocks that a unit holds, where its launch bounds say, `persistent` whether
     a block goes on to further tiles and loads them ahead, `combine` the name of the constant for
-    the start of a combining kernel, `credit_seconds` how long it may exceed the power limit.
+    the start of a combining kernel, `credit_seconds` how long it may exceed the power limit,
+    `chain_seconds` what each of its blocks waits for dependent steps at 1.75 GHz.
     """
 
     compute: str
@@ -54,11 +58,15 @@ class Style:
     stream_share: float = 1.0
     activity: float = 1.0
     together: str = "block_overlap"
-    access_ops: Number = 0.0
-    resident: float = np.inf
+    vector_ops: Number = 0.0
+    special_ops: Number = 0.0
+    accurate_ops: float = 0.0
+    integer_ops: Number = 0.0
+    resident: Number = np.inf
     persistent: bool = False
     combine: str = "split_price"
     credit_seconds: float = 0.0
+    chain_seconds: Number = 0.0
 
 
 @dataclass(frozen=True)
@@ -90,27 +98,34 @@ def time_kernel(
     matrix_rate = machine.matrix_per_unit(style.compute)
     vector_rate = machine.vector_ops_per_unit * style.vector_share
 
+    special = work.special_ops + style.special_ops
+    vector = work.vector_ops + style.vector_ops + style.accurate_ops * special
+    slots = pipes.vector_slots(machine, vector, style.integer_ops)
+
     def unit(total: Number, rate: float) -> np.ndarray:
         return pipes.per_unit_seconds(total, rate, cost.blocks, share)
 
     terms = {
         "matrix": unit(work.matrix_flops, matrix_rate * style.matrix_share),
-        "special": unit(work.special_ops, machine.special_per_unit),
-        "vector": unit(work.vector_ops + style.access_ops, vector_rate),
+        "special": unit(special, machine.special_per_unit),
+        "vector": unit(slots, vector_rate),
         "shared": unit(cost.shared_bytes, machine.shared_bytes_per_unit),
-        "l2": memory.l2_seconds(machine, constants, cost, where, style.multicast),
     }
-    traffic = memory.traffic(machine, constants, schedule, cost, elements, where, style.warm)
-    moved = traffic.hbm_bytes
-    terms["hbm"] = moved / (memory.hbm_rate(machine, constants) * style.stream_share)
-    latency = constants["latency_share"] * memory.mean_latency(machine, traffic.missed)
-    terms["latency"] = memory.latency_seconds(cost, where, latency)
+    moved = traffic(machine, constants, schedule, cost, elements, where, style.warm)
+    terms["l2"] = memory.l2_seconds(
+        machine, constants, cost, where, moved.l2_bytes, style.multicast
+    )
+    terms["hbm"] = moved.hbm_bytes / (memory.hbm_rate(machine, constants) * style.stream_share)
+    latency = constants["latency_share"] * memory.mean_latency(machine, moved.missed, moved.near)
+    terms["latency"] = memory.latency_seconds(
+        cost, where, latency, style.chain_seconds * 1.75e9 / machine.clock_hz
+    )
     joules = (
         style.activity
         * work.matrix_flops
         * power.operation_joules(machine, constants, style.compute, vector=on_vector)
     )
-    sustained = power.power_seconds(machine, constants, joules, moved)
+    sustained = power.power_seconds(machine, constants, joules, moved.hbm_bytes)
     terms["power"] = np.maximum(sustained - style.credit_seconds, 0.0)
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
     rounds = where.busiest / np.power(resident, constants[style.together])
@@ -126,7 +141,7 @@ def time_kernel(
     working = np.maximum(pipes.together(chip, constants["overlap_power"]), terms["power"])
     seconds = terms["blocks"] + working
     seconds = np.where(where.blocks_per_unit < 1, np.inf, seconds)
-    return KernelTime(seconds, terms, moved, where.waves, where.blocks_per_unit)
+    return KernelTime(seconds, terms, moved.hbm_bytes, where.waves, where.blocks_per_unit)
 
 
 def fill_seconds(

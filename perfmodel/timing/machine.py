@@ -32,6 +32,12 @@ _NODE = {"6": 16.0, "7": 12.0, "8.0": 7.0, "8": 8.0, "8.9": 5.0, "9": 4.0, "10":
 # lanes of its own, GA10x, Ada and consumer Blackwell run fp32 on their integer lanes too.
 _SHARED_LANES = ("6.0", "6.1", "8.6", "8.7", "8.9", "12.0")
 
+# Lanes of a compute unit that take 32-bit integer operations, and lanes that its schedulers issue
+# to in a clock, whatever the operation (CUDA C++ Programming Guide, arithmetic instructions; other
+# makes run both kinds on the same lanes).
+_INTEGER_LANES = {"6.0": 64.0, "6": 128.0, "7": 64.0, "8": 64.0, "9": 64.0, "10": 64.0, "12": 128.0}
+_ISSUE_LANES = dict.fromkeys(("6", "7", "8", "9", "10", "12"), 128.0) | {"6.0": 64.0}
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -46,6 +52,8 @@ class Machine:
     clock_hz: float
     generation: float
     vector_ops_per_unit: float
+    integer_per_unit: float
+    issue_per_unit: float
     special_per_unit: float
     shared_bytes_per_unit: float
     shared_capacity: float
@@ -59,6 +67,8 @@ class Machine:
     hbm_bytes_per_s: float
     hbm_latency: float
     l2_latency: float
+    l1_capacity: float
+    l1_latency: float
     node_nm: float
     tdp_watts: float
     memory_family: str
@@ -134,6 +144,8 @@ def _machine(device: Device) -> Machine:
         clock_hz=clock,
         generation=float(capability) if capability else 0.0,
         vector_ops_per_unit=vector,
+        integer_per_unit=_by_generation(_INTEGER_LANES, capability, vector / clock) * clock,
+        issue_per_unit=_by_generation(_ISSUE_LANES, capability, vector / clock) * clock,
         special_per_unit=known(
             device.special_per_clock, vector / clock / 8, "special functions per clock"
         )
@@ -150,6 +162,8 @@ def _machine(device: Device) -> Machine:
         hbm_bytes_per_s=hbm,
         hbm_latency=known(device.latency_seconds("hbm"), 650 / 1.75e9, "memory latency (s)"),
         l2_latency=known(device.latency_seconds("l2"), 260 / 1.75e9, "L2 latency (s)"),
+        l1_capacity=_l1_capacity(device),
+        l1_latency=device.latency_seconds("l1") or 34 / 1.75e9,
         node_nm=_by_generation(_NODE, capability, 6.0),
         tdp_watts=known(device.tdp_watts, 1e9, "board power (W)"),
         memory_family=_family(device),
@@ -157,6 +171,19 @@ def _machine(device: Device) -> Machine:
         hbm_is_measured=device.memory.hbm.bandwidth.status == "measured",
         assumptions=tuple(said),
     )
+
+
+def _l1_capacity(device: Device) -> float:
+    """Bytes of a unit's L1 beside a kernel that needs no shared memory.
+
+    Both share one memory since Volta, all of which can be L1; Turing always keeps 32 KiB shared
+    (CUDA C++ Programming Guide, compute capability 7.x). As large as shared memory where the spec
+    does not say.
+    """
+    shared = device.memory.shared
+    l1 = shared.l1_capacity_per_unit if shared is not None else None
+    whole = float(l1.si if l1 is not None else device.shared_capacity_bytes or 0)
+    return whole - 32 * 1024 if device.compute_capability == "7.5" else whole
 
 
 def _vector_ops(device: Device) -> float | None:

@@ -14,9 +14,10 @@ from perfmodel.timing.classes import KernelClass, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.memory import hbm_rate, held_share, mean_latency
+from perfmodel.timing.memory import hbm_rate, mean_latency
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.power import operation_joules, power_seconds
+from perfmodel.timing.traffic import held_share
 
 # Row blocks launched together so that their columns are shared in L2 (theory: √(slots·BN/BM)).
 _GROUP = 8

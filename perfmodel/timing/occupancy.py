@@ -29,7 +29,7 @@ class Residency:
     waves: np.ndarray
 
 
-def residency(machine: Machine, cost: KernelCost, most: float = np.inf) -> Residency:
+def residency(machine: Machine, cost: KernelCost, most: Number = np.inf) -> Residency:
     """Least of the limits by shared memory, registers, threads and blocks (CUDA C++ Programming
     Guide, compute capabilities), and `most`. A footprint above the limit of a block gives 0.
     """

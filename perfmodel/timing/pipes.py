@@ -6,6 +6,7 @@ import numpy as np
 
 from perfmodel.arithmetic import Number
 from perfmodel.count import KernelCost
+from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
 
 
@@ -16,6 +17,18 @@ def per_unit_seconds(total: Number, rate: Number, grid: Number, share: np.ndarra
     machine works at t / (⌈t/p⌉·p) of its rate (NVIDIA Matmul Background User's Guide).
     """
     return np.asarray(total / grid * share / rate, dtype=np.float64)
+
+
+def vector_slots(machine: Machine, vector_ops: Number, integer_ops: Number) -> np.ndarray:
+    """Slots of the vector unit that floating-point and integer instructions take together.
+
+    The longest of three: the first on their lanes, the second on theirs, both through the
+    schedulers. In operations of the vector rate.
+    """
+    rate = machine.vector_ops_per_unit
+    integer = integer_ops * (rate / machine.integer_per_unit)
+    issued = (vector_ops + integer_ops) * (rate / machine.issue_per_unit)
+    return np.asarray(np.maximum(vector_ops, np.maximum(integer, issued)))
 
 
 def busiest_share(cost: KernelCost, where: Residency) -> np.ndarray:

@@ -11,7 +11,7 @@ from perfmodel.arithmetic import Number, product
 from perfmodel.schedules import rowwise
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import Chain, KernelClass
+from perfmodel.timing.classes import Chain, KernelClass, Rows
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -24,6 +24,10 @@ _REDUCTIONS = {"softmax": 4, "layernorm": 2, "rmsnorm": 2, "quantise": 2}
 
 # Elements that a thread takes in one load where its class does not say.
 _LOAD = 4
+# Vector operations beside the special one in CUDA's expf, and in a division to the last digit.
+_ACCURATE = 7.0
+# Integer instructions of an access: the load or store, its address, the bound and the branch.
+_ACCESS = 4.0
 
 
 def plan(
@@ -39,16 +43,20 @@ def plan(
     """
     if kernel.rows is None and problem.op != "pointwise":
         problem = _flat(problem, kernel.chain)
-    schedule, price = _schedule(problem, kernel)
+    layout = _for_type(kernel.rows, problem)
+    schedule, steps = _schedule(problem, layout)
     how = Style(
         compute="fp32",
         overlap=1.0,
-        price=price * constants["row_price"] / constants["block_price"],
+        price=0.0,
+        chain_seconds=steps * constants["row_price"],
         warm=around.warm,
         activity=around.activity,
         credit_seconds=around.credit_seconds,
         vector_share=constants["vector_share"],
-        access_ops=access_ops(problem, kernel),
+        integer_ops=_integer_ops(problem, layout),
+        accurate_ops=_ACCURATE if kernel.accurate else 0.0,
+        **_beyond(problem, layout),
         resident=np.inf if kernel.resident is None else kernel.resident,
     )
     # Tiles are arrays here, and an int beyond 64 bits goes with none.
@@ -65,32 +73,66 @@ def _flat(problem: Rowwise, chain: Chain | None) -> Rowwise:
     return replace(problem, op="pointwise", inputs=inputs, outputs=1, output_dtype=output)
 
 
-def access_ops(problem: Rowwise, kernel: KernelClass) -> Number:
-    """Issue slots of loads and stores: each is an instruction and one for its address.
+def _beyond(problem: Rowwise, layout: Rows | None) -> dict[str, Number]:
+    """Operations that the class's code takes beyond the algorithm's own."""
+    if layout is None or problem.op == "pointwise":
+        return {}
+    elements = product([problem.rows, problem.cols])
+    again = np.asarray(problem.cols) > layout.held_columns
+    vector = layout.vector_ops + again * layout.again_vector_ops
+    special = layout.special_ops + again * layout.again_special_ops
+    return {"vector_ops": elements * vector, "special_ops": elements * special}
 
-    2 / (elements a load) for every element that goes by, once per input, output and pass: a kernel
-    that loads single elements spends more on them than on its arithmetic.
+
+def _integer_ops(problem: Rowwise, layout: Rows | None) -> Number:
+    """Integer instructions of loads and stores: `_ACCESS` for each, once per stream and pass.
+
+    A kernel that loads single elements may spend more on them than on its arithmetic.
     """
-    layout = kernel.rows
-    load = layout.load if layout is not None else _LOAD
-    if problem.op == "pointwise":
-        accesses: Number = problem.inputs + problem.outputs
-    else:
-        held = np.asarray(problem.cols) <= (layout.held_columns if layout is not None else 0)
-        accesses = np.where(held, 1, layout.passes if layout is not None else 1) + 1
-    return 2.0 / load * product([problem.rows, problem.cols]) * accesses
+    elements = product([problem.rows, problem.cols])
+    if problem.op == "pointwise" or layout is None:
+        load: Number = layout.load if layout is not None else _LOAD
+        return _ACCESS / load * elements * (problem.inputs + problem.outputs)
+    columns = np.asarray(problem.cols)
+    threads = _threads(columns, layout)
+    # A row of no whole loads starts unaligned, and a first round of single elements aligns it.
+    aligned = columns - threads * (columns % layout.load != 0)
+    whole = aligned // (threads * layout.load) * (threads * layout.load) / columns
+    streamed = (layout.passes + 1) * (whole / layout.load + (1.0 - whole))
+    held = 2.0 / layout.held_load
+    return _ACCESS * elements * np.where(columns <= layout.held_columns, held, streamed)
 
 
-def _schedule(problem: Rowwise, kernel: KernelClass) -> tuple[Schedule, float]:
+def _threads(columns: np.ndarray, layout: Rows) -> np.ndarray:
+    """Threads of a row, each with `elements_per_thread` or fewer, within the class's limits."""
+    wanted = np.ceil(columns / layout.elements_per_thread)
+    if layout.power_of_two:
+        wanted = np.exp2(np.ceil(np.log2(wanted)))
+    return np.clip(wanted, layout.least_threads, layout.most_threads)
+
+
+def _for_type(layout: Rows | None, problem: Rowwise) -> Rows | None:
+    """The layout for the problem's type: wide loads take more of its elements than of fp32."""
+    if layout is None or not layout.wide:
+        return layout
+
+    def elements(of_fp32: int) -> int:
+        return max(int(of_fp32 * 4 / problem.elements()["data"].bytes), 1)
+
+    return replace(
+        layout,
+        load=elements(layout.load),
+        elements_per_thread=elements(layout.elements_per_thread),
+    )
+
+
+def _schedule(problem: Rowwise, layout: Rows | None) -> tuple[Schedule, Number]:
     """The class's loop nest, and how many dependent reductions a row waits for."""
-    layout = kernel.rows
     if layout is None:
         return rowwise.elementwise(problem), 0.0
     single = layout.passes == 1 and layout.held_columns == 0
     columns = np.asarray(problem.cols)
-    held = columns <= layout.held_columns
-    wanted = -(-columns // layout.elements_per_thread)
-    threads = np.clip(wanted, layout.least_threads, layout.most_threads)
+    held, threads = columns <= layout.held_columns, _threads(columns, layout)
     tile = np.where(held, columns, np.minimum(threads * layout.load, columns))
     if problem.op == "pointwise":
         return rowwise.elementwise_rows(problem, tile, np.maximum(threads, 64)), 1.0
@@ -103,4 +145,6 @@ def _schedule(problem: Rowwise, kernel: KernelClass) -> tuple[Schedule, float]:
         row_passes=np.where(held, 1, layout.passes),
         stages=layout.stages,
     )
-    return schedule, 1.0 if single else _REDUCTIONS[problem.op]
+    steps = 1.0 if single else _REDUCTIONS[problem.op]
+    # A warp that holds a whole row has nothing to reduce across warps.
+    return schedule, steps * np.where(by_warp, 0.5, 1.0)

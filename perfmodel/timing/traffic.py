@@ -1,0 +1,217 @@
+"""Bytes that cross the HBM and L2 boundaries, and what answers a block's loads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from perfmodel.algorithms.algorithm import Tensor
+from perfmodel.arithmetic import Number
+from perfmodel.count import KernelCost, rule, waves
+from perfmodel.count.rule import Nest
+from perfmodel.elements import ElementType
+from perfmodel.schedules.schedule import Schedule
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.machine import Machine
+from perfmodel.timing.occupancy import Residency
+
+Retain = Callable[[Number, float, float], np.ndarray]
+_ZERO = np.zeros(())
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes over HBM and L2, and the shares of a block's loads that HBM and that L1 answer.
+
+    Concurrent blocks that ask for the same tile wait for one and the same miss: the fetch is
+    counted once in the bytes, and for each of them in `missed`. What an earlier wave fetched, or an
+    earlier run of the kernel left, is a hit. `near` is the share that the unit's own L1 answers.
+    """
+
+    hbm_bytes: np.ndarray
+    l2_bytes: np.ndarray
+    missed: np.ndarray
+    near: np.ndarray
+
+
+def held_share(working_set: Number, capacity: float, knee: float) -> np.ndarray:
+    """Share of a working set that a cache still holds when it is asked for again.
+
+    1 / (1 + (set / (knee · capacity))⁴): near 1 while it fits, falling smoothly rather than off a
+    cliff, because replacement is not exact and a partitioned L2 holds some lines twice. The fourth
+    power is what a set-associative LRU of that capacity does to tile streams (`evidence.cachesim`).
+    """
+    if capacity <= 0:
+        return np.zeros(np.shape(working_set))
+    ratio = np.asarray(working_set, dtype=np.float64) / (knee * capacity)
+    return 1.0 / (1.0 + np.square(np.square(ratio)))
+
+
+def traffic(
+    machine: Machine,
+    constants: Constants,
+    schedule: Schedule,
+    cost: KernelCost,
+    elements: Mapping[str, ElementType],
+    where: Residency,
+    warm: float,
+    retain: Retain = held_share,
+) -> Traffic:
+    """Bytes over HBM: each tensor once per pass that the waves of blocks cannot share in L2.
+
+    `warm` is the share of inputs that fit in L2 and are still there from an earlier run of the same
+    kernel, as in timing loops that do not clear the cache. `retain` gives the share of a working
+    set that the L2 still holds, from its size, the capacity and the fitted knee.
+    """
+
+    def held(working_set: Number) -> np.ndarray:
+        return retain(working_set, machine.l2_capacity, constants["l2_knee"])
+
+    asked = np.asarray(cost.bytes_at("l2"), dtype=np.float64)
+    touched = sum((t.total_bytes for t in cost.hbm.values()), start=_ZERO)
+    if not cost.nest.kernel.steps:  # a combining kernel reads what was just written
+        missed = 1.0 - held(touched)
+        return Traffic(np.asarray(touched * missed), asked, missed, _ZERO)
+    wave = _wave(schedule, cost, elements, where)
+    near_share = _l1_share(machine, cost, wave, where)
+    kept = warm * held(touched)
+    loaded, written, loads, near = _ZERO, _ZERO, _ZERO, _ZERO
+    for name, least in cost.hbm.items():
+        if name not in wave.reads:
+            written = written + _written(schedule, cost, elements, wave, name, held)
+            continue
+        passes = wave.passes(schedule, name, held)
+        times = rule.normaliser_passes(schedule, cost.nest, name)
+        if not _is_one(times):
+            # A row that is streamed again for its normaliser may still be on chip: between two of
+            # its passes the others go over a pass of their own rows, and write now and then.
+            between = wave.load_bytes + (wave.all_bytes - wave.load_bytes) / times
+            passes = passes + (times - 1) * (1.0 - near_share) * (1.0 - held(between))
+        fetched = least.read_bytes * passes
+        loaded = loaded + fetched * (1.0 - kept)
+        loads = loads + cost.l2[name].read_bytes
+        near = near + near_share * _repeated(schedule, cost, wave, where, name)
+    loads = np.maximum(loads, 1.0)
+    missed = np.minimum(loaded * wave.sharing / loads, 1.0)
+    return Traffic(
+        np.asarray(loaded + written),
+        np.asarray(asked - near),
+        np.asarray(missed),
+        np.asarray(np.minimum(near / loads, 1.0 - missed)),
+    )
+
+
+@dataclass(frozen=True)
+class _Wave:
+    """The blocks that run at once: what they touch over their lives, each tile once.
+
+    `sharing` is how many of them wait for the mean fetch, `between` are the bytes that go by in an
+    iteration of each grid loop.
+    """
+
+    nest: Nest
+    reads: tuple[str, ...]
+    widths: Mapping[Tensor, float]
+    loops: Sequence[waves.GridLoop]
+    concurrent: np.ndarray
+    all_bytes: Number
+    load_bytes: Number
+    sharing: Number
+    between: tuple[Number, ...] = ()
+
+    def loads(self) -> dict[Tensor, float]:
+        """Bytes an element of every tensor that is read."""
+        return {tensor: width for tensor, width in self.widths.items() if tensor.name in self.reads}
+
+    def passes(self, schedule: Schedule, name: str, held: Callable[[Number], Number]) -> Number:
+        """How often each element of a tensor crosses the memory boundary."""
+        tensor = schedule.algorithm.tensors[name]
+        return waves.hbm_passes(
+            self.nest, tensor, self.concurrent, held, self.between, self.all_bytes, self.loops
+        )
+
+    def between_bytes(self, loop: waves.GridLoop) -> Number:
+        """Bytes touched in one iteration of a grid loop, or in a wave where that is more."""
+        # Nothing is fetched again on account of a loop of one trip, or that all tensors follow.
+        if _is_one(loop.trips) or _is_one(loop.stride):
+            return self.all_bytes
+        if all(loop.axis in tensor.axes for tensor in self.widths):
+            return self.all_bytes
+        blocks = np.maximum(loop.stride, self.concurrent)
+        return waves.footprint(self.nest, self.widths, self.loops, blocks)
+
+
+def _is_one(value: Number) -> bool:
+    return isinstance(value, int) and value == 1
+
+
+def _wave(
+    schedule: Schedule, cost: KernelCost, elements: Mapping[str, ElementType], where: Residency
+) -> _Wave:
+    nest, tensors = cost.nest, schedule.algorithm.tensors
+    reads = schedule.reads(nest.kernel)
+    loops = waves.grid_loops(nest)
+    concurrent = np.minimum(where.slots, np.asarray(cost.blocks, dtype=np.float64))
+    widths = {tensors[n]: elements[tensors[n].element].bytes for n in cost.hbm}
+    loads = {tensor: width for tensor, width in widths.items() if tensor.name in reads}
+    reach = waves.covered(nest, loops, concurrent)
+    together = waves.touched(nest, loads, reach)
+    alone = waves.touched(nest, loads, waves.covered(nest, loops, 1))
+    wave = _Wave(
+        nest=nest,
+        reads=reads,
+        widths=widths,
+        loops=loops,
+        concurrent=concurrent,
+        all_bytes=waves.touched(nest, widths, reach),
+        load_bytes=together,
+        sharing=concurrent * alone / np.maximum(together, 1.0),
+    )
+    return replace(wave, between=tuple(wave.between_bytes(loop) for loop in loops))
+
+
+def _written(
+    schedule: Schedule,
+    cost: KernelCost,
+    elements: Mapping[str, ElementType],
+    wave: _Wave,
+    name: str,
+    held: Callable[[Number], Number],
+) -> Number:
+    """HBM bytes of an output: once, and again where it is rewritten or added to and not held."""
+    tensor, kernel = schedule.algorithm.tensors[name], cost.nest.kernel
+    if name in kernel.atomic:
+        # Concurrent blocks add to one copy in L2; every pass brings it in and takes it out.
+        role = kernel.spill.get(name, tensor.element)
+        whole = rule.size(cost.nest.sizes, tensor) * elements[role].bytes
+        return 2.0 * whole * wave.passes(schedule, name, held)
+    least = cost.hbm[name].write_bytes
+    again = cost.l2[name].total_bytes - least
+    return least + again * (1.0 - held(wave.all_bytes))
+
+
+def _l1_share(machine: Machine, cost: KernelCost, wave: _Wave, where: Residency) -> Number:
+    """Share of what a row-wise kernel's blocks read again that is still in their unit's L1.
+
+    It holds the rows of all resident blocks at once or it does not. Tiled kernels keep their
+    operands in shared memory or registers instead, and ask for each once.
+    """
+    if cost.nest.kernel.operand_tile is not None:
+        return _ZERO
+    resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
+    rows = waves.footprint(wave.nest, wave.loads(), wave.loops, resident)
+    return held_share(rows, machine.l1_capacity, 1.0)
+
+
+def _repeated(
+    schedule: Schedule, cost: KernelCost, wave: _Wave, where: Residency, name: str
+) -> Number:
+    """Bytes that a unit's blocks read and that it has read before: rows again, weights of a row."""
+    if cost.nest.kernel.operand_tile is not None:
+        return 0.0
+    axes = schedule.algorithm.tensors[name].axes
+    own = any(loop.axis in axes for loop in wave.loops)
+    first = cost.hbm[name].read_bytes * (1.0 if own else where.active_units)
+    return np.maximum(cost.l2[name].read_bytes - first, 0.0)
