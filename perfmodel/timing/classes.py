@@ -33,7 +33,8 @@ class Rows:
     `stages` − 1 loads of a thread are in flight. Rounds of all threads take `load` elements each,
     and what is left of a streamed row goes one element at a time; rows held in registers go in
     loads of `held_load`. `wide` ones are of so many fp32 elements, or of narrower ones in as many
-    bytes; `power_of_two` rounds the threads up. `vector_ops` and `special_ops` are what an element
+    bytes; `power_of_two` rounds the threads up. `waits` are loads that a row waits for one after
+    another besides. `vector_ops` and `special_ops` are what an element
     takes beyond the algorithm's own operations, the `again_` ones what it takes more where a row is
     streamed.
     """
@@ -48,6 +49,7 @@ class Rows:
     power_of_two: bool = False
     least_threads: int = 32
     stages: int = 3
+    waits: float = 0.0
     vector_ops: float = 0.0
     special_ops: float = 0.0
     again_vector_ops: float = 0.0

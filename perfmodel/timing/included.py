@@ -26,6 +26,7 @@ def included_seconds(
     problem: Problem,
     kernel: KernelClass,
     includes: Sequence[str],
+    around: Circumstances,
 ) -> Number:
     """Device time of the other kernels inside the timed region, shaped as the problem's arrays.
 
@@ -37,32 +38,53 @@ def included_seconds(
         if name not in INCLUDES:
             raise ProblemError(f"cannot include {name!r}; it is one of {', '.join(INCLUDES)}")
         if name == "kv_write" and isinstance(problem, Attention):
-            total = total + _kv_write(machine, constants, problem, kernel)
+            total = total + _kv_write(machine, constants, problem, kernel, around)
         elif name == "rope" and isinstance(problem, Attention):
             total = total + _rope(machine, constants, problem)
         elif name == "quantise_activations" and isinstance(problem, Matmul):
-            total = total + _quantise(machine, constants, problem)
+            total = total + _quantise(machine, constants, problem, around)
     return total
 
 
 def _kv_write(
-    machine: Machine, constants: Constants, problem: Attention, kernel: KernelClass
+    machine: Machine,
+    constants: Constants,
+    problem: Attention,
+    kernel: KernelClass,
+    around: Circumstances,
 ) -> Number:
-    """New keys and values stream into scattered pages of the cache.
+    """New keys and values go to their pages of the cache, a block of threads a token.
 
     Where the cache is narrower than the queries and the kernel multiplies it as it is, one more
     kernel narrows the queries.
     """
     sizes, elements = problem.sizes(), problem.elements()
-    rate = hbm_rate(machine, constants)
-    width = elements["data"].bytes + elements["kv"].bytes
-    fresh = product([sizes["b"], sizes["g"], sizes["q"], sizes["d"] + sizes["e"]])
-    moved = fresh * width * constants["kv_write_passes"] / 2
-    seconds = constants["kv_write_price"] + moved / rate
+    tokens = product([sizes["b"], sizes["q"]])
+    fresh = Rowwise(
+        "pointwise",
+        np.asarray(tokens, dtype=np.int64),
+        np.asarray(product([sizes["g"], sizes["d"]]), dtype=np.int64),
+        dtype=problem.dtype,
+        inputs=2,
+        outputs=2,
+        output_dtype=elements["kv"].name,
+    )
+    seconds = _beside(machine, constants, fresh, "cache-write", around)
     if kernel.instruction == "native" and elements["kv"].bits < elements["data"].bits:
-        queries = product([sizes["b"], sizes["g"], sizes["r"], sizes["q"], sizes["d"]])
-        seconds = seconds + constants["kernel_gap"] + queries * width / rate
+        queries = product([tokens, sizes["g"], sizes["r"], sizes["d"]])
+        width = elements["data"].bytes + elements["kv"].bytes
+        moved = queries * width / hbm_rate(machine, constants)
+        seconds = seconds + constants["kernel_gap"] + moved
     return seconds
+
+
+def _beside(
+    machine: Machine, constants: Constants, problem: Rowwise, name: str, around: Circumstances
+) -> Number:
+    """Seconds of a row-wise kernel of its own, after what it follows."""
+    plan = rowwise.plan(problem, kernel_class(name), machine, constants, around)
+    shape = np.broadcast_shapes((1, 1), np.shape(problem.rows), np.shape(problem.cols))
+    return constants["kernel_gap"] + estimate(machine, constants, plan, shape).seconds
 
 
 def _rope(machine: Machine, constants: Constants, problem: Attention) -> Number:
@@ -73,11 +95,10 @@ def _rope(machine: Machine, constants: Constants, problem: Attention) -> Number:
     return moved * problem.elements()["data"].bytes / hbm_rate(machine, constants)
 
 
-def _quantise(machine: Machine, constants: Constants, problem: Matmul) -> Number:
+def _quantise(
+    machine: Machine, constants: Constants, problem: Matmul, around: Circumstances
+) -> Number:
     """A row-wise kernel of its own narrows 16-bit activations to 8 bits by the maximum of a row."""
     count = np.asarray(product([problem.batch, problem.m]), dtype=np.int64)
     rows = Rowwise("quantise", count, problem.k)
-    kernel = kernel_class("vllm-quantise")
-    plan = rowwise.plan(rows, kernel, machine, constants, Circumstances())
-    shape = np.broadcast_shapes((1, 1), count.shape, np.shape(problem.k))
-    return constants["quantise_price"] + estimate(machine, constants, plan, shape).seconds
+    return _beside(machine, constants, rows, "vllm-quantise", around)

@@ -45,7 +45,8 @@ class Style:
     `resident` the most blocks that a unit holds, where its launch bounds say, `persistent` whether
     a block goes on to further tiles and loads them ahead, `combine` the name of the constant for
     the start of a combining kernel, `credit_seconds` how long it may exceed the power limit,
-    `chain_seconds` what each of its blocks waits for dependent steps at 1.75 GHz.
+    `chain_seconds` what each of its blocks waits for dependent steps at 1.75 GHz,
+    `waits` for how many loads one after another beside its stream.
     """
 
     compute: str
@@ -67,6 +68,7 @@ class Style:
     combine: str = "split_price"
     credit_seconds: float = 0.0
     chain_seconds: Number = 0.0
+    waits: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,8 @@ def time_kernel(
     )
     terms["hbm"] = moved.hbm_bytes / (memory.hbm_rate(machine, constants) * style.stream_share)
     latency = constants["latency_share"] * memory.mean_latency(machine, moved.missed, moved.near)
-    terms["latency"] = memory.latency_seconds(
-        cost, where, latency, style.chain_seconds * 1.75e9 / machine.clock_hz
-    )
+    chain = style.chain_seconds * 1.75e9 / machine.clock_hz + style.waits * latency
+    terms["latency"] = memory.latency_seconds(cost, where, latency, chain)
     joules = (
         style.activity
         * work.matrix_flops

@@ -81,7 +81,7 @@ def time_operator(
     if kernel.quantises and harness != "kernel":
         includes = (*includes, "quantise_activations")
     includes = () if "included" in constants.off else tuple(dict.fromkeys(includes))
-    other = included_seconds(here, constants, columns, kernel, includes)
+    other = included_seconds(here, constants, columns, kernel, includes, around)
     extra = np.broadcast_to(np.asarray(other, dtype=np.float64).reshape(-1), (n,))
     device_seconds = total.seconds + extra
     seconds = floors.with_floor(constants, harness, name, device_seconds, kernel)

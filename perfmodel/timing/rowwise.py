@@ -50,6 +50,7 @@ def plan(
         overlap=1.0,
         price=0.0,
         chain_seconds=steps * constants["row_price"],
+        waits=layout.waits if layout is not None else 0.0,
         warm=around.warm,
         activity=around.activity,
         credit_seconds=around.credit_seconds,
