@@ -17,6 +17,7 @@ from perfmodel.timing.classes import KernelClass, SplitRule, TileRow, matrix_sha
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
+from perfmodel.timing.memory import loaded_seconds
 from perfmodel.timing.plan import Part, Plan
 
 # Numbers of slices that are timed in full.
@@ -251,15 +252,15 @@ def _promising(
     together = np.minimum(machine.shared_capacity // held, machine.registers_bytes // registers)
     together = np.clip(together, 1.0, min(machine.max_threads // threads, how.resident))
     rounds = np.maximum(busiest / together, 1.0)
-    latency = machine.hbm_latency * constants["latency_share"]
     scores = float(rows * bc)
     pipes = (
         4.0 * scores * d / (machine.matrix_per_unit(how.compute) * how.matrix_share),
         SOFTMAX_VECTOR * scores / (machine.vector_ops_per_unit * how.vector_share),
     )
     busy = np.maximum(*pipes) + (1.0 - how.overlap) * np.minimum(*pipes)
-    chain = tiles * np.hypot(rounds * latency / max(kernel.stages - 1, 1), busiest * busy)
     stream = 2.0 * b * g * x * d * width / machine.hbm_bytes_per_s
+    waiting = tiles * rounds * machine.hbm_latency / max(kernel.stages - 1, 1)
+    chain = np.hypot(loaded_seconds(constants, waiting, stream), tiles * busiest * busy)
     clock = 1.75e9 / machine.clock_hz
     price = constants[kernel.price] * clock
     # The combining kernel has a block a row of the result.
@@ -268,7 +269,7 @@ def _promising(
     second = (
         adding * constants["block_price"] * clock
         + constants[how.combine]
-        + np.maximum(adding * latency, partial)
+        + np.maximum(adding * machine.l2_latency, partial)
     )
     score = rounds * price + np.where(slices > 1, second, 0.0) + np.hypot(chain, stream)
     # A slicing that comes to the same as the one before it is out.

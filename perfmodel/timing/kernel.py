@@ -118,9 +118,12 @@ def time_kernel(
         machine, constants, cost, where, moved.l2_bytes, style.multicast
     )
     terms["hbm"] = moved.hbm_bytes / (memory.hbm_rate(machine, constants) * style.stream_share)
-    latency = constants["latency_share"] * memory.mean_latency(machine, moved.missed, moved.near)
-    chain = style.chain_seconds * 1.75e9 / machine.clock_hz + style.waits * latency
-    terms["latency"] = memory.latency_seconds(cost, where, latency, chain)
+    latency = memory.mean_latency(machine, moved.missed, moved.near)
+    waiting = memory.latency_seconds(cost, where, latency, style.waits * latency)
+    crossing = np.maximum(terms["hbm"], terms["l2"])
+    waiting = memory.loaded_seconds(constants, waiting, crossing)
+    chain = style.chain_seconds * 1.75e9 / machine.clock_hz
+    terms["latency"] = waiting + memory.latency_seconds(cost, where, 0.0, chain)
     joules = (
         style.activity
         * work.matrix_flops

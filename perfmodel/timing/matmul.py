@@ -14,7 +14,7 @@ from perfmodel.timing.classes import KernelClass, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.memory import hbm_rate, mean_latency
+from perfmodel.timing.memory import hbm_rate, loaded_seconds, mean_latency
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.power import operation_joules, power_seconds
 from perfmodel.timing.traffic import held_share
@@ -181,7 +181,10 @@ def _promising(
     touched = k * (np.minimum(group * rows, m) * data + reach * weights)
     again = np.maximum(1.0 - least * hbm_rate(machine, constants) / (touched * tiles / wave), 0.0)
     missed = 1.0 - again * held_share(touched, machine.l2_capacity, constants["l2_knee"])
-    latency = mean_latency(machine, missed) * constants["latency_share"]
+    waiting = mean_latency(machine, missed) / (depth * (stages - 1.0)) * k
+    at_once = np.maximum(tiles / (machine.units * together), 1.0)
+    crossing = np.maximum(least, moved / l2_rate)
+    chain = loaded_seconds(constants, waiting * at_once, crossing) / at_once
     # The combining kernel has a block a tile of the result, as many at once as their registers fit.
     adding = np.maximum(tiles / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / l2_rate) * b * m * n * slices
@@ -191,9 +194,9 @@ def _promising(
 
     # Times in units of the problem's least, so that half the digits hold the largest.
     unit = least + b * m * n * (2.0 * k) / (matrix_rate * machine.units)
-    chain = latency / (depth * (stages - 1.0)) * k
-    nearest = constants["latency_share"] * mean_latency(machine, 0.0)
-    second = np.maximum(partial, adding * nearest) + adding * price + constants["split_price"]
+    second = (
+        np.maximum(partial, adding * machine.l2_latency) + adding * price + constants["split_price"]
+    )
     times = (matrix, port, chain, least, moved / l2_rate, limit, second, price)
     score = _score(
         *((time / unit).astype(np.float32) for time in times),

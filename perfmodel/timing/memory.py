@@ -70,3 +70,13 @@ def latency_seconds(
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
     alone = per_block / stages * latency + chain_seconds
     return np.asarray(where.busiest / resident * alone)
+
+
+def loaded_seconds(constants: Constants, waiting: Number, crossing: Number) -> np.ndarray:
+    """Seconds of waiting for loads while traffic of `crossing` seconds is under way.
+
+    A load queues behind others: its latency grows from the unloaded one to `latency_share` times
+    that, by the share of the time that memory is busy, crossing / (crossing + waiting).
+    """
+    busy = crossing / np.maximum(crossing + waiting, 1e-30)
+    return np.asarray(waiting * (1.0 + (constants["latency_share"] - 1.0) * busy))
