@@ -178,7 +178,7 @@ def test_entries_of_the_table_are_sound(name):
 def test_menus_go_by_head_dimension():
     entry = kernel_class("flash3")
     assert entry.menu(64, decode=False) == entry.tiles[64]
-    assert entry.menu(80, decode=False) == entry.tiles[128]
+    assert entry.menu(80, decode=False) == entry.tiles[96]
     assert entry.menu(4096, decode=False) == entry.tiles[max(entry.tiles)]
     assert entry.decode is not None
     assert entry.menu(64, decode=True) == entry.decode[64]

@@ -18,7 +18,7 @@ from perfmodel.timing.machine import machine
 
 H100, A100 = load("h100-sxm"), load("a100-sxm4-80gb")
 FLASH2 = kernel_class("flash2").split_rule
-FLASH3 = kernel_class("flash3").split_rule
+EVEN = kernel_class("flash3").even_rule
 
 
 def slices_one_by_one(grid: int, tiles: int, slots: int, rule: SplitRule) -> int:
@@ -35,22 +35,39 @@ def slices_one_by_one(grid: int, tiles: int, slots: int, rule: SplitRule) -> int
     return next(slices for slices, fill in fills.items() if fill >= rule.near * best)
 
 
-@given(
-    st.sampled_from([(A100, FLASH2), (H100, FLASH3)]),
-    st.integers(1, 300),
-    st.integers(1, 16),
-    st.integers(2, 32),
-    st.integers(1, 200_000),
+shapes = st.tuples(
+    st.integers(1, 300), st.integers(1, 16), st.integers(2, 32), st.integers(1, 200_000)
 )
-def test_slices_are_those_of_the_rule(library, batch, groups, together, keys):
-    device, rule = library
+
+
+def columns_of(batch: int, groups: int, together: int, keys: int) -> dict[str, np.ndarray]:
+    """Axes of one decode problem as (1, 1) columns."""
     sizes = {"b": batch, "g": groups, "r": together, "q": 1, "x": keys}
-    columns = {axis: np.array([[float(size)]]) for axis, size in sizes.items()}
-    found = attention._by_rule(columns, (64, 128, 128), rule, machine(device))
-    slots = device.units * rule.blocks_per_unit
-    expected = slices_one_by_one(batch * groups, math.ceil(keys / 128), slots, rule)
+    return {axis: np.array([[float(size)]]) for axis, size in sizes.items()}
+
+
+@given(shapes)
+def test_slices_are_those_of_the_rule(shape):
+    batch, groups, _, keys = shape
+    found = attention._by_rule(columns_of(*shape), (64, 128, 128), FLASH2, machine(A100))
+    slots = A100.units * FLASH2.blocks_per_unit
+    expected = slices_one_by_one(batch * groups, math.ceil(keys / 128), slots, FLASH2)
     assert found.shape == (1, 1)
     assert found[0, 0] == expected
+
+
+@given(shapes)
+def test_even_slices_give_every_unit_its_share_of_key_tiles(shape):
+    # flash_prepare_scheduler.cu, for sequences of one length: blocks_per_sm is at least the mean.
+    batch, groups, together, keys = shape
+    found = float(attention._evenly(columns_of(*shape), (64, 128, 256), EVEN, machine(H100))[0, 0])
+    tiles = math.ceil(keys / 128)
+    rows = batch * groups * math.ceil(together / 64)
+    share = math.ceil(1.1 * rows * tiles / H100.units)
+    assert found == min(math.ceil(tiles / share), 128)
+    assert 1 <= found <= tiles
+    # No slice is longer than the share, unless there may be no more slices.
+    assert math.ceil(tiles / found) <= share or found == 128
 
 
 def test_flash2_cuts_keys_for_grouped_queries_alone():

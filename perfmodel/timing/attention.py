@@ -13,7 +13,7 @@ from perfmodel.arithmetic import Number, as_floats, ceil_div
 from perfmodel.count import count
 from perfmodel.schedules import standard, tiled
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass, SplitRule, TileRow, matrix_share
+from perfmodel.timing.classes import EvenRule, KernelClass, SplitRule, TileRow, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -101,7 +101,8 @@ def forward_plan(
         return _standard(problem, how)
     if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
         return _split_plan(problem, kernel, machine, constants, how)
-    menu = np.array(kernel.menu(int(np.max(problem.head_dim)), decode=False))
+    narrow = problem.elements()["kv"].bits <= 8
+    menu = np.array(kernel.menu(int(np.max(problem.head_dim)), decode=False, narrow=narrow))
     br, bc, threads = menu.T[:, None]
     query_slice = None
     if kernel.schedule == "tiled-1":
@@ -160,7 +161,9 @@ def _split_plan(
         mask = None
     splits = np.ones((1, 1))
     if "split" not in constants.off:
-        if kernel.split_rule is not None:
+        if kernel.even_rule is not None:
+            splits = _evenly(sizes, chosen, kernel.even_rule, machine)
+        elif kernel.split_rule is not None:
             splits = _by_rule(sizes, chosen, kernel.split_rule, machine)
         else:
             splits = _promising(sizes, chosen, kernel, machine, constants, how, width, keep)
@@ -215,6 +218,17 @@ def _by_rule(
     whole = (grid >= rule.full * slots) | (tiles <= rule.whole_tiles)
     whole = whole | (rule.grouped_only & (r == 1))
     return np.where(whole, 1.0, chosen[:, None])
+
+
+def _evenly(
+    sizes: Mapping[str, Number], tile: TileRow, rule: EvenRule, machine: Machine
+) -> np.ndarray:
+    """Numbers of slices (n, 1) that give every unit its even share; see `EvenRule`."""
+    rows, bc, _ = tile
+    b, g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqx")
+    tiles = np.ceil(x / bc)
+    share = np.ceil(rule.margin * b * g * np.ceil(r * q / rows) * tiles / machine.units)
+    return np.asarray(np.minimum(np.ceil(tiles / share), rule.most))
 
 
 def _slice_keys(keys: Number, splits: np.ndarray, bc: int) -> np.ndarray:

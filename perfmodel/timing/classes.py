@@ -74,6 +74,18 @@ class SplitRule:
 
 
 @dataclass(frozen=True)
+class EvenRule:
+    """How a library cuts keys into slices: each of its even share of all key tiles, and no less.
+
+    With n tiles of keys a row block, each unit's share is ⌈`margin` · all tiles / units⌉, and there
+    are ⌈n / share⌉ slices, `most` of them at most.
+    """
+
+    margin: float = 1.1
+    most: int = 128
+
+
+@dataclass(frozen=True)
 class KernelClass:
     """One implementation family; fields as in `classes.yaml`, tiles as (rows, columns, threads)."""
 
@@ -92,6 +104,7 @@ class KernelClass:
     host_floor: str | None = None
     schedule: str = "tiled"
     decode: Mapping[int, tuple[TileRow, ...]] | None = None
+    narrow: Mapping[int, tuple[TileRow, ...]] | None = None
     splits: tuple[int, ...] = (1,)
     formats: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
@@ -103,6 +116,7 @@ class KernelClass:
     accurate: bool = False
     resident: int | None = None
     split_rule: SplitRule | None = None
+    even_rule: EvenRule | None = None
     combine: str = "split_price"
     price: str = "attention_block_price"
     regroups: bool = False
@@ -115,9 +129,17 @@ class KernelClass:
             return True
         return self.generations[0] <= machine.generation <= self.generations[1]
 
-    def menu(self, head_dim: int, *, decode: bool) -> tuple[TileRow, ...]:
-        """Tiles for the smallest listed head dimension that holds `head_dim` (0 for matmul)."""
-        table = self.decode if decode and self.decode is not None else self.tiles
+    def menu(self, head_dim: int, *, decode: bool, narrow: bool = False) -> tuple[TileRow, ...]:
+        """Tiles for the smallest listed head dimension that holds `head_dim` (0 for matmul).
+
+        `narrow` asks for those of 8-bit keys and values, where the library has others for many
+        queries.
+        """
+        table = self.tiles
+        if decode and self.decode is not None:
+            table = self.decode
+        elif narrow and self.narrow is not None:
+            table = self.narrow
         fitting = [dim for dim in sorted(table) if dim >= head_dim]
         return table[fitting[0]] if fitting else table[max(table)]
 
@@ -148,11 +170,14 @@ def classes() -> Mapping[str, KernelClass]:
             entry["chain"] = Chain(**entry["chain"])
         if "split_rule" in entry:
             entry["split_rule"] = SplitRule(**entry["split_rule"])
+        if "even_rule" in entry:
+            entry["even_rule"] = EvenRule(**entry["even_rule"])
         for key in ("splits", "formats", "variants", "generations", "matches"):
             if key in entry:
                 entry[key] = tuple(entry[key])
-        if "decode" in entry:
-            entry["decode"] = _tiles(entry["decode"])
+        for key in ("decode", "narrow"):
+            if key in entry:
+                entry[key] = _tiles(entry[key])
         found[name] = KernelClass(name=name, **entry)
     return found
 

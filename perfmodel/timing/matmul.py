@@ -14,7 +14,7 @@ from perfmodel.timing.classes import KernelClass, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.memory import hbm_rate, loaded_seconds, mean_latency
+from perfmodel.timing.memory import hbm_rate, mean_latency
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.power import operation_joules, power_seconds
 from perfmodel.timing.traffic import held_share
@@ -181,10 +181,7 @@ def _promising(
     touched = k * (np.minimum(group * rows, m) * data + reach * weights)
     again = np.maximum(1.0 - least * hbm_rate(machine, constants) / (touched * tiles / wave), 0.0)
     missed = 1.0 - again * held_share(touched, machine.l2_capacity, constants["l2_knee"])
-    waiting = mean_latency(machine, missed) / (depth * (stages - 1.0)) * k
-    at_once = np.maximum(tiles / (machine.units * together), 1.0)
-    crossing = np.maximum(least, moved / l2_rate)
-    chain = loaded_seconds(constants, waiting * at_once, crossing) / at_once
+    chain = mean_latency(machine, missed) / (depth * (stages - 1.0)) * k
     # The combining kernel has a block a tile of the result, as many at once as their registers fit.
     adding = np.maximum(tiles / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / l2_rate) * b * m * n * slices
@@ -205,6 +202,7 @@ def _promising(
         slices=slices.astype(np.float32),
         together=together.astype(np.float32),
         persistent=how.persistent,
+        loaded=constants["latency_share"] - 1.0,
     )
     # What does not fit is out, and so is a slicing that comes to the same as the one before it.
     out = (m <= above) | (m > upto) | (held > machine.shared_per_block)
@@ -230,17 +228,20 @@ def _score(
     slices: np.ndarray,
     together: np.ndarray,
     persistent: bool,
+    loaded: float,
 ) -> np.ndarray:
     """Times of whole columns from those of a tile, shape (n, tiles, slicings).
 
     Single precision chooses as well in half the time. `matrix` and `port` are of a whole tile,
-    `chain` that of its loads one after another; `least` of memory, `l2` of the chip and `limit` of
-    its power are of the problem; `second` is that of a combining kernel; `per_step` is one over the
-    steps of k.
+    `chain` that of its loads one after another, longer by `loaded` times while memory is busy;
+    `least` of memory, `l2` of the chip and `limit` of its power are of the problem; `second` is
+    that of a combining kernel; `per_step` is one over the steps of k.
     """
     rounds = np.maximum(busiest / together, 1)
     share = busiest * (1 / slices)
     waiting = rounds * chain / slices
+    traffic = np.maximum(least, l2)
+    waiting *= 1 + (loaded * traffic) / (traffic + waiting)
     crossing = np.maximum(share * port, l2)
     share *= matrix
     busy = share * share
