@@ -32,7 +32,7 @@ NAMED = [
     ("attention", "bf16", "vllm-0.24.0:vllm_flash_attn_fa3", "flash3"),
     ("attention", "bf16", "vllm-0.24.0:vllm_vit_flash_attn_fa3", "flash3"),
     ("attention", "bf16", "vllm-0.24.0:vllm_flash_attn_fa4", "flash4"),
-    ("attention", "bf16", "vllm-0.19.0:vllm_vit_flash_attn", "flash2"),
+    ("attention", "bf16", "vllm-0.19.0:vllm_vit_flash_attn", "flash3"),
     ("attention", "bf16", "trtllm-1.0.0:fmha", "flash4"),
     ("attention", "bf16", "flashinfer-0.2", "flash4"),
     ("gemm", "fp16", "torch", "cublas"),

@@ -39,6 +39,8 @@ _BACKWARD = (
     (((16, 32),), 1),
     (((16, 16),), 1),
 )
+# Warp tile of a backward block: 8 warps share its 64 × 128 scores (the same templates).
+_BACKWARD_WARP = (32, 32)
 _BACKWARD_1 = tuple((((16, keys),), 2) for keys in (128, 64, 32, 16))
 _MOST_SLICES = 128
 # Slices that a split-KV launch may choose from (FlashAttention-2 tries all up to 128).
@@ -79,11 +81,19 @@ def style(
     )
 
 
-def operand_tile(kernel: KernelClass, machine: Machine, bc: Number) -> tuple[Number, Number]:
-    """Rows and columns that share one operand fetch; see `Kernel.operand_tile`."""
+def operand_tile(
+    kernel: KernelClass, machine: Machine, rows: Number, keys: Number, threads: Number
+) -> tuple[Number, Number]:
+    """Rows and columns that share one operand fetch; see `Kernel.operand_tile`.
+
+    Instructions fed from registers share it within a warp. FlashAttention-2 and Triton give every
+    warp rows of its own and all keys of a tile (2307.08691, section 3.3); FlashAttention-1 cuts the
+    keys between them instead.
+    """
     if kernel.instruction == "register" or machine.generation < 9:
-        return 64, 64
-    return (128 if machine.generation >= 10 else 64), bc
+        warps = np.maximum(threads // 32, 1)
+        return (rows, keys / warps) if kernel.schedule == "tiled-1" else (rows / warps, keys)
+    return (128 if machine.generation >= 10 else 64), keys
 
 
 def forward_plan(
@@ -101,9 +111,7 @@ def forward_plan(
         return _standard(problem, how)
     if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
         return _split_plan(problem, kernel, machine, constants, how)
-    narrow = problem.elements()["kv"].bits <= 8
-    menu = np.array(kernel.menu(int(np.max(problem.head_dim)), decode=False, narrow=narrow))
-    br, bc, threads = menu.T[:, None]
+    br, bc, threads = np.array(_tiles(problem, kernel, machine)).T[:, None]
     query_slice = None
     if kernel.schedule == "tiled-1":
         (br, bc, threads), slices = _sliced(br, bc, threads)
@@ -117,11 +125,28 @@ def forward_plan(
         query_slice=query_slice,
         stages=kernel.stages,
         threads=threads,
-        operand_tile=operand_tile(kernel, machine, bc),
+        operand_tile=operand_tile(kernel, machine, br, bc, threads),
         score_vector=problem.score_vector(),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc})
+
+
+def _tiles(problem: Attention, kernel: KernelClass, machine: Machine) -> tuple[TileRow, ...]:
+    """Tiles for many queries: where keys lie in pages, some libraries run their decode kernel."""
+    dim, element = int(np.max(problem.head_dim)), problem.elements()["kv"]
+    if kernel.paged and kernel.pages_by_decode:
+        return (_decode_tile(kernel, machine, dim, element.bytes),)
+    return kernel.menu(dim, decode=False, narrow=element.bits <= 8)
+
+
+def _decode_tile(kernel: KernelClass, machine: Machine, dim: int, width: float) -> TileRow:
+    """The first tile of the decode menu that fits in shared memory."""
+    return kernel.first_fitting(
+        kernel.menu(dim, decode=True),
+        lambda tile: (tile[0] + 2 * kernel.stages * tile[1]) * dim * width,
+        machine.shared_per_block,
+    )
 
 
 def _sliced(*tiles: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
@@ -147,11 +172,7 @@ def _split_plan(
     """Split-KV over the `keep` most promising numbers of slices, query heads packed into tiles."""
     sizes, elements = as_floats(problem.sizes()), problem.elements()
     width, dim = elements["kv"].bytes, int(np.max(problem.head_dim))
-    chosen = kernel.first_fitting(
-        kernel.menu(dim, decode=True),
-        lambda tile: (tile[0] + 2 * kernel.stages * tile[1]) * dim * width,
-        machine.shared_per_block,
-    )
+    chosen = _decode_tile(kernel, machine, dim, width)
     rows, bc, threads = chosen
     mask = problem.mask()
     if problem.phase == "decode" and mask is not None:
@@ -174,7 +195,7 @@ def _split_plan(
         bc,
         pack=sizes["r"],
         stages=kernel.stages,
-        operand_tile=operand_tile(kernel, machine, bc),
+        operand_tile=operand_tile(kernel, machine, rows, bc, threads),
         score_vector=problem.score_vector(),
         threads=threads,
     )
@@ -263,6 +284,7 @@ def _promising(
     busiest = np.ceil(grid / machine.units)
     held = (rows + 2 * kernel.stages * bc) * d * width + machine.shared_reserved
     registers = 4.0 * rows * (d + bc) + 160.0 * threads
+    registers = np.minimum(registers, machine.thread_registers_bytes * threads)
     together = np.minimum(machine.shared_capacity // held, machine.registers_bytes // registers)
     together = np.clip(together, 1.0, min(machine.max_threads // threads, how.resident))
     rounds = np.maximum(busiest / together, 1.0)
@@ -317,7 +339,7 @@ def backward_plan(
         order=order,
         key_slice=key_slice,
         stages=stages,
-        operand_tile=operand_tile(kernel, machine, bc),
+        operand_tile=_BACKWARD_WARP,
         score_vector=problem.score_vector(),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)

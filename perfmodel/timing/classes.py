@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -120,6 +120,8 @@ class KernelClass:
     combine: str = "split_price"
     price: str = "attention_block_price"
     regroups: bool = False
+    paged: bool = False
+    pages_by_decode: bool = False
     stages: int = 2
     matches: tuple[str, ...] = ()
 
@@ -157,12 +159,17 @@ def _tiles(entry: Any) -> dict[int, tuple[TileRow, ...]]:
 
 
 @lru_cache(maxsize=1)
+def _document() -> Mapping[str, Any]:
+    text = files("perfmodel.timing").joinpath("classes.yaml").read_text(encoding="utf-8")
+    found: Mapping[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return found
+
+
+@lru_cache(maxsize=1)
 def classes() -> Mapping[str, KernelClass]:
     """All classes by name, in file order."""
-    text = files("perfmodel.timing").joinpath("classes.yaml").read_text(encoding="utf-8")
-    document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     found = {}
-    for name, entry in document["classes"].items():
+    for name, entry in _document()["classes"].items():
         entry = dict(entry, tiles=_tiles(entry.get("tiles", {})))
         if "rows" in entry:
             entry["rows"] = Rows(**entry["rows"])
@@ -214,14 +221,21 @@ def resolve(
             said.append(f"implementation {implementation!r} modelled as {chosen.name}")
     if chosen is None or chosen.op not in (op, "rowwise"):
         chosen = usual(op, dtype, machine)
+    if implementation and op == "attention" and _reads_pages(implementation):
+        chosen = replace(chosen, paged=True)
     if op == "attention" and machine.device.kind == "cpu" and chosen.schedule != "standard":
         chosen = kernel_class("cpu-blocked")  # no library runs a GPU's tiles on a processor
     while not chosen.runs_on(machine) and chosen.fallback is not None:
         said.append(f"{chosen.name} does not run on {machine.device.slug}; {chosen.fallback} taken")
-        chosen = kernel_class(chosen.fallback)
+        chosen = replace(kernel_class(chosen.fallback), paged=chosen.paged)
     if batched and chosen.batched is not None and kernel_class(chosen.batched).runs_on(machine):
         chosen = kernel_class(chosen.batched)
     return chosen, tuple(said)
+
+
+def _reads_pages(implementation: str) -> bool:
+    """Whether it is a serving framework's, which finds keys and values page by page."""
+    return any(re.search(pattern, implementation) for pattern in _document()["paged"])
 
 
 def _matching(op: str, implementation: str, dtype: str, variant: str) -> KernelClass | None:

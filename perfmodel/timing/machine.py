@@ -60,6 +60,7 @@ class Machine:
     shared_per_block: float
     shared_reserved: float
     registers_bytes: float
+    thread_registers_bytes: float
     max_threads: float
     max_blocks: float
     l2_bytes_per_s: float
@@ -155,6 +156,8 @@ def _machine(device: Device) -> Machine:
         shared_per_block=float(device.shared_max_per_block_bytes or infinite),
         shared_reserved=float(device.shared_reserved_bytes or 0),
         registers_bytes=float(4 * device.registers) if device.registers else infinite,
+        # Registers are given out in eights, so that 255 of them take 256.
+        thread_registers_bytes=4.0 * (device.max_registers_per_thread or 255) + 4.0,
         max_threads=float(device.max_threads or 2048),
         max_blocks=float(device.max_blocks or 32),
         l2_bytes_per_s=l2_rate,

@@ -172,6 +172,7 @@ def _promising(
     by_shared = machine.shared_capacity // (held + machine.shared_reserved + 1e-9)
     together = np.minimum(machine.max_threads // threads, by_shared)
     accumulators = 4.0 * rows * columns + 160.0 * threads
+    accumulators = np.minimum(accumulators, machine.thread_registers_bytes * threads)
     together = np.minimum(together, machine.registers_bytes // accumulators)
     together = np.clip(together, 1.0, machine.max_blocks)
     # A wave waits for all that the L2 does not hold from the one before.

@@ -37,14 +37,16 @@ def residency(machine: Machine, cost: KernelCost, most: Number = np.inf) -> Resi
     shared = np.asarray(cost.shared_footprint_bytes, dtype=np.float64)
     streams = cost.nest.kernel.operand_tile is None
     addressing = 4.0 * (_STREAMING_REGISTERS if streams else _ADDRESSING_REGISTERS)
+    # What is beyond the most that a thread may use spills to memory instead.
     registers = cost.register_footprint_bytes + addressing * threads
+    registers = np.minimum(registers, machine.thread_registers_bytes * threads)
     by_shared = machine.shared_capacity // (shared + machine.shared_reserved + 1e-9)
     by_registers = machine.registers_bytes // registers
     by_threads = machine.max_threads // threads
     blocks = np.minimum(
         np.minimum(by_shared, by_registers), np.minimum(by_threads, machine.max_blocks)
     )
-    # Registers spill rather than forbid: a block that asks for too many still runs, alone.
+    # A block that asks for more registers than there are still runs, alone.
     blocks = np.clip(blocks, 1.0, most)
     blocks = np.where(shared > machine.shared_per_block, 0.0, blocks)
     return fill(machine, cost.blocks, blocks)
