@@ -14,7 +14,8 @@ from perfmodel.count import count
 from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.schedules.matmul import tiled_matmul
-from perfmodel.timing import memory, traffic
+from perfmodel.timing import attention, memory, pipes, rowwise, traffic
+from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.included import included_seconds
@@ -22,7 +23,7 @@ from perfmodel.timing.kernel import Style, fill_seconds
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
 
-H100, T4 = load("h100-sxm"), load("t4")
+H100, T4, A100 = load("h100-sxm"), load("t4"), load("a100-sxm4-80gb")
 CONSTANTS = default()
 STAGES = ("matrix", "shared", "special", "vector", "l2", "hbm", "latency")
 seconds = st.floats(1e-7, 1e-3)
@@ -113,10 +114,12 @@ def test_quantising_activations_costs_more_for_more_of_them(m, k):
         kernel = kernel_class("cutlass-fp8")
         problem = Matmul(rows, 512, columns, dtype="fp8")
         includes = ("quantise_activations",)
-        found = included_seconds(machine(H100), CONSTANTS, problem, kernel, includes)
+        found = included_seconds(
+            machine(H100), CONSTANTS, problem, kernel, includes, Circumstances()
+        )
         return float(np.asarray(found).reshape(-1)[0])
 
-    assert cost(m, k) > CONSTANTS["quantise_price"]
+    assert cost(m, k) > CONSTANTS["kernel_gap"]
     assert cost(2 * m, k) >= cost(m, k)
     # The 16-bit rows are read and the 8-bit ones written at the least.
     assert cost(m, k) >= 3 * m * k / 3.352e12 - 2 * 50 * 2**20 / 3.352e12
@@ -138,3 +141,100 @@ def test_a_narrow_cache_costs_one_more_kernel_for_the_queries():
     extra = [predict(p, H100, **options).terms["included"] for p in (wide, narrow)]
     # Half the bytes are written, but queries are narrowed in a kernel of their own.
     assert extra[1] > extra[0]
+
+
+@given(st.floats(1e-9, 1e-3), st.floats(0, 1e-3))
+def test_loads_wait_longer_behind_others_and_never_beyond_the_loaded_latency(waiting, crossing):
+    found = memory.loaded_seconds(CONSTANTS, waiting, crossing)
+    assert waiting * (1 - 1e-12) <= found <= waiting * CONSTANTS["latency_share"] * (1 + 1e-12)
+    assert memory.loaded_seconds(CONSTANTS, waiting, crossing * 2) >= found * (1 - 1e-12)
+    assert memory.loaded_seconds(CONSTANTS, waiting * 1.01, crossing) >= found
+    assert memory.loaded_seconds(CONSTANTS, waiting, 0.0) == pytest.approx(waiting)
+
+
+@pytest.mark.parametrize(
+    ("slug", "vector", "integer", "slots"),
+    [
+        # P100 runs both on the same 64 lanes; V100 has 64 of each and issues to 128; of H100's 128
+        # lanes of fp32 64 take integers.
+        ("p100-pcie-16gb", 10, 10, 20), ("p100-pcie-16gb", 10, 0, 10),
+        ("v100-sxm2", 10, 10, 10), ("v100-sxm2", 10, 30, 30), ("v100-sxm2", 10, 4, 10),
+        ("h100-sxm", 10, 10, 20), ("h100-sxm", 10, 30, 60), ("h100-sxm", 10, 0, 10),
+    ],
+)  # fmt: skip
+def test_integer_instructions_take_lanes_or_issue_slots(slug, vector, integer, slots):
+    found = pipes.vector_slots(machine(load(slug)), vector, integer)
+    assert found == pytest.approx(slots, rel=0.02)
+
+
+def row_traffic(op: str, rows: int, cols: int, device=H100):
+    """Traffic of a row-wise kernel as predicted."""
+    kernel = kernel_class({"softmax": "torch-softmax", "layernorm": "torch-layernorm"}[op])
+    problem = Rowwise(op, rows, cols, dtype="fp32")
+    here = machine(device)
+    part = rowwise.plan(problem, kernel, here, CONSTANTS, Circumstances()).parts[0]
+    cost = count(part.schedule, part.sizes, part.elements).kernels[0]
+    where = residency(here, cost)
+    found = traffic.traffic(here, CONSTANTS, part.schedule, cost, part.elements, where, 0.0)
+    return found, cost
+
+
+@given(st.sampled_from(["softmax", "layernorm"]), st.integers(64, 8192), st.integers(64, 16384))
+def test_rows_read_again_cross_fewer_boundaries_the_nearer_they_are_held(op, rows, cols):
+    found, cost = row_traffic(op, rows, cols)
+    least = sum(part.total_bytes for part in cost.hbm.values())
+    assert least * (1 - 1e-9) <= found.hbm_bytes <= found.l2_bytes * (1 + 1e-9)
+    assert found.l2_bytes <= cost.bytes_at("l2") * (1 + 1e-9)
+    assert 0 <= found.near <= 1
+    assert found.near + found.missed <= 1 + 1e-9
+
+
+def test_a_larger_l1_answers_more_of_what_is_read_again():
+    # Sixteen blocks of 2048 columns: 128 KiB, in 24 KiB of a P100 or 256 KiB of an H100.
+    near = [
+        row_traffic("layernorm", 65536, 2048, load(s))[0].near
+        for s in ("p100-pcie-16gb", "h100-sxm")
+    ]
+    assert near[0] < 0.01 < 0.2 < near[1]
+
+
+def test_rows_of_no_whole_loads_take_more_instructions():
+    # 1100 columns in fp32 go by four elements a load, 1101 mostly one at a time.
+    aligned, ragged = (
+        predict(
+            Rowwise("softmax", 65536, cols, "fp32"), load("p100-pcie-16gb"), implementation="torch"
+        )
+        for cols in (1100, 1101)
+    )
+    assert ragged.terms["vector"] > 1.2 * aligned.terms["vector"]
+
+
+def test_accurate_mathematics_costs_vector_operations():
+    problem = Rowwise("pointwise", 8192, 8192, "fp16", variant="silu_mul", inputs=2)
+    exact, fast = (
+        predict(problem, H100, implementation=name) for name in ("torch-pointwise", "fused-rows")
+    )
+    assert exact.terms["vector"] > fast.terms["vector"]
+    assert exact.terms["special"] == pytest.approx(fast.terms["special"], rel=0.05)
+
+
+@pytest.mark.parametrize("slug", ["a100-sxm4-80gb", "h100-sxm"])
+@pytest.mark.parametrize("heads", [1, 4, 32])
+def test_writing_the_cache_takes_its_blocks_or_its_bytes(slug, heads):
+    # Few heads: each token is a block that waits for three loads. Many: keys and values stream.
+    device = load(slug)
+    problem = Attention(16, heads, heads, 4096, 4096, 128, causal=True)
+    alone = predict(problem, device).seconds
+    written = predict(problem, device, includes=("kv_write",)).seconds - alone
+    moved = 4 * 16 * heads * 4096 * 128 * 2
+    assert written > moved / device.hbm_bytes_per_s
+    if heads == 32:
+        assert written < 2 * moved / device.hbm_bytes_per_s
+
+
+def test_narrower_exchange_keeps_more_of_the_matrix_rate():
+    how, here = Style("fp16"), machine(A100)
+    shares = [attention.exchange_share(how, here, keys, 4) for keys in (64, 128, 256, 1024)]
+    assert shares == sorted(shares)
+    # 8 · 4 · 16 · d bytes at 128 B/clk beside 4 · 16 · 256 · d operations at 2048 a clock: 2 to 1.
+    assert shares[2] == pytest.approx(2 / 3, rel=0.01)

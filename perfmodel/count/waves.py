@@ -133,8 +133,10 @@ def _aligned(tensor: Tensor, loops: Sequence[GridLoop], concurrent: Number) -> N
     common = waves.astype(np.int64)
     for loop in loops:
         if loop.axis in tensor.axes:
-            # Taken modulo the wave first, so that no huge stride meets a 64-bit integer.
-            apart = np.asarray(loop.stride % concurrent * (loop.trips > 1))
+            # Taken modulo the wave first, so that no huge stride meets a 64-bit integer; written
+            # out, which is several times faster than `%` on floats.
+            beyond = loop.stride - np.floor(loop.stride / waves) * waves
+            apart = np.maximum(beyond, 0) * (np.asarray(loop.trips) > 1)
             common = np.gcd(common, apart.astype(np.int64))
     return np.where(waves == np.floor(waves), common, 1)
 

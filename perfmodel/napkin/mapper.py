@@ -183,7 +183,8 @@ def bound_of(target: Target, layout: Layout, cost: KernelCost) -> np.ndarray:
     floor = np.asarray(cost.matrix_flops, dtype=np.float64) / matrix
     floor = np.maximum(floor, np.asarray(cost.bytes_at("l2"), dtype=np.float64) / l2)
     rate = hbm_rate(here, target.constants) * style.stream_share
-    return np.maximum(floor, np.asarray(cost.bytes_at("hbm"), dtype=np.float64) / rate) * _ROUNDING
+    stream = np.asarray(cost.bytes_at("hbm"), dtype=np.float64) / rate
+    return np.asarray(np.maximum(floor, stream) * _ROUNDING)
 
 
 def _branch(pool: list[_Candidates], target: Target, *, prune: bool) -> Mapped:

@@ -31,6 +31,7 @@ _SLICES = np.array([1, 2, 4, 8, 16, 32])
 # Tiles of a backward block and buffers of its queries, the first that fit: 64 × 64 with one buffer
 # where shared memory is short, smaller for wide heads (FlashAttention-2's launch templates).
 _BACKWARD = (
+    (((128, 128),), 2),
     (((64, 128), (128, 64)), 2),
     (((64, 64),), 2),
     (((64, 64),), 1),
@@ -41,7 +42,7 @@ _BACKWARD = (
 )
 # Warp tile of a backward block: 8 warps share its 64 × 128 scores (the same templates).
 _BACKWARD_WARP = (32, 32)
-_BACKWARD_1 = tuple((((16, keys),), 2) for keys in (128, 64, 32, 16))
+_BACKWARD_1 = tuple((((16, keys),), 2) for keys in (256, 128, 64, 32, 16))
 _MOST_SLICES = 128
 # Slices that a split-KV launch may choose from (FlashAttention-2 tries all up to 128).
 _SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128])
@@ -63,8 +64,6 @@ def style(
 ) -> Style:
     """The class's facts and constants as the kernel timer wants them."""
     share = constants["attention_matrix_share"] * matrix_share(kernel, machine)
-    if kernel.schedule == "tiled-1":
-        share *= constants["flash1_share"]
     return Style(
         compute=compute_type(problem, machine),
         matrix_share=share,
@@ -79,6 +78,26 @@ def style(
         persistent=kernel.instruction == "native" and machine.generation >= 9,
         combine=kernel.combine,
     )
+
+
+def exchange_share(how: Style, machine: Machine, keys: Number, warps: Number) -> Number:
+    """Share of the matrix rate that FlashAttention-1 keeps beside the exchange between its warps.
+
+    They cut the keys of a tile between them, so that each has a partial sum of every output: it is
+    written to shared memory in fp32 and read back before the next tile (FlashAttention-2, 3.3). For
+    r rows and head dimension d that is 8·warps·r·d bytes beside 4·r·keys·d operations, one after
+    the other.
+    """
+    rate = machine.matrix_per_unit(how.compute) * how.matrix_share
+    exchange = 2.0 * warps / keys * rate / machine.shared_bytes_per_unit
+    return 1.0 / (1.0 + exchange)
+
+
+def _exchanging(
+    how: Style, constants: Constants, machine: Machine, keys: Number, warps: Number
+) -> Style:
+    share = constants["flash1_share"] * exchange_share(how, machine, keys, warps)
+    return replace(how, matrix_share=how.matrix_share * share)
 
 
 def operand_tile(
@@ -116,6 +135,7 @@ def forward_plan(
     if kernel.schedule == "tiled-1":
         (br, bc, threads), slices = _sliced(br, bc, threads)
         query_slice = ceil_div(ceil_div(problem.seq_q, slices), br) * br
+        how = _exchanging(how, constants, machine, bc, threads / 32)
     schedule = tiled.tiled(
         problem.mask(),
         br,
@@ -332,6 +352,7 @@ def backward_plan(
     if order == 1:
         (br, bc), slices = _sliced(br, bc)
         key_slice = ceil_div(ceil_div(problem.seq_kv, slices), bc) * bc
+        how = _exchanging(how, constants, machine, bc, 8)
     schedule = tiled.tiled_backward(
         problem.mask(),
         br,
@@ -355,8 +376,9 @@ def _backward_tiles(
     for tiles, stages in _BACKWARD_1 if order == 1 else _BACKWARD:
         br, bc = np.array(tiles).T[:, None]
         schedule = tiled.tiled_backward(None, br, bc, order=order, stages=stages)
-        held = count(schedule, alone, problem.elements()).kernels[-1].shared_footprint_bytes
-        if np.any(held <= machine.shared_per_block):
+        held = count(schedule, alone, problem.elements()).kernels[-1]
+        fits = held.shared_footprint_bytes <= machine.shared_per_block
+        if np.any(fits & (held.register_footprint_bytes <= machine.registers_bytes)):
             break
     return br, bc, stages
 

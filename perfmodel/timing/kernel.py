@@ -50,7 +50,7 @@ class Style:
     """
 
     compute: str
-    matrix_share: float = 1.0
+    matrix_share: Number = 1.0
     overlap: float = 0.0
     multicast: float = 1.0
     price: float = 1.0

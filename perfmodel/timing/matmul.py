@@ -242,7 +242,10 @@ def _score(
     share = busiest * (1 / slices)
     waiting = rounds * chain / slices
     traffic = np.maximum(least, l2)
-    waiting *= 1 + (loaded * traffic) / (traffic + waiting)
+    behind = traffic + waiting
+    np.divide(loaded * traffic, behind, out=behind)
+    behind += 1
+    waiting *= behind
     crossing = np.maximum(share * port, l2)
     share *= matrix
     busy = share * share

@@ -43,7 +43,9 @@ def plan(
     """
     if kernel.rows is None and problem.op != "pointwise":
         problem = _flat(problem, kernel.chain)
-    layout = _for_type(kernel.rows, problem)
+    # Kernels for rows of any kind flatten what has no rows.
+    flat = problem.op == "pointwise" and kernel.op != "pointwise"
+    layout = None if flat else _for_type(kernel.rows, problem)
     schedule, steps = _schedule(problem, layout)
     how = Style(
         compute="fp32",
