@@ -355,6 +355,8 @@ def test_sizes_of_one_and_of_2_to_the_40_stay_finite():
         assert np.isfinite(found.seconds[0]), problem
         assert all(np.isfinite(term[0]) and term[0] >= 0 for term in found.terms.values()), problem
         assert found.seconds[0] >= floor_seconds(problem, H100, found.flops["matrix"])
+    written = Attention(huge, 8, 8, huge, huge, 128, causal=True)
+    assert np.isfinite(predict_arrays(written, H100, includes=("kv_write",)).seconds[0])
     side = predict_arrays(Matmul(huge, huge, huge), H100).seconds[0]
     assert side >= 2.0 * float(huge) ** 3 / 989.4e12
 

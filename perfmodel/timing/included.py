@@ -62,8 +62,8 @@ def _kv_write(
     tokens = product([sizes["b"], sizes["q"]])
     fresh = Rowwise(
         "pointwise",
-        np.asarray(tokens, dtype=np.int64),
-        np.asarray(product([sizes["g"], sizes["d"]]), dtype=np.int64),
+        _whole(tokens),
+        _whole(product([sizes["g"], sizes["d"]])),
         dtype=problem.dtype,
         inputs=2,
         outputs=2,
@@ -76,6 +76,13 @@ def _kv_write(
         moved = queries * width / hbm_rate(machine, constants)
         seconds = seconds + constants["kernel_gap"] + moved
     return seconds
+
+
+def _whole(count: Number) -> Number:
+    """A product of sizes as whole numbers; of arrays, no further than 64 bits hold."""
+    if not isinstance(count, np.ndarray):
+        return int(count)
+    return np.minimum(count, 2.0**62).astype(np.int64)
 
 
 def _beside(
@@ -99,6 +106,5 @@ def _quantise(
     machine: Machine, constants: Constants, problem: Matmul, around: Circumstances
 ) -> Number:
     """A row-wise kernel of its own narrows 16-bit activations to 8 bits by the maximum of a row."""
-    count = np.asarray(product([problem.batch, problem.m]), dtype=np.int64)
-    rows = Rowwise("quantise", count, problem.k)
+    rows = Rowwise("quantise", _whole(product([problem.batch, problem.m])), problem.k)
     return _beside(machine, constants, rows, "vllm-quantise", around)

@@ -78,6 +78,7 @@ class KernelTime:
     seconds: np.ndarray
     terms: Mapping[str, np.ndarray]
     hbm_bytes: np.ndarray
+    l2_bytes: np.ndarray
     waves: np.ndarray
     occupancy: np.ndarray
 
@@ -145,7 +146,9 @@ def time_kernel(
     working = np.maximum(pipes.together(chip, constants["overlap_power"]), terms["power"])
     seconds = terms["blocks"] + working
     seconds = np.where(where.blocks_per_unit < 1, np.inf, seconds)
-    return KernelTime(seconds, terms, moved.hbm_bytes, where.waves, where.blocks_per_unit)
+    return KernelTime(
+        seconds, terms, moved.hbm_bytes, moved.l2_bytes, where.waves, where.blocks_per_unit
+    )
 
 
 def fill_seconds(

@@ -147,7 +147,7 @@ def _add_part(
         total.vector_ops = total.vector_ops + kernel.vector_ops
         total.special_ops = total.special_ops + kernel.special_ops
         total.bytes["hbm"] = total.bytes["hbm"] + time.hbm_bytes
-        total.bytes["l2"] = total.bytes["l2"] + kernel.bytes_at("l2")
+        total.bytes["l2"] = total.bytes["l2"] + time.l2_bytes
         total.bytes["shared"] = total.bytes["shared"] + kernel.shared_bytes
         if i == 0:
             total.waves = np.maximum(total.waves, time.waves)
