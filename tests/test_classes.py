@@ -182,3 +182,12 @@ def test_menus_go_by_head_dimension():
     assert entry.menu(4096, decode=False) == entry.tiles[max(entry.tiles)]
     assert entry.decode is not None
     assert entry.menu(64, decode=True) == entry.decode[64]
+
+
+@pytest.mark.parametrize(
+    ("name", "paged"),
+    [("vllm", True), ("vllm-0.14.0:vllm_flash_attn", True), ("sglang-0.4", True), ("flash2", False),
+     ("vllm-0.19.0:vllm_vit_flash_attn", False)],
+)  # fmt: skip
+def test_serving_frameworks_find_their_keys_in_pages(name, paged):
+    assert resolve("attention", name, "bf16", machine(load("a100-sxm4-80gb")))[0].paged is paged

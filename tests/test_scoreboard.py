@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
-pytest.importorskip("scipy", reason="held-out fits need SciPy (extra [fit])")
-pd = pytest.importorskip("pandas", reason="the scoreboard reads tables")
-
-from perfmodel import scoreboard  # noqa: E402
-from perfmodel.compare import predict_table  # noqa: E402
-from perfmodel.evidence.records import tidy  # noqa: E402
+from perfmodel import scoreboard
+from perfmodel.compare import predict_table
+from perfmodel.evidence.records import tidy
 
 
 @pytest.fixture(scope="module")

@@ -209,6 +209,15 @@ def test_rows_of_no_whole_loads_take_more_instructions():
     assert ragged.terms["vector"] > 1.2 * aligned.terms["vector"]
 
 
+@given(st.integers(1, 8192), st.sampled_from(["torch-softmax", "torch-layernorm", "vllm-quantise"]))
+def test_no_row_takes_more_accesses_than_one_for_every_element_and_pass(cols, name):
+    kernel = kernel_class(name)
+    problem = Rowwise(kernel.op, 1000, cols, dtype="fp32")
+    found = rowwise.plan(problem, kernel, machine(H100), CONSTANTS, Circumstances())
+    each = found.parts[0].style.integer_ops / (4.0 * 1000 * cols)
+    assert 0 < each <= kernel.rows.passes + 1
+
+
 def test_accurate_mathematics_costs_vector_operations():
     problem = Rowwise("pointwise", 8192, 8192, "fp16", variant="silu_mul", inputs=2)
     exact, fast = (

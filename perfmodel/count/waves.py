@@ -136,7 +136,7 @@ def _aligned(tensor: Tensor, loops: Sequence[GridLoop], concurrent: Number) -> N
             # Taken modulo the wave first, so that no huge stride meets a 64-bit integer; written
             # out, which is several times faster than `%` on floats.
             beyond = loop.stride - np.floor(loop.stride / waves) * waves
-            apart = np.maximum(beyond, 0) * (np.asarray(loop.trips) > 1)
+            apart = np.minimum(np.maximum(beyond, 0), waves) * (np.asarray(loop.trips) > 1)
             common = np.gcd(common, apart.astype(np.int64))
     return np.where(waves == np.floor(waves), common, 1)
 

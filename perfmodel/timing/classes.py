@@ -34,9 +34,8 @@ class Rows:
     and what is left of a streamed row goes one element at a time; rows held in registers go in
     loads of `held_load`. `wide` ones are of so many fp32 elements, or of narrower ones in as many
     bytes; `power_of_two` rounds the threads up. `waits` are loads that a row waits for one after
-    another besides. `vector_ops` and `special_ops` are what an element
-    takes beyond the algorithm's own operations, the `again_` ones what it takes more where a row is
-    streamed.
+    another besides. `vector_ops` and `special_ops` are what an element takes beyond the algorithm's
+    own operations, the `again_` ones what it takes more where a row is streamed.
     """
 
     held_columns: int

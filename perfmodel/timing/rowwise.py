@@ -21,7 +21,6 @@ from perfmodel.timing.plan import Part, Plan
 # them, once for a norm; softmax takes maximum and sum.
 _REDUCTIONS = {"softmax": 4, "layernorm": 2, "rmsnorm": 2, "quantise": 2}
 
-
 # Elements that a thread takes in one load where its class does not say.
 _LOAD = 4
 # Vector operations beside the special one in CUDA's expf, and in a division to the last digit.
@@ -99,7 +98,7 @@ def _integer_ops(problem: Rowwise, layout: Rows | None) -> Number:
     columns = np.asarray(problem.cols)
     threads = _threads(columns, layout)
     # A row of no whole loads starts unaligned, and a first round of single elements aligns it.
-    aligned = columns - threads * (columns % layout.load != 0)
+    aligned = np.maximum(columns - threads * (columns % layout.load != 0), 0)
     whole = aligned // (threads * layout.load) * (threads * layout.load) / columns
     streamed = (layout.passes + 1) * (whole / layout.load + (1.0 - whole))
     held = 2.0 / layout.held_load
