@@ -7,13 +7,15 @@
     ├── TableError            a measured-run table that is damaged or lacks a column
     └── OutputError           a path that cannot be written
 
-The command line catches the base class once, prints the line and exits with code 2. Anything else
-that escapes is a bug of ours and shows its traceback.
+The command line catches the base class once, prints the line and exits with code 2, and so do the
+modules that are run by themselves (`exit_code`). Anything else that escapes is a bug of ours and
+shows its traceback.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 
 
 class PerfmodelError(Exception):
@@ -46,3 +48,13 @@ class TableError(PerfmodelError):
 
 class OutputError(PerfmodelError):
     """An output that cannot be written."""
+
+
+def exit_code(program: str, run: Callable[[], None]) -> int:
+    """0 after `run`, or 2 and one line on standard error where the user's input is at fault."""
+    try:
+        run()
+    except PerfmodelError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 2
+    return 0

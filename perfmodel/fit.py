@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from perfmodel.compare import LEFT_OUT, predict_table
+from perfmodel.errors import TableError, exit_code
 from perfmodel.evidence.records import tidy
 from perfmodel.timing import spread
 from perfmodel.timing.constants import Constant, Constants
@@ -201,7 +202,7 @@ def left_out(
 
     In the table's order, with its index; `held_out` says what was left out. Each fit starts at the
     priors, so that it knows nothing of the rows left out; what the others cannot identify stays
-    there. The fits run side by side, a process each.
+    there. The fits run side by side, a process each. Raises `TableError` for a table of one value.
     """
     from concurrent.futures import ProcessPoolExecutor
     from functools import partial
@@ -211,6 +212,8 @@ def left_out(
 
     folds = [(value, table[column] == value) for value in sorted(table[column].unique())]
     folds = [(value, mine) for value, mine in folds if not mine.all()]
+    if not folds:
+        raise TableError(f"nothing to leave out: give runs of more than one {column}")
     task = partial(_fold, constants=tuple(start), steps=steps)
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         parts = pool.map(task, [table[~mine] for _, mine in folds], [table[m] for _, m in folds])
@@ -331,8 +334,27 @@ def _p90(predicted: pd.DataFrame) -> float:
     return float(error.quantile(0.9))
 
 
+def possible(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows that can be predicted; says how many cannot, and why the first of them.
+
+    Raises `TableError` where none is left.
+    """
+    found = predict_table(table)
+    wrong = found["predicted_us"].isna().to_numpy()
+    if wrong.any():
+        first = found["reason"][wrong].iloc[0]
+        print(f"left out {int(wrong.sum())} rows that cannot be predicted ({first})")
+    if wrong.all():
+        raise TableError("no row can be fitted to; give runs that can be predicted")
+    return table[~wrong].reset_index(drop=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """`python -m perfmodel.fit TABLE...`: fit, and write the two files beside `timing`."""
+    return exit_code("perfmodel.fit", lambda: _main(arguments))
+
+
+def _main(arguments: Sequence[str] | None) -> None:
     import argparse
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
@@ -345,7 +367,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", default=str(Path(known.__file__).parent), help="folder")
     parser.add_argument("--steps", type=int, default=7)
     chosen = parser.parse_args(arguments)
-    table = tidy(read_table(chosen.table))
+    table = possible(tidy(read_table(chosen.table)))
     start = known.shipped()
     rows = sample(table)
     # Ranges come from devices that the constants have not seen: that is what they will meet. Those
@@ -365,7 +387,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with replacing(str(folder / name)) as partial:
             partial.write_text(text, encoding="utf-8")
         print(f"wrote {name}")
-    return 0
 
 
 if __name__ == "__main__":

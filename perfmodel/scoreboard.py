@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfmodel.compare import predict_table
+from perfmodel.errors import exit_code
 from perfmodel.fit import families, left_out, sample
 from perfmodel.timing import ablation, constants
 
@@ -155,7 +156,7 @@ def page(
         markdown(scores(rows, ["family", "implementation"])),
     ]
     subset = sample(table)
-    parts += [held_out(subset, column) for column in columns]
+    parts += [held_out(subset, name) for name in columns if subset[name].nunique() > 1]
     parts += ["\n## What each term is worth\n", _ABLATION, markdown(ablations(subset).T)]
     parts.append("\n" + "\n".join(f"* `{name}`: {said}" for name, said in ablation.TERMS.items()))
     parts += ["\n## The twenty worst rows\n", _worst(rows), "\n## Constants\n", _constants()]
@@ -223,6 +224,10 @@ def _rule(columns: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the page."""
+    return exit_code("perfmodel.scoreboard", lambda: _main(arguments))
+
+
+def _main(arguments: Sequence[str] | None) -> None:
     import argparse
     from pathlib import Path
 
@@ -237,7 +242,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with replacing(chosen.output) as partial:
         partial.write_text(page(table), encoding="utf-8")
     print(f"wrote {Path(chosen.output)}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -6,9 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfmodel import scoreboard
+from perfmodel import fit, scoreboard
 from perfmodel.compare import predict_table
+from perfmodel.errors import TableError
 from perfmodel.evidence.records import tidy
+from perfmodel.timing.constants import shipped
+
+pytest.importorskip("scipy", reason="ranks and fits need SciPy (extra [fit])")
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +68,29 @@ def test_held_out_errors_stand_beside_the_fitted_ones(runs, monkeypatch):
 def test_plain_roofline_is_never_slower_than_the_scaled_one(runs):
     rows = scoreboard.baselines(predict_table(runs))
     assert (rows["roofline_us"] < rows["scaled_us"]).all()
+
+
+@pytest.mark.parametrize("module", [scoreboard, fit])
+def test_a_table_that_is_not_there_is_one_line(module, tmp_path, capsys):
+    assert module.main([str(tmp_path / "absent.csv"), "--output", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "absent.csv" in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_impossible_rows_are_counted_and_left_out_of_a_fit(runs, capsys):
+    wrong = runs.copy()
+    wrong.loc[wrong.index[0], "m"] = -5
+    assert len(fit.possible(wrong)) == len(runs) - 1
+    assert "left out 1 rows that cannot be predicted (m is -5" in capsys.readouterr().out
+    with pytest.raises(TableError, match="no row can be fitted"):
+        fit.possible(wrong[:1])
+
+
+def test_a_table_of_one_device_leaves_nothing_out(runs, monkeypatch):
+    alone = runs[runs["device"] == "t4"].reset_index(drop=True)
+    with pytest.raises(TableError, match="more than one device"):
+        fit.left_out(alone, "device", shipped())
+    monkeypatch.setattr(scoreboard, "left_out", None)
+    assert "Held out" not in scoreboard.page(alone, columns=("device",))
