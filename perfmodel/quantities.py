@@ -18,7 +18,7 @@ from perfmodel.timing import floors
 from perfmodel.timing.constants import Constants
 from perfmodel.units import binary, seconds, si
 
-LAUNCH = ("floor_", "host_floor_", "start_", "kernel_gap", "split_price", "dependent_price")
+LAUNCH = ("floor_", "host_floor_", "start_", "kernel_gap", "split_price", "combine_price")
 """Constants that are launch overhead, by how their names begin."""
 
 

@@ -91,7 +91,7 @@ def search(case: Case, device: Device, *, prune: bool = True) -> Mapping_:
     """
     target = Target(machine(device), default(), case.dtype)
     found = {steps: kernel(case, steps, target, prune=prune) for steps in groups(case.algorithm)}
-    gap = target.constants["kernel_gap"]
+    gap = float(target.machine.at_clock(target.constants["kernel_gap"]))
     ways = sorted(_fusions(case, found, gap), key=lambda fusion: fusion.seconds)
     if not ways or not np.isfinite(ways[0].seconds):
         alone = (found[(step.name,)] for step in case.algorithm.steps)

@@ -9,21 +9,24 @@ from typing import Any
 import numpy as np
 
 from perfmodel.algorithms.attention import AXES, SOFTMAX_VECTOR, Attention
-from perfmodel.arithmetic import Number, as_floats, ceil_div
+from perfmodel.algorithms.rowwise import Rowwise
+from perfmodel.arithmetic import Number, as_floats, ceil_div, product
 from perfmodel.count import count
 from perfmodel.schedules import standard, tiled
+from perfmodel.timing import rowwise
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import EvenRule, KernelClass, SplitRule, TileRow, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import loaded_seconds
-from perfmodel.timing.plan import Part, Plan
+from perfmodel.timing.plan import Part, Plan, combining_seconds
 
 # Numbers of slices that are timed in full.
 KEEP = 4
-# Blocks of the combining kernel that a unit holds at once.
+# Blocks of the combining kernel that a unit holds at once; of one that finds nothing, 256 threads.
 _COMBINING = 12.0
+_IDLE_COMBINING = 8.0
 # Scores of a row that a warp holds; longer rows go by three times (PyTorch SoftMax.cu).
 _HELD_ROW = 1024
 # Slices of FlashAttention-1's streamed axis: powers of two.
@@ -76,7 +79,11 @@ def style(
         vector_share=constants["softmax_vector_share"],
         resident=np.inf if kernel.resident is None else kernel.resident,
         persistent=kernel.instruction == "native" and machine.generation >= 9,
-        combine=kernel.combine,
+        combine="combine_price",
+        ahead=kernel.combines_ahead,
+        search_seconds=_search_seconds(problem, kernel, machine, constants),
+        fills_in=kernel.schedule == "tiled-2",
+        start="specialised_start" if kernel.price == "specialised_block_price" else None,
     )
 
 
@@ -129,7 +136,7 @@ def forward_plan(
     if kernel.schedule == "standard":
         return _standard(problem, how)
     if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
-        return _split_plan(problem, kernel, machine, constants, how)
+        return _split_plan(problem, kernel, machine, constants, around, how)
     br, bc, threads = np.array(_tiles(problem, kernel, machine)).T[:, None]
     query_slice = None
     if kernel.schedule == "tiled-1":
@@ -185,6 +192,7 @@ def _split_plan(
     kernel: KernelClass,
     machine: Machine,
     constants: Constants,
+    around: Circumstances,
     how: Style,
     *,
     keep: int = KEEP,
@@ -222,21 +230,69 @@ def _split_plan(
     full = np.ones_like(splits)
     tile = {"rows": rows * full, "keys": bc * full, "splits": splits}
     # The second kernel adds rows up: its blocks cost what plain ones do.
-    styles = {"combine": replace(how, price=1.0, together="block_overlap", resident=np.inf)}
-    beside = _copies(sizes) * constants["kernel_gap"] if kernel.regroups else 0.0
+    second = replace(
+        how, price=1.0, together="block_overlap", resident=np.inf, search_seconds=0.0, start=None
+    )
+    styles = {"combine": second}
+    beside = _regrouping(problem, machine, constants, around) if kernel.regroups else 0.0
+    if kernel.paged and kernel.even_rule is not None:
+        idle = _idle_combining(sizes, kernel.even_rule, machine, constants)
+        beside = beside + np.where(splits > 1, 0.0, idle)
     return Plan("split-kv", (Part(schedule, sizes, elements, how, styles),), tile, beside)
 
 
-def _copies(sizes: Mapping[str, Number]) -> np.ndarray:
-    """Copy kernels around FlashAttention-2's decode of grouped queries (flash_api.cpp).
+def _regrouping(
+    problem: Attention, machine: Machine, constants: Constants, around: Circumstances
+) -> np.ndarray:
+    """Seconds of the copies around FlashAttention-2's decode of grouped queries (flash_api.cpp).
 
     It takes the queries of a group for rows of one problem. That order is a view while there is one
     sequence or one key-value head, and the result alone is copied; else queries, result and
     log-sum-exp are copied there and back: four.
     """
+    sizes = {axis: np.asarray(size) for axis, size in problem.sizes().items()}
     grouped = np.asarray(sizes["r"] > 1, dtype=np.float64)
     strided = np.asarray((sizes["b"] > 1) & (sizes["g"] > 1), dtype=np.float64)
-    return np.asarray(grouped * (1.0 + 3.0 * strided))
+    heads = rowwise.whole(product([sizes["b"], sizes["g"], sizes["r"]]))
+    copied = Rowwise("pointwise", heads, sizes["d"], dtype=problem.dtype)
+    copy = rowwise.beside(machine, constants, copied, "torch-pointwise", around)
+    return np.asarray(grouped * (1.0 + 3.0 * strided) * copy)
+
+
+def _idle_combining(
+    sizes: Mapping[str, Number], rule: EvenRule, machine: Machine, constants: Constants
+) -> np.ndarray:
+    """Seconds of a combining kernel that finds nothing to combine.
+
+    Each of its blocks, of 1,024 elements of the result, learns that from three loads one after
+    another: where its sequence begins, how long it is, how many slices it has
+    (flash_fwd_combine_kernel.h).
+    """
+    b, g, r, q, d = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqd")
+    columns = np.where(d <= 64, 64.0, 128.0)
+    blocks = b * np.ceil(g * r * q * columns / 1024) * np.ceil(d / columns)
+    rounds = np.maximum(blocks / (machine.units * _IDLE_COMBINING), 1.0)
+    start = machine.at_clock(constants["block_price"])
+    seconds = rounds * (start + 3.0 * machine.l2_latency)
+    return np.where(b <= rule.captured, seconds, 0.0)
+
+
+def _search_seconds(
+    problem: Attention, kernel: KernelClass, machine: Machine, constants: Constants
+) -> Number:
+    """Seconds in which each unit finds its tiles among sequences of any length.
+
+    A warp of FlashAttention-3's scheduler adds up the tiles of 31 sequences, each addition waiting
+    for the one before, until it comes to its own; where keys may be sliced it loads the numbers of
+    slices first (tile_scheduler.hpp).
+    """
+    rule = kernel.even_rule
+    if not kernel.paged or rule is None:
+        return 0.0
+    sequences = problem.sizes()["b"]
+    load = np.where(np.asarray(sequences) <= rule.captured, machine.l2_latency, 0.0)
+    step = machine.at_clock(constants["tile_search"]) + load
+    return np.asarray(ceil_div(sequences, rule.searched) * step)
 
 
 def _by_rule(
@@ -317,14 +373,13 @@ def _promising(
     stream = 2.0 * b * g * x * d * width / machine.hbm_bytes_per_s
     waiting = tiles * rounds * machine.hbm_latency / max(kernel.stages - 1, 1)
     chain = np.hypot(loaded_seconds(constants, waiting, stream), tiles * busiest * busy)
-    clock = 1.75e9 / machine.clock_hz
-    price = constants[kernel.price] * clock
+    price = machine.at_clock(constants[kernel.price])
     # The combining kernel has a block a row of the result.
     adding = np.maximum(b * g * r * q / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / machine.l2_bytes_per_s) * b * g * r * q * d * slices
     second = (
-        adding * constants["block_price"] * clock
-        + constants[how.combine]
+        adding * machine.at_clock(constants["block_price"])
+        + combining_seconds(machine, constants, how)
         + np.maximum(adding * machine.l2_latency, partial)
     )
     score = rounds * price + np.where(slices > 1, second, 0.0) + np.hypot(chain, stream)
@@ -384,7 +439,11 @@ def _backward_tiles(
 
 
 def _standard(problem: Attention, how: Style, *, backward: bool = False) -> Plan:
-    """Unfused: masks and dropout are passes of their own over the full score matrix."""
+    """Unfused: masks and dropout are passes of their own over the full score matrix.
+
+    Its blocks come and go as those of a matmul do.
+    """
+    how = replace(how, together="block_overlap")
     mask = problem.mask()
     passes: Any = "none" if mask is None and not problem.padding_mask else "masked_fill"
     build = standard.standard_backward if backward else standard.standard

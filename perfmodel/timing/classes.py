@@ -77,11 +77,15 @@ class EvenRule:
     """How a library cuts keys into slices: each of its even share of all key tiles, and no less.
 
     With n tiles of keys a row block, each unit's share is ⌈`margin` · all tiles / units⌉, and there
-    are ⌈n / share⌉ slices, `most` of them at most.
+    are ⌈n / share⌉ slices, `most` of them at most. On keys in pages, the kernel that can slice and
+    the one that combines run for up to `captured` sequences even where there is one slice, and
+    every unit looks for its next tile `searched` sequences at a time.
     """
 
     margin: float = 1.1
     most: int = 128
+    captured: int = 512
+    searched: int = 31
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class KernelClass:
     resident: int | None = None
     split_rule: SplitRule | None = None
     even_rule: EvenRule | None = None
-    combine: str = "split_price"
+    combines_ahead: bool = False
     price: str = "attention_block_price"
     regroups: bool = False
     paged: bool = False

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.arithmetic import Number, product
 from perfmodel.errors import ProblemError
 from perfmodel.timing import rowwise
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass, kernel_class
+from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import hbm_rate
-from perfmodel.timing.plan import estimate
 
 INCLUDES = ("kv_write", "rope", "quantise_activations")
 
@@ -62,36 +59,20 @@ def _kv_write(
     tokens = product([sizes["b"], sizes["q"]])
     fresh = Rowwise(
         "pointwise",
-        _whole(tokens),
-        _whole(product([sizes["g"], sizes["d"]])),
+        rowwise.whole(tokens),
+        rowwise.whole(product([sizes["g"], sizes["d"]])),
         dtype=problem.dtype,
         inputs=2,
         outputs=2,
         output_dtype=elements["kv"].name,
     )
-    seconds = _beside(machine, constants, fresh, "cache-write", around)
+    seconds = rowwise.beside(machine, constants, fresh, "cache-write", around)
     if kernel.instruction == "native" and elements["kv"].bits < elements["data"].bits:
         queries = product([tokens, sizes["g"], sizes["r"], sizes["d"]])
         width = elements["data"].bytes + elements["kv"].bytes
         moved = queries * width / hbm_rate(machine, constants)
-        seconds = seconds + constants["kernel_gap"] + moved
+        seconds = seconds + machine.at_clock(constants["kernel_gap"]) + moved
     return seconds
-
-
-def _whole(count: Number) -> Number:
-    """A product of sizes as whole numbers; of arrays, no further than 64 bits hold."""
-    if not isinstance(count, np.ndarray):
-        return int(count)
-    return np.minimum(count, 2.0**62).astype(np.int64)
-
-
-def _beside(
-    machine: Machine, constants: Constants, problem: Rowwise, name: str, around: Circumstances
-) -> Number:
-    """Seconds of a row-wise kernel of its own, after what it follows."""
-    plan = rowwise.plan(problem, kernel_class(name), machine, constants, around)
-    shape = np.broadcast_shapes((1, 1), np.shape(problem.rows), np.shape(problem.cols))
-    return constants["kernel_gap"] + estimate(machine, constants, plan, shape).seconds
 
 
 def _rope(machine: Machine, constants: Constants, problem: Attention) -> Number:
@@ -106,5 +87,5 @@ def _quantise(
     machine: Machine, constants: Constants, problem: Matmul, around: Circumstances
 ) -> Number:
     """A row-wise kernel of its own narrows 16-bit activations to 8 bits by the maximum of a row."""
-    rows = Rowwise("quantise", _whole(product([problem.batch, problem.m])), problem.k)
-    return _beside(machine, constants, rows, "vllm-quantise", around)
+    rows = Rowwise("quantise", rowwise.whole(product([problem.batch, problem.m])), problem.k)
+    return rowwise.beside(machine, constants, rows, "vllm-quantise", around)

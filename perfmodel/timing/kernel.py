@@ -44,9 +44,12 @@ class Style:
     stores, addresses and bounds,
     `resident` the most blocks that a unit holds, where its launch bounds say, `persistent` whether
     a block goes on to further tiles and loads them ahead, `combine` the name of the constant for
-    the start of a combining kernel, `credit_seconds` how long it may exceed the power limit,
+    the start of a combining kernel, `ahead` whether that is launched before the sliced one ends, `credit_seconds` how long it may exceed the power limit,
     `chain_seconds` what each of its blocks waits for dependent steps at 1.75 GHz,
-    `waits` for how many loads one after another beside its stream.
+    `waits` for how many loads one after another beside its stream, `search_seconds` what each unit
+    spends on finding its blocks, beside all else,
+    `fills_in` whether only the warps of another block hide its non-matrix work,
+    `start` the name of the constant for what persistent blocks set up once.
     """
 
     compute: str
@@ -66,9 +69,13 @@ class Style:
     resident: Number = np.inf
     persistent: bool = False
     combine: str = "split_price"
+    ahead: bool = False
     credit_seconds: float = 0.0
     chain_seconds: Number = 0.0
     waits: float = 0.0
+    search_seconds: Number = 0.0
+    fills_in: bool = False
+    start: str | None = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,7 @@ def time_kernel(
     waiting = memory.latency_seconds(cost, where, latency, style.waits * latency)
     crossing = np.maximum(terms["hbm"], terms["l2"])
     waiting = memory.loaded_seconds(constants, waiting, crossing)
-    chain = style.chain_seconds * 1.75e9 / machine.clock_hz
+    chain = machine.at_clock(style.chain_seconds)
     terms["latency"] = waiting + memory.latency_seconds(cost, where, 0.0, chain)
     joules = (
         style.activity
@@ -134,13 +141,16 @@ def time_kernel(
     terms["power"] = np.maximum(sustained - style.credit_seconds, 0.0)
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
     rounds = where.busiest / np.power(resident, constants[style.together])
-    price = constants["block_price"] * style.price * 1.75e9 / machine.clock_hz
-    terms["blocks"] = rounds * price + fill_seconds(terms, cost, where, style)
+    price = machine.at_clock(constants["block_price"] * style.price)
+    start = constants[style.start] if style.start is not None else 0.0
+    once = machine.at_clock(start) + style.search_seconds
+    terms["blocks"] = rounds * price + fill_seconds(terms, cost, where, style) + once
     for name in constants.off & terms.keys():
         terms[name] = np.zeros(np.shape(terms[name]))
     # Operand fetches run ahead of the matrix unit in hardware queues: the slower of the two rules.
     matrix = np.maximum(terms["matrix"], terms["shared"])
-    busy = pipes.overlapped([matrix, terms["special"], terms["vector"]], style.overlap)
+    overlap = style.overlap * np.minimum(resident - 1.0, 1.0) if style.fills_in else style.overlap
+    busy = pipes.overlapped([matrix, terms["special"], terms["vector"]], overlap)
     chip = [busy, terms["l2"], terms["hbm"], terms["latency"]]
     # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
     working = np.maximum(pipes.together(chip, constants["overlap_power"]), terms["power"])

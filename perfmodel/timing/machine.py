@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from perfmodel.arithmetic import Number
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
+
+# Clock in hertz at which constants that are cycles are given in seconds.
+_CLOCK = 1.75e9
 
 # L2 read bandwidth in bytes per clock per compute unit, by compute capability: medians of the
 # measured values in `hardware_specs/` (gpu-benches on V100, A100, A40, L40, H100/H200, B300,
@@ -76,6 +80,10 @@ class Machine:
     lanes_shared: bool
     hbm_is_measured: bool
     assumptions: tuple[str, ...]
+
+    def at_clock(self, seconds: Number) -> Number:
+        """Seconds here of what takes `seconds` at the constants' clock of 1.75 GHz."""
+        return seconds * (_CLOCK / self.clock_hz)
 
     def matrix_per_unit(self, dtype: str) -> float:
         """FLOP/s of one unit for a matrix type; the vector unit where fp32 or fp64 has no other.
@@ -163,10 +171,10 @@ def _machine(device: Device) -> Machine:
         l2_bytes_per_s=l2_rate,
         l2_capacity=known(device.l2_capacity_bytes, 0.0, "L2 capacity"),
         hbm_bytes_per_s=hbm,
-        hbm_latency=known(device.latency_seconds("hbm"), 650 / 1.75e9, "memory latency (s)"),
-        l2_latency=known(device.latency_seconds("l2"), 260 / 1.75e9, "L2 latency (s)"),
+        hbm_latency=known(device.latency_seconds("hbm"), 650 / _CLOCK, "memory latency (s)"),
+        l2_latency=known(device.latency_seconds("l2"), 260 / _CLOCK, "L2 latency (s)"),
         l1_capacity=_l1_capacity(device),
-        l1_latency=device.latency_seconds("l1") or 34 / 1.75e9,
+        l1_latency=device.latency_seconds("l1") or 34 / _CLOCK,
         node_nm=_by_generation(_NODE, capability, 6.0),
         tdp_watts=known(device.tdp_watts, 1e9, "board power (W)"),
         memory_family=_family(device),

@@ -15,7 +15,7 @@ from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import hbm_rate, mean_latency
-from perfmodel.timing.plan import Part, Plan
+from perfmodel.timing.plan import Part, Plan, combining_seconds
 from perfmodel.timing.power import operation_joules, power_seconds
 from perfmodel.timing.traffic import held_share
 
@@ -167,7 +167,7 @@ def _promising(
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
     moved = b * k * (m * across * data + n * down * weights) / how.multicast
     port = moved / (tiles * 64.0 * machine.clock_hz)
-    price = constants["block_price"] * 1.75e9 / machine.clock_hz
+    price = machine.at_clock(constants["block_price"])
     # Blocks that share a unit start together.
     by_shared = machine.shared_capacity // (held + machine.shared_reserved + 1e-9)
     together = np.minimum(machine.max_threads // threads, by_shared)
@@ -192,9 +192,8 @@ def _promising(
 
     # Times in units of the problem's least, so that half the digits hold the largest.
     unit = least + b * m * n * (2.0 * k) / (matrix_rate * machine.units)
-    second = (
-        np.maximum(partial, adding * machine.l2_latency) + adding * price + constants["split_price"]
-    )
+    second = np.maximum(partial, adding * machine.l2_latency) + adding * price
+    second += combining_seconds(machine, constants, how)
     times = (matrix, port, chain, least, moved / l2_rate, limit, second, price)
     score = _score(
         *((time / unit).astype(np.float32) for time in times),

@@ -127,17 +127,25 @@ def estimate(
     return total
 
 
+def combining_seconds(machine: Machine, constants: Constants, style: Style) -> float:
+    """Seconds before a combining kernel moves its first byte: its launch, unless that is done by
+    then, and its own start.
+    """
+    gap = 0.0 if style.ahead else constants["kernel_gap"]
+    return float(machine.at_clock(gap + constants[style.combine]))
+
+
 def _add_part(
     machine: Machine, constants: Constants, total: Estimate, part: Part, cost: Cost, first: bool
 ) -> None:
     for i, kernel in enumerate(cost.kernels):
         style = part.styles.get(kernel.name, part.style)
         time = time_kernel(machine, constants, part.schedule, kernel, part.elements, style)
-        gap = 0.0 if first and i == 0 else constants["kernel_gap"]
+        gap = 0.0 if first and i == 0 else machine.at_clock(constants["kernel_gap"])
         used: Number = 1.0
         if kernel.nest.kernel.combines:
             # With one slice there is nothing to combine, and the kernel is not launched.
-            gap = constants[style.combine]
+            gap = combining_seconds(machine, constants, style)
             used = np.asarray(kernel.bytes_at("hbm") > 0, dtype=np.float64)
         total.seconds = total.seconds + used * (time.seconds + gap)
         for name in TERMS:

@@ -11,11 +11,11 @@ from perfmodel.arithmetic import Number, product
 from perfmodel.schedules import rowwise
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import Chain, KernelClass, Rows
+from perfmodel.timing.classes import Chain, KernelClass, Rows, kernel_class
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.plan import Part, Plan
+from perfmodel.timing.plan import Part, Plan, estimate
 
 # Dependent steps of reduction across a block that each row waits for: within warps, then across
 # them, once for a norm; softmax takes maximum and sum.
@@ -65,7 +65,7 @@ def plan(
     sizes = {axis: np.asarray(size, dtype=np.float64) for axis, size in problem.sizes().items()}
     part = Part(schedule, sizes, problem.elements(), how)
     further = kernel.chain.kernels - 1 if kernel.chain is not None else 0
-    return Plan(schedule.name, (part,), {}, beside=further * constants["kernel_gap"])
+    return Plan(schedule.name, (part,), {}, beside=further * machine.at_clock(constants["kernel_gap"]))
 
 
 def _flat(problem: Rowwise, chain: Chain | None) -> Rowwise:
@@ -150,3 +150,23 @@ def _schedule(problem: Rowwise, layout: Rows | None) -> tuple[Schedule, Number]:
     steps = 1.0 if single else _REDUCTIONS[problem.op]
     # A warp that holds a whole row has nothing to reduce across warps.
     return schedule, steps * np.where(by_warp, 0.5, 1.0)
+
+
+def beside(
+    machine: Machine, constants: Constants, problem: Rowwise, name: str, around: Circumstances
+) -> np.ndarray:
+    """Seconds of a row-wise kernel of class `name` that a library runs next to an operator's own.
+
+    Shaped (n, 1) as the problem's arrays, the gap between dependent kernels included.
+    """
+    made = plan(problem, kernel_class(name), machine, constants, around)
+    shape = np.broadcast_shapes((1, 1), np.shape(problem.rows), np.shape(problem.cols))
+    seconds = estimate(machine, constants, made, shape).seconds
+    return np.asarray(machine.at_clock(constants["kernel_gap"]) + seconds)
+
+
+def whole(count: Number) -> Number:
+    """A product of sizes as whole numbers; of arrays, no further than 64 bits hold."""
+    if not isinstance(count, np.ndarray):
+        return int(count)
+    return np.minimum(count, 2.0**62).astype(np.int64)
