@@ -244,19 +244,24 @@ def _split_plan(
 def _regrouping(
     problem: Attention, machine: Machine, constants: Constants, around: Circumstances
 ) -> np.ndarray:
-    """Seconds of the copies around FlashAttention-2's decode of grouped queries (flash_api.cpp).
+    """Seconds of the copies around FlashAttention-2's decode of grouped queries."""
+    sizes = {axis: np.asarray(size) for axis, size in problem.sizes().items()}
+    heads = rowwise.whole(product([sizes["b"], sizes["g"], sizes["r"]]))
+    copied = Rowwise("pointwise", heads, sizes["d"], dtype=problem.dtype)
+    copy = rowwise.beside(machine, constants, copied, "torch-pointwise", around)
+    return np.asarray(_copies(sizes) * copy)
+
+
+def _copies(sizes: Mapping[str, Number]) -> np.ndarray:
+    """Copy kernels around FlashAttention-2's decode of grouped queries (flash_api.cpp).
 
     It takes the queries of a group for rows of one problem. That order is a view while there is one
     sequence or one key-value head, and the result alone is copied; else queries, result and
     log-sum-exp are copied there and back: four.
     """
-    sizes = {axis: np.asarray(size) for axis, size in problem.sizes().items()}
     grouped = np.asarray(sizes["r"] > 1, dtype=np.float64)
     strided = np.asarray((sizes["b"] > 1) & (sizes["g"] > 1), dtype=np.float64)
-    heads = rowwise.whole(product([sizes["b"], sizes["g"], sizes["r"]]))
-    copied = Rowwise("pointwise", heads, sizes["d"], dtype=problem.dtype)
-    copy = rowwise.beside(machine, constants, copied, "torch-pointwise", around)
-    return np.asarray(grouped * (1.0 + 3.0 * strided) * copy)
+    return np.asarray(grouped * (1.0 + 3.0 * strided))
 
 
 def _idle_combining(

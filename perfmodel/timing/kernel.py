@@ -48,7 +48,8 @@ class Style:
     `chain_seconds` what each of its blocks waits for dependent steps at 1.75 GHz,
     `waits` for how many loads one after another beside its stream, `search_seconds` what each unit
     spends on finding its blocks, beside all else,
-    `fills_in` whether only the warps of another block hide its non-matrix work,
+    `fills_in` whether a block by itself does one thing after another, so that only another one
+    hides its non-matrix work,
     `start` the name of the constant for what persistent blocks set up once.
     """
 
@@ -149,8 +150,10 @@ def time_kernel(
         terms[name] = np.zeros(np.shape(terms[name]))
     # Operand fetches run ahead of the matrix unit in hardware queues: the slower of the two rules.
     matrix = np.maximum(terms["matrix"], terms["shared"])
-    overlap = style.overlap * np.minimum(resident - 1.0, 1.0) if style.fills_in else style.overlap
-    busy = pipes.overlapped([matrix, terms["special"], terms["vector"]], overlap)
+    stages = [matrix, terms["special"], terms["vector"]]
+    busy = pipes.overlapped(stages, style.overlap)
+    if style.fills_in:
+        busy = np.maximum(busy, sum(stages, start=np.zeros(())) / resident)
     chip = [busy, terms["l2"], terms["hbm"], terms["latency"]]
     # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
     working = np.maximum(pipes.together(chip, constants["overlap_power"]), terms["power"])
