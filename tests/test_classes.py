@@ -9,6 +9,7 @@ from perfmodel.algorithms.rowwise import OPS
 from perfmodel.errors import PerfmodelError, UnknownName
 from perfmodel.hardware import load, names
 from perfmodel.predict import predict
+from perfmodel.timing import classes as table
 from perfmodel.timing.classes import classes, kernel_class, resolve, usual
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
@@ -173,6 +174,24 @@ def test_entries_of_the_table_are_sound(name):
         for slug in names():
             found, _ = resolve(entry.op, name, "fp32", machine(load(slug)))
             assert found.runs_on(machine(load(slug)))
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"op": "gemm", "source": "here", "tile": []}, "eager: no such key as tile"),
+        ({"op": "gemm"}, "eager: .*source"),
+        (
+            {"op": "gemm", "source": "here", "even_rule": {"margins": 1}},
+            "eager, even_rule: no such",
+        ),
+    ],
+)
+def test_a_wrong_key_in_the_table_is_one_line(entry, said, monkeypatch):
+    monkeypatch.setattr(table, "_document", lambda: {"classes": {"eager": entry}})
+    with pytest.raises(PerfmodelError, match=said) as caught:
+        table.classes.__wrapped__()
+    assert "\n" not in str(caught.value)
 
 
 def test_menus_go_by_head_dimension():

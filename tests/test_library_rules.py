@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,11 +15,15 @@ from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.timing import attention
 from perfmodel.timing.classes import SplitRule, kernel_class
+from perfmodel.timing.constants import default
+from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import machine
+from perfmodel.timing.plan import combining_seconds
 
 H100, A100 = load("h100-sxm"), load("a100-sxm4-80gb")
 FLASH2 = kernel_class("flash2").split_rule
 EVEN = kernel_class("flash3").even_rule
+PAGED = replace(kernel_class("flash3"), paged=True)
 
 
 def slices_one_by_one(grid: int, tiles: int, slots: int, rule: SplitRule) -> int:
@@ -85,6 +90,61 @@ def test_flash2_cuts_keys_for_grouped_queries_alone():
 def test_copies_around_decode_of_grouped_queries(batch, groups, together, copies):
     sizes = {"b": np.array([batch]), "g": np.array([groups]), "r": np.array([together])}
     assert attention._copies(sizes) == copies
+
+
+def seconds_of(shape: Attention, device, implementation: str, **kwargs) -> float:
+    return predict(shape, device, implementation=implementation, **kwargs).seconds
+
+
+@pytest.mark.parametrize("groups", [1, 8])
+def test_each_copy_costs_a_kernel(groups):
+    # One sequence: queries are a view, the result alone is copied; several: four copies.
+    one, two = (Attention(batch, 4 * groups, groups, 1, 64, 128) for batch in (1, 2))
+    alone = [Attention(p.batch, groups, groups, 1, 64, 128) for p in (one, two)]
+    copies = [seconds_of(p, A100, "flash2") - seconds_of(q, A100, "flash2")
+              for p, q in zip((one, two), alone, strict=True)]  # fmt: skip
+    gap = default()["kernel_gap"] * 1.75e9 / A100.boost_hz
+    assert copies[0] > gap
+    assert copies[1] / copies[0] == pytest.approx(4 if groups > 1 else 1, rel=0.05)
+
+
+def test_units_search_sequences_31_at_a_time():
+    # tile_scheduler.hpp: each further group of 31 is one more step, whatever there is to do.
+    def once(batch: int) -> float:
+        return attention._search_seconds(
+            Attention(batch, 1, 1, 1, 64, 128), PAGED, machine(H100), default()
+        ).item()
+
+    assert once(1) == once(31) > 0
+    assert once(62) == pytest.approx(2 * once(31))
+    # Beyond 512 sequences nothing is sliced, and no numbers of slices are loaded.
+    assert once(1024) / 34 < once(512) / 17
+    assert attention._search_seconds(
+        Attention(64, 1, 1, 1, 64, 128), kernel_class("flash3"), machine(H100), default()
+    ) == 0  # fmt: skip
+
+
+def test_a_combining_kernel_runs_for_captured_sequences_even_with_nothing_to_combine():
+    sizes = [columns_of(batch, 8, 8, 64) | {"d": np.array([[128.0]])} for batch in (512, 513)]
+    idle, none = (attention._idle_combining(s, EVEN, machine(H100), default()) for s in sizes)
+    assert idle.item() > 0
+    assert none.item() == 0
+
+
+def test_combining_ahead_saves_the_gap():
+    constants, here = default(), machine(A100)
+    ahead, after = (Style("bf16", combine="combine_price", ahead=early) for early in (True, False))
+    saved = combining_seconds(here, constants, after) - combining_seconds(here, constants, ahead)
+    assert saved == pytest.approx(here.at_clock(constants["kernel_gap"]))
+
+
+@pytest.mark.parametrize(("head_dim", "keys", "same"), [(192, "fp8", True), (256, "fp8", False),
+                                                        (256, "bf16", True)])  # fmt: skip
+def test_wide_8_bit_pages_leave_no_registers_for_overlap(head_dim, keys, same):
+    shape = Attention(1, 8, 8, 512, 512, head_dim, kv_dtype=keys)
+    overlap = attention._overlap(shape, PAGED, default())
+    assert (overlap == default()["overlap_flash3"]) is same
+    assert same or overlap == 0
 
 
 @pytest.mark.parametrize(

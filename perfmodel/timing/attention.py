@@ -70,7 +70,7 @@ def style(
     return Style(
         compute=compute_type(problem, machine),
         matrix_share=share,
-        overlap=constants[kernel.overlap],
+        overlap=_overlap(problem, kernel, constants),
         price=constants[kernel.price] / constants["block_price"],
         together="attention_block_overlap",
         warm=around.warm,
@@ -85,6 +85,18 @@ def style(
         fills_in=kernel.schedule == "tiled-2",
         start="specialised_start" if kernel.price == "specialised_block_price" else None,
     )
+
+
+def _overlap(problem: Attention, kernel: KernelClass, constants: Constants) -> float:
+    """Share of non-matrix work hidden under the matrix unit: none where registers are lacking.
+
+    FlashAttention-3 gives up its overlap within a group of warps where addresses of 8-bit pages
+    take the registers (tile_size.h).
+    """
+    narrow = kernel.paged and problem.elements()["kv"].bits <= 8
+    most = kernel.narrow_pages_to
+    wide = most is not None and int(np.max(problem.head_dim)) > most
+    return 0.0 if narrow and wide else constants[kernel.overlap]
 
 
 def exchange_share(how: Style, machine: Machine, keys: Number, warps: Number) -> Number:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -125,6 +125,7 @@ class KernelClass:
     regroups: bool = False
     paged: bool = False
     pages_by_decode: bool = False
+    narrow_pages_to: int | None = None
     stages: int = 2
     matches: tuple[str, ...] = ()
 
@@ -161,6 +162,9 @@ def _tiles(entry: Any) -> dict[int, tuple[TileRow, ...]]:
     return {int(dim): tuple((int(a), int(b), int(t)) for a, b, t in m) for dim, m in menus.items()}
 
 
+_PARTS = {"rows": Rows, "chain": Chain, "split_rule": SplitRule, "even_rule": EvenRule}
+
+
 @lru_cache(maxsize=1)
 def _document() -> Mapping[str, Any]:
     text = files("perfmodel.timing").joinpath("classes.yaml").read_text(encoding="utf-8")
@@ -174,22 +178,29 @@ def classes() -> Mapping[str, KernelClass]:
     found = {}
     for name, entry in _document()["classes"].items():
         entry = dict(entry, tiles=_tiles(entry.get("tiles", {})))
-        if "rows" in entry:
-            entry["rows"] = Rows(**entry["rows"])
-        if "chain" in entry:
-            entry["chain"] = Chain(**entry["chain"])
-        if "split_rule" in entry:
-            entry["split_rule"] = SplitRule(**entry["split_rule"])
-        if "even_rule" in entry:
-            entry["even_rule"] = EvenRule(**entry["even_rule"])
+        for key, kind in _PARTS.items():
+            if key in entry:
+                entry[key] = _made(kind, f"{name}, {key}", entry[key])
         for key in ("splits", "formats", "variants", "generations", "matches"):
             if key in entry:
                 entry[key] = tuple(entry[key])
         for key in ("decode", "narrow"):
             if key in entry:
                 entry[key] = _tiles(entry[key])
-        found[name] = KernelClass(name=name, **entry)
+        found[name] = _made(KernelClass, name, {"name": name, **entry})
     return found
+
+
+def _made(kind: Callable[..., Any], where: str, entry: Mapping[str, Any]) -> Any:
+    """An entry of the table as its type; raises `PerfmodelError` for a key it does not have."""
+    unknown = entry.keys() - {known.name for known in fields(kind)}  # type: ignore[arg-type]
+    if unknown:
+        names = ", ".join(sorted(unknown))
+        raise PerfmodelError(f"classes.yaml: {where}: no such key as {names}; see its header")
+    try:
+        return kind(**entry)
+    except TypeError as reason:
+        raise PerfmodelError(f"classes.yaml: {where}: {reason}") from None
 
 
 def kernel_class(name: str) -> KernelClass:

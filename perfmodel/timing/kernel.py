@@ -16,14 +16,14 @@ import numpy as np
 
 from perfmodel.arithmetic import Number
 from perfmodel.count import KernelCost
-from perfmodel.count.executed import executed
+from perfmodel.count.executed import Executed, executed
 from perfmodel.elements import ElementType
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing import memory, pipes, power
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency, residency
-from perfmodel.timing.traffic import traffic
+from perfmodel.timing.traffic import Traffic, traffic
 
 TERMS = ("matrix", "special", "vector", "shared", "l2", "hbm", "latency", "power", "blocks")
 
@@ -44,7 +44,8 @@ class Style:
     stores, addresses and bounds,
     `resident` the most blocks that a unit holds, where its launch bounds say, `persistent` whether
     a block goes on to further tiles and loads them ahead, `combine` the name of the constant for
-    the start of a combining kernel, `ahead` whether that is launched before the sliced one ends, `credit_seconds` how long it may exceed the power limit,
+    the start of a combining kernel, `ahead` whether that is launched before the sliced one ends,
+    `credit_seconds` how long it may exceed the power limit,
     `chain_seconds` what each of its blocks waits for dependent steps at 1.75 GHz,
     `waits` for how many loads one after another beside its stream, `search_seconds` what each unit
     spends on finding its blocks, beside all else,
@@ -103,65 +104,103 @@ def time_kernel(
     where = residency(machine, cost, style.resident)
     if "waves" in constants.off:
         where = replace(where, busiest=np.asarray(cost.blocks / machine.units, dtype=np.float64))
-    share = pipes.busiest_share(cost, where)
     work = executed(schedule, cost, whole_tiles="padding" not in constants.off)
-    on_vector = style.compute not in machine.device.matrix_types or style.compute == "fp32"
-    matrix_rate = machine.matrix_per_unit(style.compute)
-    vector_rate = machine.vector_ops_per_unit * style.vector_share
+    moved = traffic(machine, constants, schedule, cost, elements, where, style.warm)
+    terms = {
+        **_unit_seconds(machine, cost, work, where, style),
+        **_memory_seconds(machine, constants, cost, moved, where, style),
+        "power": _beyond_power(machine, constants, work, moved, style),
+    }
+    terms |= {name: np.zeros(()) for name in constants.off & terms.keys()}
+    blocks = _block_seconds(machine, constants, where, style) + fill_seconds(
+        terms, cost, where, style
+    )
+    terms["blocks"] = np.zeros(()) if "blocks" in constants.off else blocks
+    chip = [_busy_seconds(terms, where, style), terms["l2"], terms["hbm"], terms["latency"]]
+    # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
+    working = np.maximum(pipes.together(chip, constants["overlap_power"]), terms["power"])
+    seconds = np.where(where.blocks_per_unit < 1, np.inf, terms["blocks"] + working)
+    return KernelTime(
+        seconds, terms, moved.hbm_bytes, moved.l2_bytes, where.waves, where.blocks_per_unit
+    )
 
+
+def _unit_seconds(
+    machine: Machine, cost: KernelCost, work: Executed, where: Residency, style: Style
+) -> dict[str, np.ndarray]:
+    """Seconds of each pipe of the busiest unit, by itself."""
+    share = pipes.busiest_share(cost, where)
     special = work.special_ops + style.special_ops
     vector = work.vector_ops + style.vector_ops + style.accurate_ops * special
     slots = pipes.vector_slots(machine, vector, style.integer_ops)
+    matrix_rate = machine.matrix_per_unit(style.compute) * style.matrix_share
 
     def unit(total: Number, rate: float) -> np.ndarray:
         return pipes.per_unit_seconds(total, rate, cost.blocks, share)
 
-    terms = {
-        "matrix": unit(work.matrix_flops, matrix_rate * style.matrix_share),
+    return {
+        "matrix": unit(work.matrix_flops, matrix_rate),
         "special": unit(special, machine.special_per_unit),
-        "vector": unit(slots, vector_rate),
+        "vector": unit(slots, machine.vector_ops_per_unit * style.vector_share),
         "shared": unit(cost.shared_bytes, machine.shared_bytes_per_unit),
     }
-    moved = traffic(machine, constants, schedule, cost, elements, where, style.warm)
-    terms["l2"] = memory.l2_seconds(
-        machine, constants, cost, where, moved.l2_bytes, style.multicast
-    )
-    terms["hbm"] = moved.hbm_bytes / (memory.hbm_rate(machine, constants) * style.stream_share)
+
+
+def _memory_seconds(
+    machine: Machine,
+    constants: Constants,
+    cost: KernelCost,
+    moved: Traffic,
+    where: Residency,
+    style: Style,
+) -> dict[str, np.ndarray]:
+    """Seconds at the L2 and HBM boundaries, and of waiting for what is behind them."""
+    l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes, style.multicast)
+    hbm = moved.hbm_bytes / (memory.hbm_rate(machine, constants) * style.stream_share)
     latency = memory.mean_latency(machine, moved.missed, moved.near)
     waiting = memory.latency_seconds(cost, where, latency, style.waits * latency)
-    crossing = np.maximum(terms["hbm"], terms["l2"])
-    waiting = memory.loaded_seconds(constants, waiting, crossing)
-    chain = machine.at_clock(style.chain_seconds)
-    terms["latency"] = waiting + memory.latency_seconds(cost, where, 0.0, chain)
-    joules = (
-        style.activity
-        * work.matrix_flops
-        * power.operation_joules(machine, constants, style.compute, vector=on_vector)
-    )
+    waiting = memory.loaded_seconds(constants, waiting, np.maximum(hbm, l2))
+    chain = memory.latency_seconds(cost, where, 0.0, machine.at_clock(style.chain_seconds))
+    return {"l2": l2, "hbm": hbm, "latency": waiting + chain}
+
+
+def _beyond_power(
+    machine: Machine, constants: Constants, work: Executed, moved: Traffic, style: Style
+) -> np.ndarray:
+    """Seconds at the power limit, less those that a board may exceed it for."""
+    on_vector = style.compute not in machine.device.matrix_types or style.compute == "fp32"
+    each = power.operation_joules(machine, constants, style.compute, vector=on_vector)
+    joules = style.activity * work.matrix_flops * each
     sustained = power.power_seconds(machine, constants, joules, moved.hbm_bytes)
-    terms["power"] = np.maximum(sustained - style.credit_seconds, 0.0)
-    resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
-    rounds = where.busiest / np.power(resident, constants[style.together])
+    return np.asarray(np.maximum(sustained - style.credit_seconds, 0.0))
+
+
+def _resident(where: Residency) -> np.ndarray:
+    """Blocks that the busiest unit holds at once."""
+    return np.asarray(np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0)))
+
+
+def _block_seconds(
+    machine: Machine, constants: Constants, where: Residency, style: Style
+) -> np.ndarray:
+    """Seconds that blocks take to come and go, round by round, and what is set up once."""
+    rounds = where.busiest / np.power(_resident(where), constants[style.together])
     price = machine.at_clock(constants["block_price"] * style.price)
     start = constants[style.start] if style.start is not None else 0.0
-    once = machine.at_clock(start) + style.search_seconds
-    terms["blocks"] = rounds * price + fill_seconds(terms, cost, where, style) + once
-    for name in constants.off & terms.keys():
-        terms[name] = np.zeros(np.shape(terms[name]))
-    # Operand fetches run ahead of the matrix unit in hardware queues: the slower of the two rules.
-    matrix = np.maximum(terms["matrix"], terms["shared"])
-    stages = [matrix, terms["special"], terms["vector"]]
+    return np.asarray(rounds * price + machine.at_clock(start) + style.search_seconds)
+
+
+def _busy_seconds(terms: Mapping[str, np.ndarray], where: Residency, style: Style) -> np.ndarray:
+    """Seconds of the busiest unit's pipes together.
+
+    Operand fetches run ahead of the matrix unit in hardware queues: the slower of the two rules. A
+    block that does one thing after another is never done before all of them.
+    """
+    stages = [np.maximum(terms["matrix"], terms["shared"]), terms["special"], terms["vector"]]
     busy = pipes.overlapped(stages, style.overlap)
     if style.fills_in:
-        busy = np.maximum(busy, sum(stages, start=np.zeros(())) / resident)
-    chip = [busy, terms["l2"], terms["hbm"], terms["latency"]]
-    # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
-    working = np.maximum(pipes.together(chip, constants["overlap_power"]), terms["power"])
-    seconds = terms["blocks"] + working
-    seconds = np.where(where.blocks_per_unit < 1, np.inf, seconds)
-    return KernelTime(
-        seconds, terms, moved.hbm_bytes, moved.l2_bytes, where.waves, where.blocks_per_unit
-    )
+        busy = np.maximum(busy, sum(stages, start=np.zeros(())) / _resident(where))
+    return np.asarray(busy)
 
 
 def fill_seconds(

@@ -65,7 +65,9 @@ def plan(
     sizes = {axis: np.asarray(size, dtype=np.float64) for axis, size in problem.sizes().items()}
     part = Part(schedule, sizes, problem.elements(), how)
     further = kernel.chain.kernels - 1 if kernel.chain is not None else 0
-    return Plan(schedule.name, (part,), {}, beside=further * machine.at_clock(constants["kernel_gap"]))
+    return Plan(
+        schedule.name, (part,), {}, beside=further * machine.at_clock(constants["kernel_gap"])
+    )
 
 
 def _flat(problem: Rowwise, chain: Chain | None) -> Rowwise:
