@@ -75,38 +75,65 @@ def weights(table: pd.DataFrame) -> np.ndarray:
     return np.asarray(weight / np.sqrt(np.mean(np.square(weight))))
 
 
-class _Problem:
-    """Residuals as a function of ln(constants), re-predicting only the operators a step touches."""
+class _Watched(Constants):
+    """Constants that remember which of them were asked for."""
 
-    def __init__(self, table: pd.DataFrame, free: Sequence[Constant], start: Constants) -> None:
-        self.table, self.free, self.start = table, free, start
+    def __init__(self, values: Constants) -> None:
+        super().__init__(values)
+        self.off = values.off
+        self.asked: set[str] = set()
+
+    def __getitem__(self, name: str) -> float:
+        self.asked.add(name)
+        return super().__getitem__(name)
+
+
+class _Problem:
+    """Residuals as a function of ln(constants); a step predicts the rows anew that read it."""
+
+    def __init__(
+        self, table: pd.DataFrame, free: Sequence[Constant], start: Constants, most: float = np.inf
+    ) -> None:
+        self.table, self.free, self.start, self.left = table, free, start, most
+        self.slopes = np.empty((0, 0))
         self.measured = np.log(table["measured_us"].to_numpy(float))
         self.weight = weights(table)
-        self.touches: dict[int, np.ndarray] = {}
         self.latest = np.empty(0), np.empty(0)
         self.kinds = table.groupby(list(_KIND), dropna=False, sort=False).ngroup().to_numpy()
+        self.touches = self._readers()
         self.x0 = np.log([constant.prior for constant in free])
         least = [max(constant.low, constant.prior / 10) for constant in free]
         deviation = np.log([c.high / low for c, low in zip(free, least, strict=True)]) / 4
         self.pull = _ROBUST_SCALE * np.sqrt(_PRIOR_ROWS) / deviation
+
+    def _readers(self) -> list[np.ndarray]:
+        """Rows of the kinds whose prediction asks for each constant."""
+        asked = []
+        for kind in range(self.kinds.max() + 1):
+            watched = _Watched(self.start)
+            predict_table(self.table[self.kinds == kind], constants=watched)
+            asked.append(watched.asked)
+        reads = [np.array([c.name in names for names in asked]) for c in self.free]
+        return [np.flatnonzero(read[self.kinds]) for read in reads]
 
     def _values(self, x: np.ndarray) -> Constants:
         return self.start.with_values(
             {constant.name: float(np.exp(v)) for constant, v in zip(self.free, x, strict=True)}
         )
 
-    def _errors(self, x: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        table = self.table if rows is None else self.table.iloc[rows]
-        measured = self.measured if rows is None else self.measured[rows]
-        found = predict_table(table, constants=self._values(x))["predicted_us"].to_numpy(float)
-        error = np.log(found) - measured
+    def _errors(self, x: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        found = predict_table(self.table.iloc[rows], constants=self._values(x))
+        error = np.log(found["predicted_us"].to_numpy(float)) - self.measured[rows]
         return np.where(np.isfinite(error), error, 0.0)
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
         self.latest = x.copy(), self._errors(x)
+        self.left -= 1
         return np.concatenate([self.weight * self.latest[1], self.pull * (x - self.x0)])
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
+        if self.left <= 0:
+            return self.slopes  # the last step has been taken
         at, base = self.latest
         if not np.array_equal(at, x):
             base = self._errors(x)
@@ -115,14 +142,12 @@ class _Problem:
         for j in range(m):
             moved = x.copy()
             moved[j] += _STEP if x[j] + _STEP <= np.log(self.free[j].high) else -_STEP
-            rows = self.touches.get(j)
-            change = self._errors(moved, rows) - (base if rows is None else base[rows])
-            if rows is None:
-                touched = np.isin(self.kinds, self.kinds[np.abs(change) > 1e-9])
-                self.touches[j] = rows = np.flatnonzero(touched)
-                change = change[rows]
-            result[rows, j] = self.weight[rows] * change / (moved[j] - x[j])
+            rows = self.touches[j]
+            if rows.size:
+                change = self._errors(moved, rows) - base[rows]
+                result[rows, j] = self.weight[rows] * change / (moved[j] - x[j])
         result[n:] = np.diag(self.pull)
+        self.slopes = result
         return result
 
 
@@ -132,17 +157,19 @@ def fit(
     *,
     only: Sequence[str] = (),
     steps: int = 12,
+    intervals: bool = True,
     verbose: Literal[0, 1, 2] = 0,
 ) -> list[Fitted]:
     """Fit every constant marked `fitted` (or those named) to all rows of a table, from its prior.
 
-    Returns all constants, the fitted ones with their 95 % interval. Needs SciPy (extra `[fit]`).
+    Returns all constants, the fitted ones with their 95 % interval; without `intervals` that is of
+    the step before the last, and sooner there. Needs SciPy (extra `[fit]`).
     """
     from scipy.optimize import least_squares
 
     start = Constants({constant.name: constant.value for constant in constants})
     free = [c for c in constants if c.fitted and c.prior > 0 and (not only or c.name in only)]
-    problem = _Problem(table, free, start)
+    problem = _Problem(table, free, start, np.inf if intervals else steps)
     low = np.log([max(constant.low, constant.high * 1e-4) for constant in free])
     high = np.log([constant.high for constant in free])
     solution = least_squares(
@@ -150,7 +177,7 @@ def fit(
         np.clip(problem.x0, low + 1e-9, high - 1e-9),
         jac=problem.jacobian,
         bounds=(low, high),
-        x_scale=1.0 / problem.pull,
+        x_scale="jac",
         loss="soft_l1",
         f_scale=_ROBUST_SCALE,
         max_nfev=steps,
@@ -196,7 +223,7 @@ def _intervals(
 
 
 def left_out(
-    table: pd.DataFrame, column: str, start: Sequence[Constant], *, steps: int = 4
+    table: pd.DataFrame, column: str, start: Sequence[Constant], *, steps: int = 6
 ) -> pd.DataFrame:
     """Every row predicted by constants fitted again without any row of its own `column` value.
 
@@ -228,7 +255,7 @@ def _fold(
     others: pd.DataFrame, rows: pd.DataFrame, *, constants: Sequence[Constant], steps: int
 ) -> pd.DataFrame:
     """`rows` predicted by constants fitted to `others`."""
-    fitted = fit(others, constants, steps=steps)
+    fitted = fit(others, constants, steps=steps, intervals=False)
     values = Constants({item.constant.name: item.constant.value for item in fitted})
     return predict_table(rows, constants=values)
 
@@ -365,7 +392,7 @@ def _main(arguments: Sequence[str] | None) -> None:
     parser = argparse.ArgumentParser(prog="perfmodel.fit", description=__doc__)
     parser.add_argument("table", nargs="+", help="measured-run tables (CSV, CSV.gz, Parquet)")
     parser.add_argument("--output", default=str(Path(known.__file__).parent), help="folder")
-    parser.add_argument("--steps", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=9)
     chosen = parser.parse_args(arguments)
     table = possible(tidy(read_table(chosen.table)))
     start = known.shipped()
