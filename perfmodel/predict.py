@@ -255,7 +255,7 @@ def _pieces(problem: Problem, n: int) -> list[np.ndarray]:
         whole = _alike(np.broadcast_to(problem.head_dim, (n,)) * 2 + decode)
     elif n > 1 and isinstance(problem, Matmul):
         whole = _alike(np.broadcast_to(problem.batch > 1, (n,)))
-    size = max(CHUNK // 4, 1) if isinstance(problem, Matmul) else CHUNK
+    size = max(CHUNK // 2, 1) if isinstance(problem, Matmul) else CHUNK
     return [part[i : i + size] for part in whole for i in range(0, len(part), size)]
 
 

@@ -34,8 +34,12 @@ NAMED = [
     ("attention", "bf16", "vllm-0.24.0:vllm_vit_flash_attn_fa3", "flash3"),
     ("attention", "bf16", "vllm-0.24.0:vllm_flash_attn_fa4", "flash4"),
     ("attention", "bf16", "vllm-0.19.0:vllm_vit_flash_attn", "flash3"),
-    ("attention", "bf16", "trtllm-1.0.0:fmha", "flash4"),
-    ("attention", "bf16", "flashinfer-0.2", "flash4"),
+    ("attention", "bf16", "trtllm-1.0.0:fmha", "fmha"),
+    ("attention", "bf16", "flashinfer-0.2", "fmha"),
+    ("attention", "bf16", "vllm-0.14.0:vllm_flashinfer", "fmha"),
+    ("attention", "bf16", "sglang-0.5.14:sglang", "fmha"),
+    ("attention", "bf16", "sglang-0.5.14:fa3", "flash3"),
+    ("attention", "bf16", "vllm-0.14.0", "flash3"),
     ("gemm", "fp16", "torch", "cublas"),
     ("gemm", "fp16", "torch-cublas", "cublas"),
     ("gemm", "bf16", "torch.matmul", "cublas"),
@@ -64,7 +68,9 @@ NAMED = [
 
 @pytest.mark.parametrize(("op", "dtype", "name", "expected"), NAMED)
 def test_names_of_implementations_find_their_class(op, dtype, name, expected):
-    found, said = resolve(op, name, dtype, machine(B200 if expected == "flash4" else H100))
+    found, said = resolve(
+        op, name, dtype, machine(B200 if expected in ("flash4", "fmha") else H100)
+    )
     assert found.name == expected
     assert (f"modelled as {expected}" in " ".join(said)) == (name != expected)
 
@@ -148,8 +154,7 @@ def test_entries_of_the_table_are_sound(name):
     assert entry.instruction in ("register", "native", "vector")
     assert entry.overlap in constants
     assert entry.backward in constants
-    for constant in (entry.start, entry.host_floor, entry.share):
-        assert constant is None or constant in constants
+    assert entry.share is None or entry.share in constants
     for other in (entry.fallback, entry.batched):
         assert other is None or kernel_class(other).op == entry.op
     if entry.op == "attention":
@@ -201,6 +206,36 @@ def test_menus_go_by_head_dimension():
     assert entry.menu(4096, decode=False) == entry.tiles[max(entry.tiles)]
     assert entry.decode is not None
     assert entry.menu(64, decode=True) == entry.decode[64]
+
+
+@pytest.mark.parametrize(("device", "expected"), [(B200, "fmha"), (H100, "fmha-hopper"),
+                                                 (A100, "fmha-ampere")])  # fmt: skip
+def test_kernels_of_frameworks_go_without_the_copies_of_a_library(device, expected):
+    found, _ = resolve("attention", "trtllm-1.0.0:fmha", "bf16", machine(device))
+    assert found.name == expected
+    assert not found.regroups
+    assert found.even_rule is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name", "start", "host_floor"),
+    [
+        ("w4a16", "trtllm-1.0.0:weight_only_L257/PLUGIN_V2_", "start_trtllm", None),
+        ("w4a16", "vllm:marlin", None, None),
+        (
+            "fp8_block",
+            "vllm-0.24.0:CutlassFp8BlockScaledMMKernel",
+            None,
+            "host_floor_cutlass_block",
+        ),
+        ("fp8_block", "vllm-0.24.0:DeepGemmFp8BlockScaledMMKernel", None, "host_floor_deepgemm"),
+        ("fp8_block", "trtllm-1.3.0:torch_flow", None, None),
+    ],
+)
+def test_runs_that_are_timed_otherwise_are_told_by_name(dtype, name, start, host_floor):
+    found, _ = resolve("gemm", name, dtype, machine(H100))
+    assert (found.start, found.host_floor) == (start, host_floor)
+    assert {start, host_floor} - {None} <= default().keys()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from importlib.resources import files
@@ -235,8 +235,9 @@ def resolve(
             said.append(f"implementation {implementation!r} modelled as {chosen.name}")
     if chosen is None or chosen.op not in (op, "rowwise"):
         chosen = usual(op, dtype, machine)
-    if implementation and op == "attention" and _reads_pages(implementation):
+    if implementation and op == "attention" and _named(_document()["paged"], implementation):
         chosen = replace(chosen, paged=True)
+    chosen = replace(chosen, **_timing(implementation))
     if op == "attention" and machine.device.kind == "cpu" and chosen.schedule != "standard":
         chosen = kernel_class("cpu-blocked")  # no library runs a GPU's tiles on a processor
     while not chosen.runs_on(machine) and chosen.fallback is not None:
@@ -247,9 +248,18 @@ def resolve(
     return chosen, tuple(said)
 
 
-def _reads_pages(implementation: str) -> bool:
-    """Whether it is a serving framework's, which finds keys and values page by page."""
-    return any(re.search(pattern, implementation) for pattern in _document()["paged"])
+def _timing(implementation: str | None) -> dict[str, Any]:
+    """Constants of how an implementation's runs were timed, where that is special."""
+    found: dict[str, Any] = {}
+    for entry in _document()["timed"]:
+        if implementation and _named(entry["names"], implementation):
+            found |= {key: value for key, value in entry.items() if key != "names"}
+    return found
+
+
+def _named(patterns: Sequence[str], implementation: str) -> bool:
+    """Whether one of a list's regular expressions finds the name."""
+    return any(re.search(pattern, implementation) for pattern in patterns)
 
 
 def _matching(op: str, implementation: str, dtype: str, variant: str) -> KernelClass | None:
@@ -258,7 +268,7 @@ def _matching(op: str, implementation: str, dtype: str, variant: str) -> KernelC
             continue
         if entry.variants and variant not in entry.variants:
             continue
-        if any(re.search(pattern, implementation) for pattern in entry.matches):
+        if _named(entry.matches, implementation):
             return entry
     return None
 
