@@ -19,7 +19,7 @@ from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.included import included_seconds
-from perfmodel.timing.kernel import Style, fill_seconds
+from perfmodel.timing.kernel import Style, _busy_seconds, fill_seconds
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
 
@@ -59,6 +59,19 @@ def test_blocks_that_load_ahead_never_fill_for_longer(times, rounds):
     )
     assert 0 <= ahead <= plain * (1 + 1e-12)
     assert shared <= plain * (1 + 1e-12)
+
+
+@given(st.tuples(*[seconds] * len(STAGES)), st.integers(1, 64), st.integers(1, 8))
+def test_a_block_by_itself_does_one_thing_after_another(times, rounds, together):
+    # FlashAttention-2 hides its softmax under the matrix work of other blocks, if there are any.
+    terms = {name: np.asarray(time) for name, time in zip(STAGES, times, strict=True)}
+    where = replace(block()[1], busiest=np.asarray(float(rounds)))
+    where = replace(where, blocks_per_unit=np.asarray(float(together)))
+    hides, fills = (Style("fp16", overlap=0.7, fills_in=alone) for alone in (False, True))
+    stages = [max(times[0], times[1]), times[2], times[3]]
+    least, found = (_busy_seconds(terms, where, style) for style in (hides, fills))
+    bound = sum(stages) / min(rounds, together)
+    assert found == pytest.approx(max(least, bound), rel=1e-9, abs=1e-15)
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
