@@ -116,7 +116,7 @@ def _per_chip(per_clock: float | None, setting: Setting) -> float | None:
 
 
 def _launch(setting: Setting) -> float:
-    operator = floors.operator_name(setting.problem)
+    operator = floors.called_as(setting.problem)
     return floors.floor_seconds(setting.constants, setting.harness, operator)
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel.algorithms import Attention, Matmul
+from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.hardware import load
 from perfmodel.predict import predict
-from perfmodel.timing import attention
+from perfmodel.timing import attention, floors
 from perfmodel.timing.classes import SplitRule, kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.kernel import Style
@@ -165,3 +165,27 @@ def test_packing_heads_saves_blocks_where_queries_are_few():
     alone = predict(Attention(64, 32, 32, 16, 16, 128), H100, implementation="flash3")
     assert alone.waves == pytest.approx(8 * packed.waves)
     assert packed.seconds < alone.seconds
+
+
+def test_softmax_gradients_take_a_product_of_their_own_first():
+    # SoftMax.cu, softmax_backward_cuda_out: grad · output is a kernel, and both are read again.
+    back = Rowwise("softmax", 65536, 512, "fp32", direction="bwd")
+    fused = predict(back, A100, implementation="fused-rows").seconds
+    eager = predict(back, A100, implementation="torch").seconds
+    assert eager > 1.8 * fused
+
+
+@pytest.mark.parametrize("variant", ["div", "mul", "pow", "where"])
+def test_scalar_operands_of_traced_graphs_move_nothing(variant):
+    both = Rowwise("pointwise", 16384, 4096, "fp32", variant, inputs=2)
+    one = Rowwise("pointwise", 16384, 4096, "fp32", variant, inputs=1)
+    named = {p.inputs: predict(p, A100, implementation="torch-eager(HF fx)") for p in (both, one)}
+    assert named[2].seconds == pytest.approx(named[1].seconds)
+    assert predict(both, A100, implementation="torch").seconds > 1.3 * named[2].seconds
+
+
+def test_gradients_have_the_floor_of_a_plain_call():
+    there = Rowwise("layernorm", 1024, 1024, "fp32")
+    assert floors.called_as(there) == "layernorm"
+    assert floors.called_as(replace(there, direction="bwd")) == "pointwise"
+    assert floors.called_as(Matmul(8, 8, 8)) == "gemm"

@@ -19,7 +19,7 @@ from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.included import included_seconds
-from perfmodel.timing.kernel import Style, _busy_seconds, fill_seconds
+from perfmodel.timing.kernel import Style, busy_seconds, fill_seconds
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
 
@@ -69,9 +69,12 @@ def test_a_block_by_itself_does_one_thing_after_another(times, rounds, together)
     where = replace(where, blocks_per_unit=np.asarray(float(together)))
     hides, fills = (Style("fp16", overlap=0.7, fills_in=alone) for alone in (False, True))
     stages = [max(times[0], times[1]), times[2], times[3]]
-    least, found = (_busy_seconds(terms, where, style) for style in (hides, fills))
+    least, found = (busy_seconds(terms, 1 / rounds, where, style) for style in (hides, fills))
     bound = sum(stages) / min(rounds, together)
     assert found == pytest.approx(max(least, bound), rel=1e-9, abs=1e-15)
+    # However many there are, the longest is not done before its own work.
+    longest = busy_seconds(terms, 1.0, where, fills)
+    assert longest == pytest.approx(sum(stages), rel=1e-9, abs=1e-15)
 
 
 @given(st.floats(0, 1), st.floats(0, 1))

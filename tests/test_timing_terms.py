@@ -16,7 +16,7 @@ from perfmodel.predict import predict, predict_arrays
 from perfmodel.schedules import tiled
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import attention, floors, matmul, memory, physical, pipes, power, traffic
-from perfmodel.timing.classes import kernel_class, matrix_share
+from perfmodel.timing.classes import kernel_class, matrix_share, resolve
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
@@ -248,7 +248,7 @@ def test_floors_by_harness():
 
 
 def test_a_host_that_prepares_for_long_hides_the_kernel():
-    deep = kernel_class("deepgemm")
+    deep, _ = resolve("gemm", "vllm:DeepGemmFp8BlockScaledMMKernel", "fp8_block", machine(H100))
     floor = CONSTANTS[deep.host_floor]
     assert floors.with_floor(CONSTANTS, "cuda_graph", "gemm", np.array([1e-6]), deep) == floor
     assert floors.with_floor(CONSTANTS, "kernel", "gemm", np.array([1e-6]), deep) < floor

@@ -89,7 +89,7 @@ def test_twice_as_fast_in_everything_takes_half_the_device_time(slug, name):
 
 
 @pytest.mark.parametrize("name", ["prefill", "decode", "square", "thin", "softmax", "map"])
-@pytest.mark.parametrize("power", [0.8, 1.25])
+@pytest.mark.parametrize("power", [0.7, 1.25])
 def test_elasticities_of_all_rates_add_up_to_minus_one(name, power):
     # On either side of the power limit: on the limit itself slopes jump, and differences mix them.
     found = elasticities(fp16(PROBLEMS[name]), H100.scaled(power=power))

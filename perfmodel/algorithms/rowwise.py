@@ -39,6 +39,11 @@ VARIANTS: Mapping[str, tuple[float, float]] = {
 }
 
 
+# Maps whose gradients need no input, and those that need the other inputs.
+_LINEAR = ("add", "add_scalar", "mul_scalar", "div_scalar", "where")
+_PRODUCTS = ("mul", "div")
+
+
 @dataclass(frozen=True)
 class Rowwise:
     """A row-wise or element-wise problem: `op` over rows × cols.
@@ -67,8 +72,22 @@ class Rowwise:
     def sizes(self) -> dict[str, Number]:
         """Extent of every axis; element-wise maps flatten theirs."""
         if self.op == "pointwise":
-            return {"i": product([self.rows, self.cols]), "j": self.inputs, "o": self.outputs}
+            reads, writes = self.streams()
+            return {"i": product([self.rows, self.cols]), "j": reads, "o": writes}
         return {"n": self.rows, "c": self.cols}
+
+    def streams(self) -> tuple[Number, Number]:
+        """Tensors of rows × cols that an element-wise map reads and writes.
+
+        Its gradients read those of the outputs, and the inputs too unless the map is linear in each
+        of them by itself; they write as many as there are inputs.
+        """
+        if self.direction != "bwd":
+            return self.inputs, self.outputs
+        saved: Number = 0 if self.variant in _LINEAR else self.inputs
+        if self.variant in _PRODUCTS:
+            saved = self.inputs * (self.inputs > 1)
+        return self.outputs + saved, self.inputs
 
     def elements(self) -> Mapping[str, ElementType]:
         """Element type of every tensor role."""

@@ -116,6 +116,8 @@ class KernelClass:
     promoted: bool = False
     packs: bool = False
     quantises: bool = False
+    gradient_product: bool = False
+    tensors: Mapping[str, int] = field(default_factory=dict)
     accurate: bool = False
     resident: int | None = None
     split_rule: SplitRule | None = None

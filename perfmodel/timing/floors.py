@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfmodel.algorithms import Attention, Matmul, Problem
+from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.errors import ProblemError
 from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
@@ -19,6 +19,17 @@ def operator_name(problem: Problem) -> str:
     if isinstance(problem, Attention):
         return "attention"
     return "gemm" if isinstance(problem, Matmul) else problem.op
+
+
+def called_as(problem: Problem) -> str:
+    """The operator whose floor a problem has.
+
+    Gradients of row-wise operators are called by autograd, as element-wise maps are by Python: with
+    no module, no checks and no defaults around them.
+    """
+    if isinstance(problem, Rowwise) and problem.direction == "bwd":
+        return "pointwise"
+    return operator_name(problem)
 
 
 def floor_seconds(constants: Constants, harness: str, operator: str) -> float:

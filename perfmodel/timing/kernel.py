@@ -106,8 +106,9 @@ def time_kernel(
         where = replace(where, busiest=np.asarray(cost.blocks / machine.units, dtype=np.float64))
     work = executed(schedule, cost, whole_tiles="padding" not in constants.off)
     moved = traffic(machine, constants, schedule, cost, elements, where, style.warm)
+    share = pipes.busiest_share(cost, where)
     terms = {
-        **_unit_seconds(machine, cost, work, where, style),
+        **_unit_seconds(machine, cost, work, share, style),
         **_memory_seconds(machine, constants, cost, moved, where, style),
         "power": _beyond_power(machine, constants, work, moved, style),
     }
@@ -116,7 +117,8 @@ def time_kernel(
         terms, cost, where, style
     )
     terms["blocks"] = np.zeros(()) if "blocks" in constants.off else blocks
-    chip = [_busy_seconds(terms, where, style), terms["l2"], terms["hbm"], terms["latency"]]
+    busy = busy_seconds(terms, pipes.longest_share(cost) / share, where, style)
+    chip = [busy, terms["l2"], terms["hbm"], terms["latency"]]
     # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
     working = np.maximum(pipes.together(chip, constants["overlap_power"]), terms["power"])
     seconds = np.where(where.blocks_per_unit < 1, np.inf, terms["blocks"] + working)
@@ -126,10 +128,9 @@ def time_kernel(
 
 
 def _unit_seconds(
-    machine: Machine, cost: KernelCost, work: Executed, where: Residency, style: Style
+    machine: Machine, cost: KernelCost, work: Executed, share: np.ndarray, style: Style
 ) -> dict[str, np.ndarray]:
     """Seconds of each pipe of the busiest unit, by itself."""
-    share = pipes.busiest_share(cost, where)
     special = work.special_ops + style.special_ops
     vector = work.vector_ops + style.vector_ops + style.accurate_ops * special
     slots = pipes.vector_slots(machine, vector, style.integer_ops)
@@ -190,16 +191,20 @@ def _block_seconds(
     return np.asarray(rounds * price + machine.at_clock(start) + style.search_seconds)
 
 
-def _busy_seconds(terms: Mapping[str, np.ndarray], where: Residency, style: Style) -> np.ndarray:
+def busy_seconds(
+    terms: Mapping[str, np.ndarray], alone: Number, where: Residency, style: Style
+) -> np.ndarray:
     """Seconds of the busiest unit's pipes together.
 
     Operand fetches run ahead of the matrix unit in hardware queues: the slower of the two rules. A
-    block that does one thing after another is never done before all of them.
+    block that does one thing after another is never done before all of them: `alone` is the longest
+    block's share of the unit's work.
     """
     stages = [np.maximum(terms["matrix"], terms["shared"]), terms["special"], terms["vector"]]
     busy = pipes.overlapped(stages, style.overlap)
     if style.fills_in:
-        busy = np.maximum(busy, sum(stages, start=np.zeros(())) / _resident(where))
+        in_turn = np.maximum(1.0 / _resident(where), alone)
+        busy = np.maximum(busy, in_turn * sum(stages, start=np.zeros(())))
     return np.asarray(busy)
 
 

@@ -84,7 +84,9 @@ def time_operator(
     other = included_seconds(here, constants, columns, kernel, includes, around)
     extra = np.broadcast_to(np.asarray(other, dtype=np.float64).reshape(-1), (n,))
     device_seconds = total.seconds + extra
-    seconds = floors.with_floor(constants, harness, name, device_seconds, kernel)
+    seconds = floors.with_floor(
+        constants, harness, floors.called_as(problem), device_seconds, kernel
+    )
     return Timed(
         schedule=" + ".join(plan.schedule for plan in plans),
         implementation=kernel.name,

@@ -38,18 +38,25 @@ def busiest_share(cost: KernelCost, where: Residency) -> np.ndarray:
     block, and with the longest first (as libraries launch them) the rest fills in behind it
     (Graham 1969, LPT), so the share is the larger of the even share and the longest block.
     """
+    if cost.nest.visits is None:
+        return where.busiest
+    even = np.asarray(cost.blocks, dtype=np.float64) / where.active_units
+    uneven = longest_share(cost)
+    # Whole blocks can only be split so finely: half a mean block of slack where they are equal.
+    ragged = np.minimum(where.busiest, even + 1.0 / np.maximum(uneven, 1.0))
+    return np.asarray(np.maximum(ragged, uneven))
+
+
+def longest_share(cost: KernelCost) -> np.ndarray:
+    """Mean blocks' worth of work in the longest block: 1 without a mask."""
     visits = cost.nest.visits
     if visits is None:
-        return where.busiest
+        return np.ones(())
     tiles = np.asarray(cost.passes, dtype=np.float64) / cost.blocks
     key = cost.nest.mask.key if cost.nest.mask is not None else ""
     most = np.minimum(visits.most_keys, cost.nest.block_extent(key))
     longest = np.ceil(np.asarray(most, dtype=np.float64) / cost.nest.tile(key))
-    even = np.asarray(cost.blocks, dtype=np.float64) / where.active_units
-    uneven = np.maximum(longest / np.maximum(tiles, 1e-9), 1.0)
-    # Whole blocks can only be split so finely: half a mean block of slack where they are equal.
-    ragged = np.minimum(where.busiest, even + 1.0 / np.maximum(uneven, 1.0))
-    return np.asarray(np.maximum(ragged, uneven))
+    return np.asarray(np.maximum(longest / np.maximum(tiles, 1e-9), 1.0))
 
 
 def overlapped(times: list[np.ndarray], overlap: Number) -> np.ndarray:

@@ -40,6 +40,7 @@ def plan(
 
     A row costs a chain of dependent reductions: `row_price` each, whatever its length.
     """
+    problem = _whole_tensors(problem, kernel)
     if kernel.rows is None and problem.op != "pointwise":
         problem = _flat(problem, kernel.chain)
     # Kernels for rows of any kind flatten what has no rows.
@@ -64,10 +65,31 @@ def plan(
     # Tiles are arrays here, and an int beyond 64 bits goes with none.
     sizes = {axis: np.asarray(size, dtype=np.float64) for axis, size in problem.sizes().items()}
     part = Part(schedule, sizes, problem.elements(), how)
+    beyond = _others(problem, kernel, machine, constants, around)
+    return Plan(schedule.name, (part,), {}, beside=beyond)
+
+
+def _others(
+    problem: Rowwise,
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    around: Circumstances,
+) -> Number:
+    """Seconds of what the class launches besides: gaps of a chain, a product before a gradient."""
     further = kernel.chain.kernels - 1 if kernel.chain is not None else 0
-    return Plan(
-        schedule.name, (part,), {}, beside=further * machine.at_clock(constants["kernel_gap"])
-    )
+    seconds: Number = further * machine.at_clock(constants["kernel_gap"])
+    if kernel.gradient_product and problem.direction == "bwd":
+        both = Rowwise("pointwise", problem.rows, problem.cols, problem.dtype, "mul", inputs=2)
+        seconds = seconds + beside(machine, constants, both, "torch-pointwise", around)
+    return seconds
+
+
+def _whole_tensors(problem: Rowwise, kernel: KernelClass) -> Rowwise:
+    """The element-wise map without operands that are scalars where the class calls it."""
+    if problem.op != "pointwise" or problem.variant not in kernel.tensors:
+        return problem
+    return replace(problem, inputs=np.minimum(problem.inputs, kernel.tensors[problem.variant]))
 
 
 def _flat(problem: Rowwise, chain: Chain | None) -> Rowwise:
@@ -96,7 +118,7 @@ def _integer_ops(problem: Rowwise, layout: Rows | None) -> Number:
     elements = product([problem.rows, problem.cols])
     if problem.op == "pointwise" or layout is None:
         load: Number = layout.load if layout is not None else _LOAD
-        return _ACCESS / load * elements * (problem.inputs + problem.outputs)
+        return _ACCESS / load * elements * sum(problem.streams())
     columns = np.asarray(problem.cols)
     threads = _threads(columns, layout)
     # A row of no whole loads starts unaligned, and a first round of single elements aligns it.
