@@ -36,7 +36,8 @@ def plan(
     constants: Constants,
     around: Circumstances,
 ) -> Plan:
-    """One kernel; a row per warp while that holds it, else per block, streamed as the class does.
+    """A row per warp while that holds it, else per block, streamed as the class does; one kernel, and
+    one before it where the class multiplies gradient and result first.
 
     A row costs a chain of dependent reductions: `row_price` each, whatever its length.
     """
@@ -65,24 +66,13 @@ def plan(
     # Tiles are arrays here, and an int beyond 64 bits goes with none.
     sizes = {axis: np.asarray(size, dtype=np.float64) for axis, size in problem.sizes().items()}
     part = Part(schedule, sizes, problem.elements(), how)
-    beyond = _others(problem, kernel, machine, constants, around)
-    return Plan(schedule.name, (part,), {}, beside=beyond)
-
-
-def _others(
-    problem: Rowwise,
-    kernel: KernelClass,
-    machine: Machine,
-    constants: Constants,
-    around: Circumstances,
-) -> Number:
-    """Seconds of what the class launches besides: gaps of a chain, a product before a gradient."""
     further = kernel.chain.kernels - 1 if kernel.chain is not None else 0
-    seconds: Number = further * machine.at_clock(constants["kernel_gap"])
+    gaps = further * machine.at_clock(constants["kernel_gap"])
+    before: tuple[Part, ...] = ()
     if kernel.gradient_product and problem.direction == "bwd":
         both = Rowwise("pointwise", problem.rows, problem.cols, problem.dtype, "mul", inputs=2)
-        seconds = seconds + beside(machine, constants, both, "torch-pointwise", around)
-    return seconds
+        before = plan(both, kernel_class("torch-pointwise"), machine, constants, around).parts
+    return Plan(schedule.name, (*before, part), {}, beside=gaps)
 
 
 def _whole_tensors(problem: Rowwise, kernel: KernelClass) -> Rowwise:
@@ -103,7 +93,7 @@ def _beyond(problem: Rowwise, layout: Rows | None) -> dict[str, Number]:
     """Operations that the class's code takes beyond the algorithm's own."""
     if layout is None or problem.op == "pointwise":
         return {}
-    elements = product([problem.rows, problem.cols])
+    elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     again = np.asarray(problem.cols) > layout.held_columns
     vector = layout.vector_ops + again * layout.again_vector_ops
     special = layout.special_ops + again * layout.again_special_ops
