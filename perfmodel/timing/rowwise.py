@@ -38,8 +38,8 @@ def plan(
 ) -> Plan:
     """A row per warp while that holds it, else per block, streamed as the class does.
 
-    One kernel, and one before it where the class multiplies gradient and result first. A row costs a
-    chain of dependent reductions: `row_price` each, whatever its length.
+    One kernel, and one before it where the class multiplies gradient and result first. A row
+    costs a chain of dependent reductions: `row_price` each, whatever its length.
     """
     problem = _whole_tensors(problem, kernel)
     if kernel.rows is None and problem.op != "pointwise":
