@@ -193,9 +193,9 @@ def classes() -> Mapping[str, KernelClass]:
     return found
 
 
-def _made(kind: Callable[..., Any], where: str, entry: Mapping[str, Any]) -> Any:
+def _made(kind: type[Any], where: str, entry: Mapping[str, Any]) -> Any:
     """An entry of the table as its type; raises `PerfmodelError` for a key it does not have."""
-    unknown = entry.keys() - {known.name for known in fields(kind)}  # type: ignore[arg-type]
+    unknown = entry.keys() - {known.name for known in fields(kind)}
     if unknown:
         names = ", ".join(sorted(unknown))
         raise PerfmodelError(f"classes.yaml: {where}: no such key as {names}; see its header")
