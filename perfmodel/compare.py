@@ -89,8 +89,11 @@ class _Kind:
         shape: dict[str, Any] = {"rows": sizes["rows"], "cols": sizes["cols"]}
         if self.op == "pointwise":
             shape |= {"inputs": sizes["inputs"], "outputs": sizes["outputs"]}
-        kind: dict[str, Any] = {"variant": self.variant, "direction": self.direction}
-        return [Rowwise(self.op, **shape, dtype=self.dtype, **kind)]
+        kind: dict[str, Any] = {"variant": self.variant, "dtype": self.dtype}
+        ways: tuple[Direction, ...] = (
+            ("fwd", "bwd") if self.direction == "fwdbwd" else (self.direction,)
+        )
+        return [Rowwise(self.op, **shape, **kind, direction=way) for way in ways]
 
     def _attention(self, sizes: Sizes) -> Attention:
         names = SIZES_OF["attention"]

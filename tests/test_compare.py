@@ -89,6 +89,13 @@ def test_backward_of_a_matmul_is_two_matmuls():
     assert both["predicted_us"] == pytest.approx(row["predicted_us"] + forward)
 
 
+def test_both_passes_of_a_row_wise_operator_add_up():
+    ways = [{**SOFTMAX, "direction": way} for way in ("fwd", "bwd", "fwdbwd")]
+    there, back, both = predict_table(table(*ways))["predicted_us"]
+    assert both == pytest.approx(there + back)
+    assert back > there
+
+
 @pytest.mark.parametrize(
     ("row", "said"),
     [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.hardware import load
 from perfmodel.predict import predict
-from perfmodel.timing import attention, floors
+from perfmodel.timing import attention, floors, slicing
 from perfmodel.timing.classes import SplitRule, kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.kernel import Style
@@ -54,7 +54,7 @@ def columns_of(batch: int, groups: int, together: int, keys: int) -> dict[str, n
 @given(shapes)
 def test_slices_are_those_of_the_rule(shape):
     batch, groups, _, keys = shape
-    found = attention._by_rule(columns_of(*shape), (64, 128, 128), FLASH2, machine(A100))
+    found = slicing.by_rule(columns_of(*shape), (64, 128, 128), FLASH2, machine(A100))
     slots = A100.units * FLASH2.blocks_per_unit
     expected = slices_one_by_one(batch * groups, math.ceil(keys / 128), slots, FLASH2)
     assert found.shape == (1, 1)
@@ -65,7 +65,7 @@ def test_slices_are_those_of_the_rule(shape):
 def test_even_slices_give_every_unit_its_share_of_key_tiles(shape):
     # flash_prepare_scheduler.cu, for sequences of one length: blocks_per_sm is at least the mean.
     batch, groups, together, keys = shape
-    found = float(attention._evenly(columns_of(*shape), (64, 128, 256), EVEN, machine(H100))[0, 0])
+    found = float(slicing.evenly(columns_of(*shape), (64, 128, 256), EVEN, machine(H100))[0, 0])
     tiles = math.ceil(keys / 128)
     rows = batch * groups * math.ceil(together / 64)
     share = math.ceil(1.1 * rows * tiles / H100.units)

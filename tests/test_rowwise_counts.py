@@ -10,6 +10,7 @@ from walker import same
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.count import count
+from perfmodel.errors import ProblemError
 from perfmodel.schedules.rowwise import elementwise, rows
 
 lengths = st.integers(1, 70)
@@ -120,6 +121,11 @@ def test_gradients_of_maps_read_what_the_map_is_not_linear_in(variant, inputs, r
     assert back.streams() == (reads, writes)
     hbm = count(elementwise(back), back.sizes(), back.elements()).bytes_at("hbm")
     assert hbm == (reads + writes) * 64 * 128 * 4
+
+
+def test_one_problem_goes_one_way():
+    with pytest.raises(ProblemError, match="softmax goes one way at a time; predict fwd and bwd"):
+        Rowwise("softmax", 64, 64, direction="fwdbwd")
 
 
 def test_symbols():

@@ -14,7 +14,7 @@ from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.attention import Direction, check_positive
 from perfmodel.arithmetic import Number, product
 from perfmodel.elements import ElementType, element
-from perfmodel.errors import UnknownName
+from perfmodel.errors import ProblemError, UnknownName
 
 # (vector operations, special functions) per element.
 _WORK: Mapping[str, tuple[float, float]] = {
@@ -66,6 +66,8 @@ class Rowwise:
     def __post_init__(self) -> None:
         if self.op not in OPS:
             raise UnknownName("operator", self.op, OPS)
+        if self.direction == "fwdbwd":
+            raise ProblemError(f"{self.op} goes one way at a time; predict fwd and bwd, and add")
         for name in ("rows", "cols", "inputs", "outputs"):
             check_positive(name, getattr(self, name))
 

@@ -1,0 +1,118 @@
+"""Into how many slices a kernel cuts the keys: by its library's rule, or whichever is fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from perfmodel.algorithms.attention import SOFTMAX_VECTOR
+from perfmodel.arithmetic import Number
+from perfmodel.timing.classes import EvenRule, KernelClass, SplitRule, TileRow
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.kernel import Style
+from perfmodel.timing.machine import Machine
+from perfmodel.timing.memory import loaded_seconds
+from perfmodel.timing.plan import combining_seconds
+
+# Numbers of slices that are timed in full.
+KEEP = 4
+# Slices that a split-KV launch may choose from (FlashAttention-2 tries all up to 128).
+SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128])
+_MOST_SLICES = 128
+# Blocks of the combining kernel that a unit holds at once.
+_COMBINING = 12.0
+
+
+def by_rule(
+    sizes: Mapping[str, Number], tile: TileRow, rule: SplitRule, machine: Machine
+) -> np.ndarray:
+    """Numbers of slices (n, 1) that the library's own rule takes; see `SplitRule`."""
+    rows, bc, _ = tile
+    b, g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqx")
+    slots = machine.units * rule.blocks_per_unit
+    grid = b * g * np.ceil(r * q / rows)
+    tiles = np.ceil(x / bc)
+    slices = np.arange(1.0, _MOST_SLICES + 1)[None]
+    waves = grid * slices / slots
+    fill = waves / np.ceil(waves)
+    # More slices than tiles are none, and so is a slicing that comes to the same as the one before.
+    longest = np.ceil(tiles / slices)
+    same = np.concatenate([np.zeros_like(tiles, bool), longest[:, 1:] == longest[:, :-1]], axis=1)
+    fill = np.where((slices > np.minimum(tiles, slots)) | same, 0.0, fill)
+    chosen = np.argmax(fill >= rule.near * fill.max(axis=1, keepdims=True), axis=1) + 1.0
+    whole = (grid >= rule.full * slots) | (tiles <= rule.whole_tiles)
+    whole = whole | (rule.grouped_only & (r == 1))
+    return np.where(whole, 1.0, chosen[:, None])
+
+
+def evenly(
+    sizes: Mapping[str, Number], tile: TileRow, rule: EvenRule, machine: Machine
+) -> np.ndarray:
+    """Numbers of slices (n, 1) that give every unit its even share; see `EvenRule`."""
+    rows, bc, _ = tile
+    b, g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqx")
+    tiles = np.ceil(x / bc)
+    share = np.ceil(rule.margin * b * g * np.ceil(r * q / rows) * tiles / machine.units)
+    return np.asarray(np.minimum(np.ceil(tiles / share), rule.most))
+
+
+def slice_keys(keys: Number, splits: np.ndarray, bc: int) -> np.ndarray:
+    """Keys of a slice: whole tiles."""
+    return np.asarray(np.ceil(np.ceil(keys * np.ones((1, 1)) / splits) / bc) * bc)
+
+
+def promising(
+    sizes: Mapping[str, Number],
+    tile: TileRow,
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    how: Style,
+    width: float,
+    keep: int,
+) -> np.ndarray:
+    """Numbers of slices (n, keep) that can be fastest: enough to fill the machine, and no more.
+
+    More slices shorten the longest chain of key tiles and cost rounds of blocks and a combining
+    kernel. Tests hold the choice against the whole menu.
+    """
+    splits = SPLITS[None].astype(np.float64)
+    if keep >= splits.size:
+        return splits
+    rows, bc, threads = tile
+    b, g, r, q, x, d = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqxd")
+    length = slice_keys(x, splits, bc)
+    slices = np.ceil(x / length)
+    tiles = np.ceil(np.minimum(length, x) / bc)
+    grid = b * g * np.ceil(q / np.maximum(rows // r, 1)) * slices
+    busiest = np.ceil(grid / machine.units)
+    held = (rows + 2 * kernel.stages * bc) * d * width + machine.shared_reserved
+    registers = 4.0 * rows * (d + bc) + 160.0 * threads
+    registers = np.minimum(registers, machine.thread_registers_bytes * threads)
+    together = np.minimum(machine.shared_capacity // held, machine.registers_bytes // registers)
+    together = np.clip(together, 1.0, min(machine.max_threads // threads, how.resident))
+    rounds = np.maximum(busiest / together, 1.0)
+    scores = float(rows * bc)
+    pipes = (
+        4.0 * scores * d / (machine.matrix_per_unit(how.compute) * how.matrix_share),
+        SOFTMAX_VECTOR * scores / (machine.vector_ops_per_unit * how.vector_share),
+    )
+    busy = np.maximum(*pipes) + (1.0 - how.overlap) * np.minimum(*pipes)
+    stream = 2.0 * b * g * x * d * width / machine.hbm_bytes_per_s
+    waiting = tiles * rounds * machine.hbm_latency / max(kernel.stages - 1, 1)
+    chain = np.hypot(loaded_seconds(constants, waiting, stream), tiles * busiest * busy)
+    price = machine.at_clock(constants[kernel.price])
+    # The combining kernel has a block a row of the result.
+    adding = np.maximum(b * g * r * q / (machine.units * _COMBINING), 1.0)
+    partial = (8.0 / machine.l2_bytes_per_s) * b * g * r * q * d * slices
+    second = (
+        adding * machine.at_clock(constants["block_price"])
+        + combining_seconds(machine, constants, how)
+        + np.maximum(adding * machine.l2_latency, partial)
+    )
+    score = rounds * price + np.where(slices > 1, second, 0.0) + np.hypot(chain, stream)
+    # A slicing that comes to the same as the one before it is out.
+    score[:, 1:] = np.where(slices[:, 1:] == slices[:, :-1], np.inf, score[:, 1:])
+    best = np.argpartition(score, keep, axis=1)[:, :keep]
+    return np.take_along_axis(np.broadcast_to(splits, score.shape), best, axis=1)
