@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ from perfmodel.algorithms import Attention, Matmul
 from perfmodel.arithmetic import ceil_div
 from perfmodel.count import count
 from perfmodel.elements import element
-from perfmodel.hardware import Device, load
+from perfmodel.hardware import Device, load, specs
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.schedules import tiled
 from perfmodel.schedules.matmul import tiled_matmul
@@ -208,14 +210,68 @@ def test_latency_is_littles_law():
 # Power, instructions, floors.
 
 
+H100_SXM = machine(H100)
+
+
+def _power(here, operations, dram_bytes=0.0, dtype="bf16", share=1.0):
+    return float(
+        power.power_seconds(
+            here, CONSTANTS, dtype, operations, dram_bytes, activity=1.0, share=share
+        )
+    )
+
+
 def test_power_worked_by_hand():
-    # 1e15 operations of 1 pJ and 1e12 B of DRAM at its price, from 80 % of 700 W.
-    here = machine(H100)
-    joules = 1e15 * 1e-12
-    moved = 1e12
-    usable = 700 * (1 - CONSTANTS["idle_share"])
-    expected = (joules + moved * CONSTANTS["dram_joules"]) / usable
-    assert power.power_seconds(here, CONSTANTS, joules, moved) == pytest.approx(expected)
+    # 1 PFLOP of bf16: P·t³ = E·t₀² until the voltage stays, then P·t = E·v².
+    usable = 700 * (1 - CONSTANTS["idle_share"]) - CONSTANTS["idle_watts"]
+    assert power.usable_watts(H100_SXM, CONSTANTS) == pytest.approx(usable)
+    joules = 1e15 * power.operation_joules(H100_SXM, CONSTANTS, "bf16", vector=False)
+    at_boost = 1e15 / (H100_SXM.matrix_per_unit("bf16") * H100_SXM.units)
+    seconds = _power(H100_SXM, 1e15)
+    assert usable * seconds**3 == pytest.approx(joules * at_boost**2)
+    # Work that is all memory costs its energy at any clock.
+    assert _power(H100_SXM, 0.0, 1e15) == pytest.approx(1e15 * CONSTANTS["dram_joules"] / usable)
+    starved = replace(H100_SXM, tdp_watts=50.0)
+    least = CONSTANTS["least_voltage_matrix"] ** 2 * joules
+    assert _power(starved, 1e15) == pytest.approx(least / power.usable_watts(starved, CONSTANTS))
+
+
+@given(watts=st.floats(60, 2000), more=st.floats(1, 4), gigaflop=st.floats(1, 1e6))
+def test_power_buys_time_but_no_more_than_its_share(watts, more, gigaflop):
+    # More power is never a slower rate, and at most the rate of all that is usable.
+    low, high = (replace(H100_SXM, tdp_watts=w) for w in (watts, watts * more))
+    before, after = _power(low, 1e9 * gigaflop), _power(high, 1e9 * gigaflop)
+    usable = power.usable_watts(high, CONSTANTS) / power.usable_watts(low, CONSTANTS)
+    assert before / usable * (1 - 1e-9) <= after <= before * (1 + 1e-9)
+
+
+def test_the_vector_unit_keeps_its_base_clock():
+    p4 = machine(load("p4"))
+    flops = p4.matrix_per_unit("fp32") * p4.units
+    slowest = 1e12 / (0.8 * flops * 886 / 1063)
+    assert _power(p4, 1e12, dtype="fp32", share=0.8) == pytest.approx(slowest)
+    unknown = replace(p4, base_share=0.0)
+    assert _power(unknown, 1e12, dtype="fp32", share=0.8) > slowest
+
+
+# The best rate anyone published for a device (`measured.matrix` of its spec), found over many
+# shapes, against the best of three: what nobody fitted, on devices most of which no run here
+# is of. Bursts too short for the power limit are left out.
+SUSTAINED = [d.slug for d in specs() if d.compute_capability or d.vendor == "AMD"]
+SUSTAINED = [slug for slug in SUSTAINED if (m := load(slug).measured) and m.matrix]
+
+
+@pytest.mark.parametrize("slug", SUSTAINED)
+def test_sustained_matrix_rates_are_near_the_published_ones(slug):
+    device = load(slug)
+    for dtype, rate in device.measured.matrix.items():
+        if "short" in (rate.note or "") or dtype not in ("fp16", "bf16", "fp8", "int8"):
+            continue
+        found = max(
+            2 * size**3 / predict(Matmul(size, size, size, 1, dtype), device).seconds
+            for size in (4096, 8192, 16384)
+        )
+        assert 0.7 < found / rate.si < 1.3, (dtype, found / 1e12)
 
 
 def test_energy_falls_with_width_and_with_the_process():

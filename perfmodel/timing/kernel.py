@@ -169,10 +169,15 @@ def _beyond_power(
     machine: Machine, constants: Constants, work: Executed, moved: Traffic, style: Style
 ) -> np.ndarray:
     """Seconds at the power limit, less those that a board may exceed it for."""
-    on_vector = style.compute not in machine.device.matrix_types or style.compute == "fp32"
-    each = power.operation_joules(machine, constants, style.compute, vector=on_vector)
-    joules = style.activity * work.matrix_flops * each
-    sustained = power.power_seconds(machine, constants, joules, moved.hbm_bytes)
+    sustained = power.power_seconds(
+        machine,
+        constants,
+        style.compute,
+        work.matrix_flops,
+        moved.hbm_bytes,
+        activity=style.activity,
+        share=style.matrix_share,
+    )
     return np.asarray(np.maximum(sustained - style.credit_seconds, 0.0))
 
 

@@ -28,9 +28,11 @@ _L2_BYTES_PER_CLOCK = {
     "12": 16.0,
 }
 
-# Energy of one 16-bit multiply-add falls with the process node; see `power`. Node in nanometres.
-_NODE = {"6": 16.0, "7": 12.0, "8.0": 7.0, "8": 8.0, "8.9": 5.0, "9": 4.0, "10": 4.0, "12": 4.0}
-
+# Process node in nanometres, by compute capability (makers' white papers: TSMC 16 FF, 12 FFN, N7,
+# Samsung 8N, TSMC 4N from Ada and Hopper on) and by the architecture of AMD's compute dies (N7, N6,
+# N5, N3P). The energy of an operation falls with it; see `power`.
+_NODE = {"6": 16.0, "7": 12.0, "8.0": 7.0, "8": 8.0, "8.9": 4.0, "9": 4.0, "10": 4.0, "12": 4.0}
+_NODE_OF_CDNA = {"CDNA": 7.0, "CDNA2": 6.0, "CDNA3": 5.0, "CDNA4": 3.0}
 
 # Where integer instructions take turns with fp32 ones on the same lanes: Pascal has no integer
 # lanes of its own, GA10x, Ada and consumer Blackwell run fp32 on their integer lanes too.
@@ -48,7 +50,8 @@ class Machine:
     """A device as the time model sees it: SI units, everything filled in.
 
     Rates named `_per_unit` are those of one compute unit. `generation` is the compute capability as
-    a number (0 for other makes). `assumptions` says what the spec did not.
+    a number (0 for other makes), `base_share` the guaranteed clock over `clock_hz`, 0 where it is
+    not known. `assumptions` says what the spec did not.
     """
 
     device: Device
@@ -76,6 +79,7 @@ class Machine:
     l1_latency: float
     node_nm: float
     tdp_watts: float
+    base_share: float
     memory_family: str
     lanes_shared: bool
     hbm_is_measured: bool
@@ -84,6 +88,11 @@ class Machine:
     def at_clock(self, seconds: Number) -> Number:
         """Seconds here of what takes `seconds` at the constants' clock of 1.75 GHz."""
         return seconds * (_CLOCK / self.clock_hz)
+
+    def on_vector(self, dtype: str) -> bool:
+        """Whether products of a type run on the vector unit; of fp32, on all but AMD's devices."""
+        types = self.device.matrix_types
+        return dtype not in types or (dtype == "fp32" and self.device.vendor != "AMD")
 
     def matrix_per_unit(self, dtype: str) -> float:
         """FLOP/s of one unit for a matrix type; the vector unit where fp32 or fp64 has no other.
@@ -94,13 +103,12 @@ class Machine:
         measured = device.measured.matrix if device.measured and device.kind == "cpu" else None
         if measured and dtype in measured:
             return float(measured[dtype].si) / self.units
-        if dtype in device.matrix_types and not (dtype == "fp32" and device.vendor != "AMD"):
+        if dtype in device.matrix_types and not self.on_vector(dtype):
             return device.matrix_flops(dtype) / self.units
         if dtype in ("fp32", "fp64", "tf32"):
             return device.vector_flops("fp32" if dtype == "tf32" else dtype) / self.units
-        if dtype == "fp16" and not device.matrix_types:
-            return device.vector_flops("fp16") / self.units
-        if dtype == "bf16" and "bf16" not in device.matrix_types and not device.matrix_types:
+        if dtype in ("fp16", "bf16") and not device.matrix_types:
+            # Libraries sum in fp32, which vector units do at that rate whatever the operands.
             return device.vector_flops("fp32") / self.units
         return device.matrix_flops(dtype) / self.units  # raises, naming what there is
 
@@ -175,8 +183,9 @@ def _machine(device: Device) -> Machine:
         l2_latency=known(device.latency_seconds("l2"), 260 / _CLOCK, "L2 latency (s)"),
         l1_capacity=_l1_capacity(device),
         l1_latency=device.latency_seconds("l1") or 34 / _CLOCK,
-        node_nm=_by_generation(_NODE, capability, 6.0),
+        node_nm=_NODE_OF_CDNA.get(device.architecture, _by_generation(_NODE, capability, 6.0)),
         tdp_watts=known(device.tdp_watts, 1e9, "board power (W)"),
+        base_share=min((device.base_hz or 0.0) / clock, 1.0),
         memory_family=_family(device),
         lanes_shared=capability in _SHARED_LANES,
         hbm_is_measured=device.memory.hbm.bandwidth.status == "measured",

@@ -16,7 +16,7 @@ from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import hbm_rate, mean_latency
 from perfmodel.timing.plan import Part, Plan, combining_seconds
-from perfmodel.timing.power import operation_joules, power_seconds
+from perfmodel.timing.power import power_seconds
 from perfmodel.timing.traffic import held_share
 
 # Row blocks launched together so that their columns are shared in L2 (theory: √(slots·BN/BM)).
@@ -186,9 +186,16 @@ def _promising(
     # The combining kernel has a block a tile of the result, as many at once as their registers fit.
     adding = np.maximum(tiles / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / l2_rate) * b * m * n * slices
-    on_vector = how.compute not in machine.device.matrix_types or how.compute == "fp32"
-    joules = how.activity * operation_joules(machine, constants, how.compute, vector=on_vector)
-    limit = power_seconds(machine, constants, joules * work * tiles, 0.0) - how.credit_seconds
+    limit = power_seconds(
+        machine,
+        constants,
+        how.compute,
+        work * tiles,
+        0.0,
+        activity=how.activity,
+        share=how.matrix_share,
+    )
+    limit = limit - how.credit_seconds
 
     # Times in units of the problem's least, so that half the digits hold the largest.
     unit = least + b * m * n * (2.0 * k) / (matrix_rate * machine.units)

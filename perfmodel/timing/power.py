@@ -33,13 +33,46 @@ def operation_joules(machine: Machine, constants: Constants, dtype: str, *, vect
     return constants["matrix_joules"] * scale * _RELATIVE.get(dtype, 0.25)
 
 
+def usable_watts(machine: Machine, constants: Constants) -> float:
+    """Board power less what it draws with nothing to do: a fixed part and a share of the limit."""
+    at_rest = constants["idle_watts"] + constants["idle_share"] * machine.tdp_watts
+    return max(machine.tdp_watts - at_rest, 0.1 * machine.tdp_watts)
+
+
 def power_seconds(
-    machine: Machine, constants: Constants, joules: Number, dram_bytes: Number
+    machine: Machine,
+    constants: Constants,
+    dtype: str,
+    operations: Number,
+    dram_bytes: Number,
+    *,
+    activity: float,
+    share: Number,
 ) -> np.ndarray:
     """Least time in which the board can pay for the energy of a kernel.
 
-    Usable power is the board's less what it draws at rest (`idle_share`).
+    `operations` are those of the main loop in `dtype`, `activity` the switching activity of their
+    data, `share` what the loop reaches of the unit's rate.
+
+    A board at its limit of P usable watts lowers the clock, and the voltage with it. With E joules
+    of arithmetic at the boost clock's voltage, D of memory traffic and t₀ seconds at boost, a clock
+    of x = t₀/t costs E·x² + D = P·t, hence P·t³ ≥ (E + D)·t₀². Below a share v of the highest the
+    voltage stays (`least_voltage_…`), hence P·t ≥ E·v² + D. The longer of the two is taken.
+
+    Makers guarantee the base clock under load at that power, so a loop on the vector unit, by which
+    they rate it, is no slower than there; one on the matrix unit may be (A100 SXM at 8192³: 257
+    TFLOP/s, its base clock would give 282).
     """
-    usable = machine.tdp_watts * (1.0 - constants["idle_share"])
-    energy = np.asarray(joules, dtype=np.float64) + constants["dram_joules"] * dram_bytes
-    return np.asarray(energy / usable)
+    vector = machine.on_vector(dtype)
+    usable = usable_watts(machine, constants)
+    work = np.asarray(operations, dtype=np.float64)
+    at_boost = work / (machine.matrix_per_unit(dtype) * machine.units * share)
+    arithmetic = work * (activity * operation_joules(machine, constants, dtype, vector=vector))
+    memory = constants["dram_joules"] * dram_bytes
+    seconds = np.cbrt((arithmetic + memory) / usable * at_boost * at_boost)
+    voltage = constants["least_voltage_vector" if vector else "least_voltage_matrix"]
+    lowest = (arithmetic * voltage**2 + memory) / usable
+    seconds = np.maximum(seconds, lowest)
+    if vector and machine.base_share > 0:
+        seconds = np.minimum(seconds, at_boost / machine.base_share + memory / usable)
+    return np.asarray(seconds)
