@@ -207,6 +207,50 @@ def test_latency_is_littles_law():
     assert memory.latency_seconds(cost, where, 1e-6) == pytest.approx(64e-6)
 
 
+def list_schedule(
+    rows: int, heads: int, units: int, resident: int, *, longest_first: bool
+) -> float:
+    """Simulated end of blocks of 1 to `rows` tiles, head by head, over the even share.
+
+    Every unit works at one rate, which its resident blocks share; in mean blocks.
+    """
+    lengths = np.arange(1.0, rows + 1)[:: -1 if longest_first else 1]
+    queue = list(np.tile(lengths, heads))[::-1]
+    running: list[list[float]] = [[] for _ in range(units)]
+    for _ in range(resident):
+        for unit in running:
+            if queue:
+                unit.append(queue.pop())
+    now = 0.0
+    while any(running):
+        step = min(min(unit) * len(unit) for unit in running if unit)
+        now += step
+        for i, unit in enumerate(running):
+            left = [length - step / len(unit) for length in unit]
+            running[i] = [length for length in left if length > 1e-9]
+            while queue and len(running[i]) < resident:
+                running[i].append(queue.pop())
+    return now / lengths.mean() - heads * rows / units
+
+
+@pytest.mark.parametrize("longest_first", [False, True])
+@pytest.mark.parametrize(("rows", "heads"), [(8, 12), (8, 20), (24, 4), (24, 8), (48, 3), (96, 2)])
+def test_blocks_of_a_mask_end_as_simulated(rows, heads, longest_first):
+    # The closed form against list schedules of 24 units with one block each.
+    simulated = list_schedule(rows, heads, 24, 1, longest_first=longest_first)
+    uneven = rows / ((rows + 1) / 2)
+    formula = pipes.beyond_even(uneven, 1.0, rows / 24 if longest_first else None)
+    even = heads * rows / 24
+    assert (even + formula) / (even + simulated) == pytest.approx(1.0, abs=0.17)
+
+
+def test_resident_blocks_hide_less_of_what_is_left():
+    alone, shared = (list_schedule(24, 8, 24, n, longest_first=False) for n in (1, 2))
+    assert shared > alone
+    formula = [float(pipes.beyond_even(1.92, n, None)) for n in (1.0, 2.0)]
+    assert formula[1] > formula[0]
+
+
 # Power, instructions, floors.
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from perfmodel.algorithms.algorithm import Band
 from perfmodel.algorithms.attention import AXES, Attention
 from perfmodel.algorithms.rowwise import Rowwise
 from perfmodel.arithmetic import Number, as_floats, ceil_div, product
@@ -76,6 +77,7 @@ def style(
         ahead=kernel.combines_ahead,
         search_seconds=_search_seconds(problem, kernel, machine, constants),
         fills_in=kernel.schedule == "tiled-2",
+        longest_first=kernel.schedule == "tiled-3",
         start="specialised_start" if kernel.price == "specialised_block_price" else None,
     )
 
@@ -142,7 +144,12 @@ def forward_plan(
         return _standard(problem, how)
     if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
         return _split_plan(problem, kernel, machine, constants, around, how)
-    br, bc, threads = np.array(_tiles(problem, kernel, machine)).T[:, None]
+    tiles = _tiles(problem, kernel, machine)
+    if kernel.paged and kernel.even_rule is not None and problem.phase != "decode":
+        sliced = _even_plan(problem, kernel, machine, constants, how, tiles)
+        if sliced is not None:
+            return sliced
+    br, bc, threads = np.array(tiles).T[:, None]
     query_slice = None
     if kernel.schedule == "tiled-1":
         (br, bc, threads), slices = _sliced(br, bc, threads)
@@ -162,6 +169,29 @@ def forward_plan(
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc})
+
+
+def _even_plan(
+    problem: Attention,
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    how: Style,
+    tiles: tuple[TileRow, ...],
+) -> Plan | None:
+    """Few rows of one sequence leave units idle: keys in even shares, as for decode; else none."""
+    rule, sizes = kernel.even_rule, as_floats(problem.sizes())
+    assert rule is not None
+    tile = tuple(np.array(tiles, dtype=np.float64).T[:, None])
+    mask = problem.mask()
+    cut = slicing.cuts(sizes, tile, rule, machine, mask.left if mask is not None else None)
+    if "split" in constants.off or not np.any(cut):
+        return None
+    splits = np.where(cut, slicing.evenly(sizes, tile, rule, machine), 1.0)
+    made = _sliced_plan(problem, kernel, machine, how, mask, sizes, tile, splits)
+    idle = _idle_combining(sizes, rule, machine, constants)
+    beside = np.where(cut & (splits == 1.0), idle, 0.0)
+    return replace(made, schedule=kernel.schedule, beside=beside)
 
 
 def _tiles(problem: Attention, kernel: KernelClass, machine: Machine) -> tuple[TileRow, ...]:
@@ -203,10 +233,10 @@ def _split_plan(
     keep: int = slicing.KEEP,
 ) -> Plan:
     """Split-KV over the `keep` most promising numbers of slices, query heads packed into tiles."""
-    sizes, elements = as_floats(problem.sizes()), problem.elements()
-    width, dim = elements["kv"].bytes, int(np.max(problem.head_dim))
+    sizes = as_floats(problem.sizes())
+    width, dim = problem.elements()["kv"].bytes, int(np.max(problem.head_dim))
     chosen = _decode_tile(kernel, machine, dim, width)
-    rows, bc, threads = chosen
+    bc = chosen[1]
     mask = problem.mask()
     if problem.phase == "decode" and mask is not None:
         # A window leaves one query the key tiles that it touches, one more than fill it: sequences
@@ -221,29 +251,45 @@ def _split_plan(
             splits = slicing.by_rule(sizes, chosen, kernel.split_rule, machine)
         else:
             splits = slicing.promising(sizes, chosen, kernel, machine, constants, how, width, keep)
-    schedule = tiled.split_kv(
-        mask,
-        rows,
-        slicing.slice_keys(sizes["x"], splits, bc),
-        bc,
-        pack=sizes["r"],
-        stages=kernel.stages,
-        operand_tile=operand_tile(kernel, machine, rows, bc, threads),
-        score_vector=problem.score_vector(),
-        threads=threads,
-    )
-    full = np.ones_like(splits)
-    tile = {"rows": rows * full, "keys": bc * full, "splits": splits}
-    # The second kernel adds rows up: its blocks cost what plain ones do.
-    second = replace(
-        how, price=1.0, together="block_overlap", resident=np.inf, search_seconds=0.0, start=None
-    )
-    styles = {"combine": second}
+    made = _sliced_plan(problem, kernel, machine, how, mask, sizes, chosen, splits)
     beside = _regrouping(problem, machine, constants, around) if kernel.regroups else 0.0
     if kernel.paged and kernel.even_rule is not None:
         idle = _idle_combining(sizes, kernel.even_rule, machine, constants)
         beside = beside + np.where(splits > 1, 0.0, idle)
-    return Plan("split-kv", (Part(schedule, sizes, elements, how, styles),), tile, beside)
+    return replace(made, beside=beside)
+
+
+def _sliced_plan(
+    problem: Attention,
+    kernel: KernelClass,
+    machine: Machine,
+    how: Style,
+    mask: Band | None,
+    sizes: Mapping[str, Number],
+    tile: tuple[Number, ...],
+    splits: np.ndarray,
+) -> Plan:
+    """Tiles (rows, keys, threads) and numbers of slices, which broadcast, and what adds them."""
+    rows, keys, threads = tile
+    schedule = tiled.split_kv(
+        mask,
+        rows,
+        slicing.slice_keys(sizes["x"], splits, keys),
+        keys,
+        pack=sizes["r"],
+        stages=kernel.stages,
+        operand_tile=operand_tile(kernel, machine, rows, keys, threads),
+        score_vector=problem.score_vector(),
+        threads=threads,
+    )
+    full = np.ones_like(splits)
+    shown = {"rows": rows * full, "keys": keys * full, "splits": splits}
+    # The second kernel adds rows up: its blocks cost what plain ones do.
+    second = replace(
+        how, price=1.0, together="block_overlap", resident=np.inf, search_seconds=0.0, start=None
+    )
+    part = Part(schedule, sizes, problem.elements(), how, {"combine": second})
+    return Plan("split-kv", (part,), shown)
 
 
 def _regrouping(
@@ -316,7 +362,9 @@ def backward_plan(
     how = style(problem, kernel, machine, constants, around)
     if kernel.schedule == "standard":
         return _standard(problem, how, backward=True)
-    how = replace(how, matrix_share=how.matrix_share * constants[kernel.backward])
+    share = how.matrix_share * constants[kernel.backward]
+    # The first keys are seen by the most queries.
+    how = replace(how, matrix_share=share, longest_first=True)
     order = _order(kernel)
     br, bc, stages = _backward_tiles(problem, machine, order)
     key_slice = None

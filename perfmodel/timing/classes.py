@@ -79,10 +79,14 @@ class EvenRule:
     With n tiles of keys a row block, each unit's share is ⌈`margin` · all tiles / units⌉, and there
     are ⌈n / share⌉ slices, `most` of them at most. On keys in pages, the kernel that can slice and
     the one that combines run for up to `captured` sequences even where there is one slice, and
-    every unit looks for its next tile `searched` sequences at a time.
+    every unit looks for its next tile `searched` sequences at a time. Grids of many queries are cut
+    only where the row blocks of one sequence are fewer than `full` of the units and see more than
+    `whole_tiles` tiles of keys.
     """
 
     margin: float = 1.1
+    full: float = 0.8
+    whole_tiles: int = 4
     most: int = 128
     captured: int = 512
     searched: int = 31

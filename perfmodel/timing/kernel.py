@@ -51,7 +51,8 @@ class Style:
     spends on finding its blocks, beside all else,
     `fills_in` whether a block by itself does one thing after another, so that only another one
     hides its non-matrix work,
-    `start` the name of the constant for what persistent blocks set up once.
+    `start` the name of the constant for what persistent blocks set up once, `longest_first` whether
+    a head's longest rows of tiles start first.
     """
 
     compute: str
@@ -78,6 +79,7 @@ class Style:
     search_seconds: Number = 0.0
     fills_in: bool = False
     start: str | None = None
+    longest_first: bool = True
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def time_kernel(
         where = replace(where, busiest=np.asarray(cost.blocks / machine.units, dtype=np.float64))
     work = executed(schedule, cost, whole_tiles="padding" not in constants.off)
     moved = traffic(machine, constants, schedule, cost, elements, where, style.warm)
-    share = pipes.busiest_share(cost, where)
+    share = pipes.busiest_share(cost, where, longest_first=style.longest_first)
     terms = {
         **_unit_seconds(machine, cost, work, share, style),
         **_memory_seconds(machine, constants, cost, moved, where, style),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfmodel.arithmetic import Number
+from perfmodel.arithmetic import Number, ceil_div
 from perfmodel.count import KernelCost
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
@@ -31,20 +31,35 @@ def vector_slots(machine: Machine, vector_ops: Number, integer_ops: Number) -> n
     return np.asarray(np.maximum(vector_ops, np.maximum(integer, issued)))
 
 
-def busiest_share(cost: KernelCost, where: Residency) -> np.ndarray:
-    """Mean blocks' worth of work on the busiest unit.
-
-    Equal blocks: ⌈t/p⌉. A causal or windowed mask makes them unequal: no schedule beats the longest
-    block, and with the longest first (as libraries launch them) the rest fills in behind it
-    (Graham 1969, LPT), so the share is the larger of the even share and the longest block.
-    """
-    if cost.nest.visits is None:
+def busiest_share(cost: KernelCost, where: Residency, *, longest_first: bool) -> np.ndarray:
+    """Mean blocks' worth of work on the busiest unit: ⌈t/p⌉ where blocks are equal."""
+    visits, mask = cost.nest.visits, cost.nest.mask
+    if visits is None or mask is None:
         return where.busiest
-    even = np.asarray(cost.blocks, dtype=np.float64) / where.active_units
     uneven = longest_share(cost)
-    # Whole blocks can only be split so finely: half a mean block of slack where they are equal.
-    ragged = np.minimum(where.busiest, even + 1.0 / np.maximum(uneven, 1.0))
-    return np.asarray(np.maximum(ragged, uneven))
+    rows = ceil_div(np.asarray(cost.nest.sizes[mask.query]), cost.nest.tile(mask.query))
+    resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
+    beyond = beyond_even(uneven, resident, rows / where.active_units if longest_first else None)
+    even = np.asarray(cost.blocks, dtype=np.float64) / where.active_units
+    return np.asarray(np.maximum(np.minimum(where.busiest * uneven, even + beyond), uneven))
+
+
+def beyond_even(uneven: Number, resident: Number, rows_per_unit: Number | None) -> np.ndarray:
+    """Mean blocks' worth that the busiest unit does beyond an even share, where a mask makes the
+    longest block `uneven` = λ mean ones.
+
+    Units take blocks in launch order, all rows of a head before those of the next. When the last
+    block starts, what a unit runs has E[l²] / 2E[l] left on average (the inspection paradox). If
+    the last is a longest one, as where rows start in order, it ends λ − E[l²] / 2E[l]² later than
+    by an even share; lengths spread evenly about their mean have E[l²] / E[l]² = 1 + (λ − 1)² / 3.
+    Resident blocks of a unit share its rate, so that less of what is left is done meanwhile. Where
+    a head's longest rows start first (`rows_per_unit`, its rows over the units, is given), what
+    starts last is short, the more so the more rows a head has. Tests simulate both.
+    """
+    left = (1.0 + (np.asarray(uneven) - 1.0) ** 2 / 3.0) / 2.0
+    if rows_per_unit is None:
+        return np.asarray(uneven - left / resident)
+    return np.asarray((uneven - left) / (1.0 + rows_per_unit))
 
 
 def longest_share(cost: KernelCost) -> np.ndarray:

@@ -47,17 +47,35 @@ def by_rule(
 
 
 def evenly(
-    sizes: Mapping[str, Number], tile: TileRow, rule: EvenRule, machine: Machine
+    sizes: Mapping[str, Number], tile: tuple[Number, ...], rule: EvenRule, machine: Machine
 ) -> np.ndarray:
-    """Numbers of slices (n, 1) that give every unit its even share; see `EvenRule`."""
-    rows, bc, _ = tile
+    """Numbers of slices that give every unit its even share; see `EvenRule`.
+
+    Shaped (n, 1), or (n, c) for tiles of (1, c) rows and keys.
+    """
+    rows, bc = tile[:2]
     b, g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqx")
     tiles = np.ceil(x / bc)
     share = np.ceil(rule.margin * b * g * np.ceil(r * q / rows) * tiles / machine.units)
     return np.asarray(np.minimum(np.ceil(tiles / share), rule.most))
 
 
-def slice_keys(keys: Number, splits: np.ndarray, bc: int) -> np.ndarray:
+def cuts(
+    sizes: Mapping[str, Number],
+    tile: tuple[Number, ...],
+    rule: EvenRule,
+    machine: Machine,
+    window: Number | None,
+) -> np.ndarray:
+    """Whether a grid of many queries may be cut at all, shaped as `evenly`; see `EvenRule`."""
+    rows, bc = tile[:2]
+    g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "grqx")
+    seen = x if window is None else np.minimum(x, window + rows)
+    few = g * np.ceil(r * q / rows) < rule.full * machine.units
+    return np.asarray(few & (np.ceil(seen / bc) > rule.whole_tiles))
+
+
+def slice_keys(keys: Number, splits: np.ndarray, bc: Number) -> np.ndarray:
     """Keys of a slice: whole tiles."""
     return np.asarray(np.ceil(np.ceil(keys * np.ones((1, 1)) / splits) / bc) * bc)
 
