@@ -89,9 +89,10 @@ def test_twice_as_fast_in_everything_takes_half_the_device_time(slug, name):
 
 
 @pytest.mark.parametrize("name", ["prefill", "decode", "square", "thin", "softmax", "map"])
-@pytest.mark.parametrize("power", [0.7, 1.25])
+@pytest.mark.parametrize("power", [0.8, 1.5])
 def test_elasticities_of_all_rates_add_up_to_minus_one(name, power):
-    # On either side of the power limit: on the limit itself slopes jump, and differences mix them.
+    # Near enough to full power that its fixed part does not show, and on neither side of a limit,
+    # where slopes jump and differences mix them.
     found = elasticities(fp16(PROBLEMS[name]), H100.scaled(power=power))
     total = sum(found[rate][0] for rate in RATES) - found["latency"][0] - found["launch"][0]
     assert total == pytest.approx(-1, abs=0.02)

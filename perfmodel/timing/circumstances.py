@@ -12,6 +12,8 @@ _WARM = {"cuda_graph": 1.0, "cuda_events_eager": 1.0, "wall_clock": 1.0, "profil
 # Loops over prepared inputs, small numbers or zeros, which toggle fewer bits than random ones.
 _QUIET = ("cuda_graph", "wall_clock")
 _COLD = {("cuda_graph", "gemm")}
+# Calls one at a time, between which the host leaves the board idle; others follow at once.
+_ONE_AT_A_TIME = ("cuda_events_eager", "wall_clock")
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Circumstances:
 
     `warm` is the share of L2-sized inputs still there from the run before; `activity` the switching
     activity of the data relative to random numbers, which the power limit depends on;
-    `credit_seconds` how long a run may draw more than that limit before the clocks fall.
+    `credit_seconds` how long a run may draw more than that limit, for the board rested before it.
     """
 
     warm: float = 0.0
@@ -32,6 +34,5 @@ def circumstances(harness: str, operator: str, constants: Constants) -> Circumst
     """What a harness means for the device; see the tables above."""
     warm = 0.0 if (harness, operator) in _COLD else _WARM.get(harness, 0.0)
     activity = constants["activity_quiet"] if harness in _QUIET else 1.0
-    # A kernel timed by itself starts on a cool board; one in steady use has spent its credit.
-    credit = 0.0 if harness == "kernel" else constants["power_credit"]
+    credit = constants["power_credit"] if harness in _ONE_AT_A_TIME else 0.0
     return Circumstances(warm, activity, credit)

@@ -247,7 +247,12 @@ def resolve(
     if op == "attention" and machine.device.kind == "cpu" and chosen.schedule != "standard":
         chosen = kernel_class("cpu-blocked")  # no library runs a GPU's tiles on a processor
     while not chosen.runs_on(machine) and chosen.fallback is not None:
-        said.append(f"{chosen.name} does not run on {machine.device.slug}; {chosen.fallback} taken")
+        # Unless the class was asked for, that its library has kernels for each generation goes
+        # without saying.
+        library = chosen.name.split("-")[0]
+        if chosen.name == implementation or not chosen.fallback.startswith(library):
+            where = machine.device.slug
+            said.append(f"{chosen.name} does not run on {where}; {chosen.fallback} taken")
         chosen = replace(kernel_class(chosen.fallback), paged=chosen.paged)
     if batched and chosen.batched is not None and kernel_class(chosen.batched).runs_on(machine):
         chosen = kernel_class(chosen.batched)
