@@ -118,6 +118,8 @@ class KernelClass:
     generations: tuple[float, float] | None = None
     fallback: str | None = None
     promoted: bool = False
+    cluster: int = 1
+    swizzles: bool = True
     packs: bool = False
     quantises: bool = False
     gradient_product: bool = False

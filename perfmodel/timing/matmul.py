@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -104,11 +105,12 @@ def plan(
     if menu.rows.size > keep:
         menu = menu.take(_promising(problem, menu, how, machine, constants, depth, keep))
     slice_k = _slice_k(sizes["k"] * np.ones(1), menu.slices, depth)
+    sizes = {**sizes, "m": _clustered(sizes["m"], menu.rows, kernel.cluster)}
     schedule = tiled_matmul(
         menu.rows,
         menu.columns,
         depth,
-        group_m=_GROUP,
+        group_m=_group(sizes, menu, kernel),
         split_k=slice_k if len(kernel.splits) > 1 else None,
         stages=_stages(machine, (menu.rows + menu.columns) * depth * width),
         threads=menu.threads,
@@ -121,6 +123,29 @@ def plan(
     part = Part(schedule, sizes, elements, how)
     tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices}
     return Plan(schedule.name, (part,), tile, allowed=menu.serves(sizes["m"]))
+
+
+def _clustered(m: Number, rows: np.ndarray, cluster: int) -> Number:
+    """Rows of the product with a first one of each tile that only fills up a cluster.
+
+    A cluster's blocks start together or not at all: those beyond the last row load nothing and
+    multiply all the same.
+    """
+    tiles = np.ceil(m / rows)
+    whole = np.ceil(tiles / cluster) * cluster
+    return np.where((whole > tiles) & (tiles > 1), (whole - 1.0) * rows + 1.0, m) if cluster > 1 else m
+
+
+def _group(sizes: Mapping[str, Number], menu: Candidates, kernel: KernelClass) -> Number:
+    """Row blocks that are launched together, column by column.
+
+    A few where the library swizzles; else all of them where they are fewer than the columns, and
+    one cluster where they are not (CUTLASS, RasterOrderOptions::Heuristic).
+    """
+    if kernel.swizzles:
+        return _GROUP
+    down, across = np.ceil(sizes["m"] / menu.rows), np.ceil(sizes["n"] / menu.columns)
+    return np.where(across > down, np.maximum(down, kernel.cluster), kernel.cluster)
 
 
 def _slice_k(k: np.ndarray, slices: np.ndarray, depth: int) -> np.ndarray:
