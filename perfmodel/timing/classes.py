@@ -119,6 +119,7 @@ class KernelClass:
     fallback: str | None = None
     promoted: bool = False
     cluster: int = 1
+    few_load: int = 0
     swizzles: bool = True
     packs: bool = False
     quantises: bool = False

@@ -96,14 +96,14 @@ def plan(
 ) -> Plan:
     """The `keep` most promising columns of the menu; the caller takes the fastest."""
     elements, sizes = problem.elements(), as_floats(problem.sizes())
-    on_vector = kernel.instruction == "vector"
-    # A step of k is a 128-byte line of the wider operand; vector kernels take 16.
     width = max(elements["data"].bytes, elements["weights"].bytes)
-    depth = 16 if on_vector else int(128 // width)
     how = _style(problem, kernel, machine, constants, around)
     menu = candidates(kernel)
+    depth = _depth(kernel, menu, width, elements["weights"].bytes)
     if menu.rows.size > keep:
-        menu = menu.take(_promising(problem, menu, how, machine, constants, depth, keep))
+        kept = _promising(problem, menu, how, machine, constants, depth, keep)
+        menu = menu.take(kept)
+        depth = depth if np.ndim(depth) == 0 else np.asarray(depth)[0][kept]
     slice_k = _slice_k(sizes["k"] * np.ones(1), menu.slices, depth)
     sizes = {**sizes, "m": _clustered(sizes["m"], menu.rows, kernel.cluster)}
     schedule = tiled_matmul(
@@ -123,6 +123,19 @@ def plan(
     part = Part(schedule, sizes, elements, how)
     tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices}
     return Plan(schedule.name, (part,), tile, allowed=menu.serves(sizes["m"]))
+
+
+def _depth(kernel: KernelClass, menu: Candidates, width: float, weight: float) -> Number:
+    """Extent of a step of k: a 128-byte line of the wider operand (16 in vector kernels).
+
+    Kernels for a few rows have no matrix instructions to feed: all threads of a block load `few`
+    bytes of weights each.
+    """
+    line = 16 if kernel.instruction == "vector" else int(128 // width)
+    if not kernel.few_load:
+        return line
+    of_threads = menu.threads * kernel.few_load / (menu.columns * weight)
+    return np.where(menu.upto <= min(kernel.tiles), of_threads, line)
 
 
 def _clustered(m: Number, rows: np.ndarray, cluster: int) -> Number:
@@ -148,7 +161,7 @@ def _group(sizes: Mapping[str, Number], menu: Candidates, kernel: KernelClass) -
     return np.where(across > down, np.maximum(down, kernel.cluster), kernel.cluster)
 
 
-def _slice_k(k: np.ndarray, slices: np.ndarray, depth: int) -> np.ndarray:
+def _slice_k(k: np.ndarray, slices: np.ndarray, depth: Number) -> np.ndarray:
     """Extent of k that a slice sums: whole pairs of steps."""
     return np.asarray(np.ceil(np.ceil(k / slices) / (2 * depth)) * (2 * depth))
 
@@ -159,7 +172,7 @@ def _promising(
     how: Style,
     machine: Machine,
     constants: Constants,
-    depth: int,
+    depth: Number,
     keep: int,
 ) -> np.ndarray:
     """Columns of the menu that can be fastest, by the few terms that tell them apart.
@@ -172,6 +185,8 @@ def _promising(
     shape = (1, -1, menu.splits)
     menus = (menu.rows, menu.columns, menu.threads, menu.above, menu.upto)
     rows, columns, threads, above, upto = (part.reshape(shape)[..., :1] for part in menus)
+    if isinstance(depth, np.ndarray):
+        depth = depth.reshape(shape)[..., :1]
     sizes, elements = as_floats(problem.sizes()), problem.elements()
     b, m, n, k = ((sizes[axis] * np.ones((1, 1)))[..., None] for axis in "bmnk")
     data, weights = elements["data"].bytes, elements["weights"].bytes
