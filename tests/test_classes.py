@@ -104,7 +104,7 @@ def test_the_usual_class_follows_the_generation():
         ("flash3", "a100-sxm4-80gb", "flash2"), ("flash3", "b200", "flash2"),
         ("flash3", "h100-sxm", None), ("flash4", "b200", None),
         ("cudnn", "t4", "flash2"), ("flash2", "b200", None),
-        ("cublas-fp32-batched", "t4", "cublas-fp32"),
+        ("cublas-fp32-batched", "t4", "cublas-fp32-volta-batched"),
     ],
 )  # fmt: skip
 def test_a_class_without_its_instructions_falls_back_and_says_so(name, slug, falls):
@@ -128,11 +128,12 @@ def test_an_unknown_implementation_is_said_in_the_assumptions():
     assert not predict(Attention(1, 8, 8, 256, 256, 64), H100).assumptions
 
 
-def test_strided_batches_of_fp32_have_a_class_of_their_own_on_ampere():
+def test_strided_batches_of_fp32_have_classes_of_their_own():
     many, one = Matmul(64, 64, 64, 8, "fp32"), Matmul(64, 64, 64, 1, "fp32")
     assert predict(many, A100).implementation == "cublas-fp32-batched"
     assert predict(one, A100).implementation == "cublas-fp32"
-    assert predict(many, T4).implementation == "cublas-fp32"
+    assert predict(many, T4).implementation == "cublas-fp32-volta-batched"
+    assert predict(one, T4).implementation == "cublas-fp32"
 
 
 def test_a_class_of_another_operator_is_not_taken():
@@ -161,13 +162,15 @@ def test_entries_of_the_table_are_sound(name):
         assert {"tiled-1": 1, "tiled-2": 1, "tiled-3": 1, "standard": 1}[entry.schedule]
         assert entry.schedule in SCHEDULES["attention"]
         assert entry.decode is not None
+    few = entry.tiles[min(entry.tiles)] if entry.few_load else ()
     for menu in (*entry.tiles.values(), *(entry.decode or {}).values()):
         assert menu
         for rows, columns, threads in menu:
-            # A core of a CPU is one thread; elsewhere whole warps of whole instructions.
+            # A core of a CPU is one thread; elsewhere whole warps, and whole instructions where
+            # they are the matrix unit's.
             if threads != 1:
                 assert threads in range(32, 1025, 32)
-                assert rows % 16 == columns % 16 == 0
+                assert (rows, columns, threads) in few or rows % 16 == columns % 16 == 0
     assert entry.splits == tuple(sorted(set(entry.splits)))
     assert entry.splits[0] == 1
     if entry.rows is not None:

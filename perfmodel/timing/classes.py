@@ -257,9 +257,16 @@ def resolve(
             where = machine.device.slug
             said.append(f"{chosen.name} does not run on {where}; {chosen.fallback} taken")
         chosen = replace(kernel_class(chosen.fallback), paged=chosen.paged)
-    if batched and chosen.batched is not None and kernel_class(chosen.batched).runs_on(machine):
-        chosen = kernel_class(chosen.batched)
+    if batched and chosen.batched is not None:
+        chosen = _running(kernel_class(chosen.batched), machine)
     return chosen, tuple(said)
+
+
+def _running(kernel: KernelClass, machine: Machine) -> KernelClass:
+    """The class, or what its library falls back to until one has the device's instructions."""
+    while not kernel.runs_on(machine) and kernel.fallback is not None:
+        kernel = kernel_class(kernel.fallback)
+    return kernel
 
 
 def _timing(implementation: str | None) -> dict[str, Any]:

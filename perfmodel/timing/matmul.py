@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -146,7 +147,9 @@ def _clustered(m: Number, rows: np.ndarray, cluster: int) -> Number:
     """
     tiles = np.ceil(m / rows)
     whole = np.ceil(tiles / cluster) * cluster
-    return np.where((whole > tiles) & (tiles > 1), (whole - 1.0) * rows + 1.0, m) if cluster > 1 else m
+    return (
+        np.where((whole > tiles) & (tiles > 1), (whole - 1.0) * rows + 1.0, m) if cluster > 1 else m
+    )
 
 
 def _group(sizes: Mapping[str, Number], menu: Candidates, kernel: KernelClass) -> Number:
@@ -182,15 +185,20 @@ def _promising(
     the whole menu.
     """
     # Axes: problem, tile, slicing. Most terms need two of them, which keeps the arrays small.
+    # Single precision chooses as well in half the time, where it holds the counts.
+    sizes, elements = as_floats(problem.sizes()), problem.elements()
+    largest = float(np.max(sizes["b"] * sizes["m"] * sizes["n"] * sizes["k"]))
+    kind: Any = np.float32 if largest < 1e30 else np.float64
     shape = (1, -1, menu.splits)
     menus = (menu.rows, menu.columns, menu.threads, menu.above, menu.upto)
-    rows, columns, threads, above, upto = (part.reshape(shape)[..., :1] for part in menus)
+    rows, columns, threads, above, upto = (
+        part.reshape(shape)[..., :1].astype(kind) for part in menus
+    )
     if isinstance(depth, np.ndarray):
-        depth = depth.reshape(shape)[..., :1]
-    sizes, elements = as_floats(problem.sizes()), problem.elements()
-    b, m, n, k = ((sizes[axis] * np.ones((1, 1)))[..., None] for axis in "bmnk")
+        depth = depth.reshape(shape)[..., :1].astype(kind)
+    b, m, n, k = ((sizes[axis] * np.ones((1, 1)))[..., None].astype(kind) for axis in "bmnk")
     data, weights = elements["data"].bytes, elements["weights"].bytes
-    slices = np.ceil(k / _slice_k(k, menu.slices.reshape(shape)[:, :1], depth))
+    slices = np.ceil(k / _slice_k(k, menu.slices.reshape(shape)[:, :1].astype(kind), depth))
     across, down = np.ceil(n / columns), np.ceil(m / rows)
     tiles = b * across * down
     stages = _stages(machine, (rows + columns) * depth * max(data, weights))
@@ -243,11 +251,11 @@ def _promising(
     second += combining_seconds(machine, constants, how)
     times = (matrix, port, chain, least, moved / l2_rate, limit, second, price)
     score = _score(
-        *((time / unit).astype(np.float32) for time in times),
-        per_step=(depth / k).astype(np.float32),
-        busiest=np.ceil(tiles / machine.units * slices).astype(np.float32),
-        slices=slices.astype(np.float32),
-        together=together.astype(np.float32),
+        *((time / unit).astype(np.float32, copy=False) for time in times),
+        per_step=(depth / k).astype(np.float32, copy=False),
+        busiest=np.ceil(tiles / machine.units * slices).astype(np.float32, copy=False),
+        slices=slices.astype(np.float32, copy=False),
+        together=together.astype(np.float32, copy=False),
         persistent=how.persistent,
         loaded=constants["latency_share"] - 1.0,
     )
@@ -282,7 +290,7 @@ def _score(
 ) -> np.ndarray:
     """Times of whole columns from those of a tile, shape (n, tiles, slicings).
 
-    Single precision chooses as well in half the time. `matrix` and `port` are of a whole tile,
+    `matrix` and `port` are of a whole tile,
     `chain` that of its loads one after another, longer by `loaded` times while memory is busy;
     `least` of memory, `l2` of the chip and `limit` of its power are of the problem; `second` is
     that of a combining kernel; `per_step` is one over the steps of k.
