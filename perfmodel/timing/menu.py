@@ -1,0 +1,117 @@
+"""Tiles × slices of k that a class of matmul may take, and what each of them does on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from perfmodel.arithmetic import Number
+from perfmodel.timing.classes import KernelClass
+from perfmodel.timing.machine import Machine
+
+# Row blocks launched together so that their columns are shared in L2 (theory: √(slots·BN/BM)).
+GROUP = 8
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Columns of the menu: tile rows, tile columns, threads, slices of k; (1, c) or (n, c).
+
+    Every tile has the same `splits` slicings of k, next to each other and in rising order. A tile
+    serves problems of `above` < m <= `upto` rows.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    threads: np.ndarray
+    above: np.ndarray
+    upto: np.ndarray
+    slices: np.ndarray
+    splits: int
+
+    def serves(self, m: Number) -> np.ndarray:
+        """Whether the library has a column for problems of m rows."""
+        return np.asarray((m > self.above) & (m <= self.upto))
+
+    def take(self, index: np.ndarray) -> Candidates:
+        """The columns `index` (n, c) of a (1, m) menu."""
+        return replace(
+            self,
+            rows=self.rows[0][index],
+            columns=self.columns[0][index],
+            threads=self.threads[0][index],
+            above=self.above[0][index],
+            upto=self.upto[0][index],
+            slices=self.slices[0][index],
+        )
+
+
+def candidates(kernel: KernelClass) -> Candidates:
+    """Every tile of the class with every slicing of k; menus by rows where a library has them."""
+    limits = sorted(kernel.tiles)
+    above = dict(zip(limits, [0, *limits], strict=False))
+    tiles = [
+        (*tile, above[limit], limit or np.inf) for limit in limits for tile in kernel.tiles[limit]
+    ]
+    menu = np.array(tiles, dtype=np.float64)
+    each, slices = np.meshgrid(np.arange(len(menu)), np.array(kernel.splits, float), indexing="ij")
+    rows, columns, threads, least, most = menu[each.ravel()].T[:, None]
+    slices = slices.ravel()[None]
+    return Candidates(rows, columns, threads, least, most, slices, len(kernel.splits))
+
+
+def step_depth(kernel: KernelClass, menu: Candidates, width: float, weight: float) -> Number:
+    """Extent of a step of k: a 128-byte line of the wider operand (16 in vector kernels).
+
+    Kernels for a few rows have no matrix instructions to feed: all threads of a block load
+    `few_load` bytes of weights each.
+    """
+    line = 16 if kernel.instruction == "vector" else int(128 // width)
+    if not kernel.few_load:
+        return line
+    of_threads = menu.threads * kernel.few_load / (menu.columns * weight)
+    return np.where(menu.upto <= min(kernel.tiles), of_threads, line)
+
+
+def clustered(m: Number, rows: np.ndarray, cluster: int) -> Number:
+    """Rows of the product, and one for each tile that only fills up a cluster.
+
+    A cluster's blocks start together or not at all: those beyond the last row load nothing and
+    multiply all the same.
+    """
+    tiles = np.ceil(m / rows)
+    whole = np.ceil(tiles / cluster) * cluster
+    alone = (whole == tiles) | (tiles == 1)
+    return np.where(alone, m, (whole - 1.0) * rows + 1.0) if cluster > 1 else m
+
+
+def row_group(sizes: Mapping[str, Number], menu: Candidates, kernel: KernelClass) -> Number:
+    """Row blocks that are launched together, column by column.
+
+    A few where the library swizzles; else all of them where they are fewer than the columns, and
+    one cluster where they are not (CUTLASS, RasterOrderOptions::Heuristic).
+    """
+    if kernel.swizzles:
+        return GROUP
+    down, across = np.ceil(sizes["m"] / menu.rows), np.ceil(sizes["n"] / menu.columns)
+    return np.where(across > down, np.maximum(down, kernel.cluster), kernel.cluster)
+
+
+def slice_k(k: np.ndarray, slices: np.ndarray, depth: Number) -> np.ndarray:
+    """Extent of k that a slice sums: whole pairs of steps."""
+    return np.asarray(np.ceil(np.ceil(k / slices) / (2 * depth)) * (2 * depth))
+
+
+def stages_held(machine: Machine, stage_bytes: Number) -> Number:
+    """Buffers of k steps in flight.
+
+    Double buffering through registers before Ampere and on other makes; then as many asynchronous
+    copies as half (Ampere) or all (Hopper on, one block a unit) of the shared memory holds.
+    """
+    if machine.generation < 8:
+        return 2
+    if machine.generation < 9:
+        return np.clip(machine.shared_per_block / 2 // stage_bytes, 3, 5)
+    return np.clip(machine.shared_per_block // stage_bytes, 3, 8)

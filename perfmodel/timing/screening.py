@@ -1,0 +1,179 @@
+"""Which columns of a matmul's menu can be fastest, by fewer terms than the full model's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms.matmul import WIDENED, Matmul
+from perfmodel.arithmetic import Number, as_floats
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.kernel import Style
+from perfmodel.timing.machine import Machine
+from perfmodel.timing.memory import hbm_rate, mean_latency
+from perfmodel.timing.menu import GROUP, Candidates, slice_k, stages_held
+from perfmodel.timing.plan import combining_seconds
+from perfmodel.timing.power import power_seconds
+from perfmodel.timing.traffic import held_share
+
+# Blocks of the combining kernel that a unit holds at once.
+_COMBINING = 12.0
+
+
+def promising(
+    problem: Matmul,
+    menu: Candidates,
+    how: Style,
+    machine: Machine,
+    constants: Constants,
+    depth: Number,
+    keep: int,
+) -> np.ndarray:
+    """Columns of the menu that can be fastest, by the few terms that tell them apart.
+
+    Quantised matrix time, L2 and least memory time, latency, power, the price of a round of blocks
+    and the partial sums, joined much as the full model joins them. Tests hold the choice against
+    the whole menu.
+    """
+    # Axes: problem, tile, slicing. Most terms need two of them, which keeps the arrays small.
+    # Single precision chooses as well in half the time, where it holds the counts.
+    sizes, elements = as_floats(problem.sizes()), problem.elements()
+    largest = float(np.max(sizes["b"] * sizes["m"] * sizes["n"] * sizes["k"]))
+    kind: Any = np.float32 if largest < 1e30 else np.float64
+    shape = (1, -1, menu.splits)
+    menus = (menu.rows, menu.columns, menu.threads, menu.above, menu.upto)
+    rows, columns, threads, above, upto = (
+        part.reshape(shape)[..., :1].astype(kind) for part in menus
+    )
+    if isinstance(depth, np.ndarray):
+        depth = depth.reshape(shape)[..., :1].astype(kind)
+    b, m, n, k = ((sizes[axis] * np.ones((1, 1)))[..., None].astype(kind) for axis in "bmnk")
+    data, weights = elements["data"].bytes, elements["weights"].bytes
+    slices = np.ceil(k / slice_k(k, menu.slices.reshape(shape)[:, :1].astype(kind), depth))
+    across, down = np.ceil(n / columns), np.ceil(m / rows)
+    tiles = b * across * down
+    stages = stages_held(machine, (rows + columns) * depth * max(data, weights))
+    held = (rows * data + columns * weights) * depth * stages
+    # Matrix and widening seconds of a whole tile.
+    work = rows * columns * (2.0 * k)
+    matrix_rate = machine.matrix_per_unit(how.compute) * how.matrix_share
+    matrix = work / matrix_rate
+    if problem.dtype in WIDENED:
+        widening = columns * (k / (machine.vector_ops_per_unit * how.vector_share))
+        matrix = matrix + (1.0 - how.overlap) * widening
+    least = b * (m * k * data + k * n * weights) / hbm_rate(machine, constants)
+    # Ragged tiles move only what is there, so the busiest port sees so many mean blocks.
+    l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
+    moved = b * k * (m * across * data + n * down * weights) / how.multicast
+    port = moved / (tiles * 64.0 * machine.clock_hz)
+    price = machine.at_clock(constants["block_price"])
+    # Blocks that share a unit start together.
+    by_shared = machine.shared_capacity // (held + machine.shared_reserved + 1e-9)
+    together = np.minimum(machine.max_threads // threads, by_shared)
+    accumulators = 4.0 * rows * columns + 160.0 * threads
+    accumulators = np.minimum(accumulators, machine.thread_registers_bytes * threads)
+    together = np.minimum(together, machine.registers_bytes // accumulators)
+    together = np.clip(together, 1.0, machine.max_blocks)
+    # A wave waits for all that the L2 does not hold from the one before.
+    wave = np.minimum(tiles, machine.units * together)
+    group = np.minimum(down, GROUP)
+    reach = np.minimum(wave / group * columns, n)
+    touched = k * (np.minimum(group * rows, m) * data + reach * weights)
+    again = np.maximum(1.0 - least * hbm_rate(machine, constants) / (touched * tiles / wave), 0.0)
+    missed = 1.0 - again * held_share(touched, machine.l2_capacity, constants["l2_knee"])
+    chain = mean_latency(machine, missed) / (depth * (stages - 1.0)) * k
+    # The combining kernel has a block a tile of the result, as many at once as their registers fit.
+    adding = np.maximum(tiles / (machine.units * _COMBINING), 1.0)
+    partial = (8.0 / l2_rate) * b * m * n * slices
+    limit = power_seconds(
+        machine,
+        constants,
+        how.compute,
+        work * tiles,
+        0.0,
+        activity=how.activity,
+        share=how.matrix_share,
+    )
+    limit = limit - how.credit_seconds
+
+    # Times in units of the problem's least, so that half the digits hold the largest.
+    unit = least + b * m * n * (2.0 * k) / (matrix_rate * machine.units)
+    second = np.maximum(partial, adding * machine.l2_latency) + adding * price
+    second += combining_seconds(machine, constants, how)
+    times = (matrix, port, chain, least, moved / l2_rate, limit, second, price)
+    score = _score(
+        *((time / unit).astype(np.float32, copy=False) for time in times),
+        per_step=(depth / k).astype(np.float32, copy=False),
+        busiest=np.ceil(tiles / machine.units * slices).astype(np.float32, copy=False),
+        slices=slices.astype(np.float32, copy=False),
+        together=together.astype(np.float32, copy=False),
+        persistent=how.persistent,
+        loaded=constants["latency_share"] - 1.0,
+    )
+    # What does not fit is out, and so is a slicing that comes to the same as the one before it.
+    out = (m <= above) | (m > upto) | (held > machine.shared_per_block)
+    score = np.where(out, np.inf, score)
+    same = slices[..., 1:] == slices[..., :-1]
+    score[..., 1:] = np.where(same, np.inf, score[..., 1:])
+    flat = score.reshape(len(score), -1)
+    kept = np.argpartition(flat, keep - 1, axis=1)[:, : keep - 1]
+    # A combining kernel is the largest thing to be wrong about: the best without one is in.
+    unsliced = np.argmin(score[..., :1], axis=1) * score.shape[-1]
+    return np.concatenate([kept, unsliced], axis=1)
+
+
+def _score(
+    matrix: np.ndarray,
+    port: np.ndarray,
+    chain: np.ndarray,
+    least: np.ndarray,
+    l2: np.ndarray,
+    limit: np.ndarray,
+    second: np.ndarray,
+    price: np.ndarray,
+    *,
+    per_step: np.ndarray,
+    busiest: np.ndarray,
+    slices: np.ndarray,
+    together: np.ndarray,
+    persistent: bool,
+    loaded: float,
+) -> np.ndarray:
+    """Times of whole columns from those of a tile, shape (n, tiles, slicings).
+
+    `matrix` and `port` are of a whole tile,
+    `chain` that of its loads one after another, longer by `loaded` times while memory is busy;
+    `least` of memory, `l2` of the chip and `limit` of its power are of the problem; `second` is
+    that of a combining kernel; `per_step` is one over the steps of k.
+    """
+    rounds = np.maximum(busiest / together, 1)
+    share = busiest * (1 / slices)
+    waiting = rounds * chain / slices
+    traffic = np.maximum(least, l2)
+    behind = traffic + waiting
+    np.divide(loaded * traffic, behind, out=behind)
+    behind += 1
+    waiting *= behind
+    crossing = np.maximum(share * port, l2)
+    share *= matrix
+    busy = share * share
+    busy += crossing * crossing
+    busy += waiting * waiting
+    busy += least * least
+    score = np.maximum(np.sqrt(busy, out=busy), limit, out=busy)
+    # Filling and draining: what is not hidden of the first tile's way, or of every block's.
+    beyond = share + crossing
+    beyond += waiting
+    beyond += least
+    beyond -= np.maximum(np.maximum(share, crossing), np.maximum(waiting, least))
+    exposed = slices / busiest
+    if not persistent:
+        exposed += slices / together
+    exposed *= per_step
+    beyond *= exposed
+    score += beyond
+    score += second * (slices > 1)
+    rounds *= price
+    score += rounds
+    return np.asarray(score)
