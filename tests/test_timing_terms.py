@@ -251,6 +251,38 @@ def test_resident_blocks_hide_less_of_what_is_left():
     assert formula[1] > formula[0]
 
 
+# Slices of prompts, clusters, kernels for few rows.
+
+
+def test_few_rows_against_many_keys_are_cut_where_the_library_cuts_them():
+    # 64 queries of 8 heads on one key-value head are 4 row blocks for 132 units.
+    few = Attention(1, 8, 1, 64, 16384, 128, causal=True)
+    paged = {"implementation": "vllm:flash_attn_fa3"}
+    found = predict(few, H100, **paged)
+    assert found.tile["splits"] > 16
+    assert found.seconds < predict(few, H100, implementation="flash3").seconds / 4
+    # A window leaves no keys to cut, and many rows no units to fill.
+    seen = predict(replace(few, window=128), H100, **paged)
+    assert "splits" not in seen.tile
+    assert "splits" not in predict(replace(few, batch=4, seq_q=16384), H100, **paged).tile
+
+
+def test_a_row_block_without_a_partner_takes_its_cluster_along():
+    def seconds(m: int, dtype: str) -> float:
+        return predict(Matmul(m, 16384, 8192, 1, dtype), H100).seconds
+
+    assert seconds(257, "fp8") > 0.97 * seconds(512, "fp8")
+    assert seconds(257, "bf16") < 0.9 * seconds(512, "bf16")
+    # Few rows are a block of their own.
+    assert seconds(64, "fp8") < 0.9 * seconds(512, "fp8")
+
+
+def test_four_rows_of_int8_go_without_matrix_instructions():
+    found = [predict(Matmul(m, 4096, 4096, 1, "w8a8_int8"), A100).tile["m"] for m in (4, 5)]
+    assert found[0] == 4
+    assert found[1] >= 32
+
+
 # Power, instructions, floors.
 
 
