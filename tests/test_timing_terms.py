@@ -308,7 +308,7 @@ def test_power_worked_by_hand():
     # Work that is all memory costs its energy at any clock.
     assert _power(H100_SXM, 0.0, 1e15) == pytest.approx(1e15 * CONSTANTS["dram_joules"] / usable)
     starved = replace(H100_SXM, tdp_watts=50.0)
-    least = CONSTANTS["least_voltage_matrix"] ** 2 * joules
+    least = CONSTANTS["least_voltage"] ** 2 * joules
     assert _power(starved, 1e15) == pytest.approx(least / power.usable_watts(starved, CONSTANTS))
 
 

@@ -57,7 +57,9 @@ def power_seconds(
     A board at its limit of P usable watts lowers the clock, and the voltage with it. With E joules
     of arithmetic at the boost clock's voltage, D of memory traffic and t₀ seconds at boost, a clock
     of x = t₀/t costs E·x² + D = P·t, hence P·t³ ≥ (E + D)·t₀². Below a share v of the highest the
-    voltage stays (`least_voltage_…`), hence P·t ≥ E·v² + D. The longer of the two is taken.
+    voltage stays (`least_voltage`), hence P·t ≥ E·v² + D. The longer of the two is taken. Of the
+    vector unit nothing is saved (v = 1): T4 sustains fp32 at half its boost clock with nearly the
+    energy an operation that V100 takes at all of it.
 
     Makers guarantee the base clock under load at that power, so a loop on the vector unit, by which
     they rate it, is no slower than there; one on the matrix unit may be (A100 SXM at 8192³: 257
@@ -70,7 +72,7 @@ def power_seconds(
     arithmetic = work * (activity * operation_joules(machine, constants, dtype, vector=vector))
     memory = constants["dram_joules"] * dram_bytes
     seconds = np.cbrt((arithmetic + memory) / usable * at_boost * at_boost)
-    voltage = constants["least_voltage_vector" if vector else "least_voltage_matrix"]
+    voltage = 1.0 if vector else constants["least_voltage"]
     lowest = (arithmetic * voltage**2 + memory) / usable
     seconds = np.maximum(seconds, lowest)
     if vector and machine.base_share > 0:
