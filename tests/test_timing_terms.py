@@ -334,7 +334,7 @@ def test_the_vector_unit_keeps_its_base_clock():
 # shapes, against the best of three: what nobody fitted, on devices most of which no run here
 # is of. Bursts too short for the power limit are left out.
 def sustained(device: Device) -> dict[str, float]:
-    """Published best FLOP/s by type, of GPUs whose L2 is known."""
+    """Published best FLOP/s by type, of NVIDIA's and AMD's devices (no other L2 rate is known)."""
     rates = device.measured.matrix if device.measured else {}
     if not (device.compute_capability or device.vendor == "AMD"):
         return {}
