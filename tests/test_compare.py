@@ -12,6 +12,7 @@ from perfmodel import compare
 from perfmodel.algorithms import Attention, Matmul
 from perfmodel.compare import diagnoses, gate, predict_table, reasons, report, scored
 from perfmodel.errors import TableError
+from perfmodel.evidence.boards import corrections, notes
 from perfmodel.evidence.records import published, read_table, tidy
 from perfmodel.hardware import load
 from perfmodel.predict import predict
@@ -151,6 +152,26 @@ def test_sizes_of_2_to_the_40_do_not_overflow():
     found = predict_table(table({**GEMM, "m": big, "n": big, "k": big})).iloc[0]
     assert found["predicted_us"] > 1e18
     assert 0 < found["floor_us"] < math.inf
+
+
+def test_runs_of_another_board_than_their_table_names_are_predicted_for_it():
+    named = {"op": "gemm", "dtype": "fp16", "m": 8192, "n": 8192, "k": 8192, "batch": 1}
+    devices = [item.device for item in corrections()] + [item.board for item in corrections()]
+    assert all(load(device).slug == device for device in devices)
+    for item in corrections():
+        rows = [
+            {**named, "source": source, "device": device}
+            for source, device in (
+                (item.source, item.device),
+                ("elsewhere", item.board),
+                ("elsewhere", item.device),
+            )
+        ]
+        found = predict_table(table(*rows))
+        assert list(found["device"]) == [item.device, item.board, item.device]
+        assert found["predicted_us"][0] == found["predicted_us"][1] != found["predicted_us"][2]
+        (said,) = notes(found)
+        assert said.startswith(f"1 rows of {item.source} name {item.device}")
 
 
 def test_an_empty_table_stays_empty():

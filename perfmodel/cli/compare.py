@@ -160,6 +160,7 @@ def _report(
     misses: list[str],
 ) -> Report:
     from perfmodel.compare import diagnoses, reasons
+    from perfmodel.evidence.boards import notes as other_boards
     from perfmodel.evidence.counters import traffic_report
 
     why, beaten = reasons(table), diagnoses(table)
@@ -170,6 +171,7 @@ def _report(
     if limit is not None:
         head["gate"] = {"max_error": limit, "passed": not misses, "misses": misses}
     notes = [f"{count} rows not predicted: {said}" for said, count in why.items()][:_SHOWN]
+    notes += other_boards(table)
     notes += [f"below the floor: {line}" for line in beaten[:_SHOWN]]
     notes += [
         f"{line['level']} bytes, {line['n']} rows: MAPE {line['mape']:.1%}, bias {line['bias']:.2f}"
