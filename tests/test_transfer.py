@@ -111,7 +111,8 @@ def test_power_limits_long_matrix_products_and_not_streams():
     capped = H100.scaled(power=0.5)
     product = Matmul(16384, 16384, 16384)
     assert predict(product, capped).limiter == "power"
-    assert ratio(product, H100, capped) > 1.5
+    # At half the power the clock falls as its cube root, 1.26, while the voltage can follow.
+    assert ratio(product, H100, capped) > 1.2
     assert ratio(MEMORY_BOUND["decode"], H100, capped) < 1.1
     # Narrower operands cost less energy and so run faster under the same limit.
     wide, narrow = (predict(Matmul(16384, 16384, 16384, dtype=t), capped) for t in ("bf16", "fp8"))

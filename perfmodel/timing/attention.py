@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from perfmodel.algorithms.attention import AXES, Attention
 from perfmodel.algorithms.rowwise import Rowwise
 from perfmodel.arithmetic import Number, as_floats, ceil_div, product
 from perfmodel.count import count
-from perfmodel.schedules import standard, tiled
+from perfmodel.schedules import tiled
 from perfmodel.timing import rowwise, slicing
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import EvenRule, KernelClass, TileRow, matrix_share
@@ -24,10 +23,12 @@ from perfmodel.timing.plan import Part, Plan
 
 # Blocks of a combining kernel that finds nothing, of 256 threads, that a unit holds at once.
 _IDLE_COMBINING = 8.0
-# Scores of a row that a warp holds; longer rows go by three times (PyTorch SoftMax.cu).
-_HELD_ROW = 1024
 # Slices of FlashAttention-1's streamed axis: powers of two.
 _SLICES = np.array([1, 2, 4, 8, 16, 32])
+# Share of the vector operations a score that integer lanes do: the maximum and half a packed
+# conversion of 3.5; of the 4 on the way back, two halves of a conversion (CUDA C++ Programming
+# Guide, throughput of compare, minimum and maximum).
+_INTEGER, _INTEGER_BACKWARD = 1.5 / 3.5, 1.0 / 4.0
 # Tiles of a backward block and buffers of its queries, the first that fit: 64 × 64 with one buffer
 # where shared memory is short, smaller for wide heads (FlashAttention-2's launch templates).
 _BACKWARD = (
@@ -60,12 +61,15 @@ def style(
     around: Circumstances,
 ) -> Style:
     """The class's facts and constants as the kernel timer wants them."""
-    share = constants["attention_matrix_share"] * matrix_share(kernel, machine)
+    share = constants["attention_matrix_share"] * matrix_share(kernel, machine, constants)
+    if kernel.paged:
+        share *= constants["paged_share"]
+    price = kernel.price if kernel.packed else "attention_block_price"
     return Style(
         compute=compute_type(problem, machine),
         matrix_share=share,
         overlap=_overlap(problem, kernel, constants),
-        price=constants[kernel.price] / constants["block_price"],
+        price=constants[price] / constants["block_price"],
         together="attention_block_overlap",
         warm=around.warm,
         activity=around.activity,
@@ -76,6 +80,7 @@ def style(
         combine="combine_price",
         ahead=kernel.combines_ahead,
         search_seconds=_search_seconds(problem, kernel, machine, constants),
+        integer_share=_INTEGER,
         fills_in=kernel.schedule == "tiled-2",
         longest_first=kernel.schedule == "tiled-3",
         start="specialised_start" if kernel.price == "specialised_block_price" else None,
@@ -92,6 +97,16 @@ def _overlap(problem: Attention, kernel: KernelClass, constants: Constants) -> f
     most = kernel.narrow_pages_to
     wide = most is not None and int(np.max(problem.head_dim)) > most
     return 0.0 if narrow and wide else constants[kernel.overlap]
+
+
+def passing_share(how: Style, kernel: KernelClass, machine: Machine, dim: Number) -> Number:
+    """Share of the matrix rate left where scores pass through shared memory between the products.
+
+    b bytes of a score stand beside its 4·d operations, one after the other: a barrier lies between.
+    """
+    rate = machine.matrix_per_unit(how.compute) * how.matrix_share
+    seconds = kernel.passed_bytes / machine.shared_bytes_per_unit
+    return 1.0 / (1.0 + seconds * rate / (4.0 * dim))
 
 
 def exchange_share(how: Style, machine: Machine, keys: Number, warps: Number) -> Number:
@@ -123,10 +138,14 @@ def operand_tile(
     warp rows of its own and all keys of a tile (2307.08691, section 3.3); FlashAttention-1 cuts the
     keys between them instead.
     """
-    if kernel.instruction == "register" or machine.generation < 9:
+    if _fed_by_registers(kernel, machine):
         warps = np.maximum(threads // 32, 1)
         return (rows, keys / warps) if kernel.schedule == "tiled-1" else (rows / warps, keys)
     return (128 if machine.generation >= 10 else 64), keys
+
+
+def _fed_by_registers(kernel: KernelClass, machine: Machine) -> bool:
+    return kernel.instruction == "register" or machine.generation < 9
 
 
 def forward_plan(
@@ -140,8 +159,8 @@ def forward_plan(
 ) -> Plan:
     """Forward attention by the class's schedule; decode adds the choice of slices."""
     how = style(problem, kernel, machine, constants, around)
-    if kernel.schedule == "standard":
-        return _standard(problem, how)
+    kept = passing_share(how, kernel, machine, problem.head_dim)
+    how = replace(how, matrix_share=how.matrix_share * kept)
     if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
         return _split_plan(problem, kernel, machine, constants, around, how)
     tiles = _tiles(problem, kernel, machine)
@@ -360,12 +379,10 @@ def backward_plan(
 ) -> Plan:
     """Backward attention: recomputed in tiles, or unfused from saved probabilities."""
     how = style(problem, kernel, machine, constants, around)
-    if kernel.schedule == "standard":
-        return _standard(problem, how, backward=True)
     share = how.matrix_share * constants[kernel.backward]
     # The first keys are seen by the most queries.
-    how = replace(how, matrix_share=share, longest_first=True)
-    order = _order(kernel)
+    how = replace(how, matrix_share=share, longest_first=True, integer_share=_INTEGER_BACKWARD)
+    order, fed, warp = _order(kernel), _fed_by_registers(kernel, machine), _BACKWARD_WARP
     br, bc, stages = _backward_tiles(problem, machine, order)
     key_slice = None
     if order == 1:
@@ -379,7 +396,7 @@ def backward_plan(
         order=order,
         key_slice=key_slice,
         stages=stages,
-        operand_tile=_BACKWARD_WARP,
+        operand_tile=warp if fed else operand_tile(kernel, machine, br, bc, 256),
         score_vector=problem.score_vector(),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
@@ -400,18 +417,3 @@ def _backward_tiles(
         if np.any(fits & (held.register_footprint_bytes <= machine.registers_bytes)):
             break
     return br, bc, stages
-
-
-def _standard(problem: Attention, how: Style, *, backward: bool = False) -> Plan:
-    """Unfused: masks and dropout are passes of their own over the full score matrix.
-
-    Its blocks come and go as those of a matmul do.
-    """
-    how = replace(how, together="block_overlap")
-    mask = problem.mask()
-    passes: Any = "none" if mask is None and not problem.padding_mask else "masked_fill"
-    build = standard.standard_backward if backward else standard.standard
-    rows = np.minimum(problem.seq_kv, _HELD_ROW)
-    schedule = build(mask, mask_pass=passes, dropout=problem.dropout, row_tile=rows)
-    part = Part(schedule, problem.sizes(), problem.elements(), how)
-    return Plan(schedule.name, (part,), {"rows": np.array([[128]]), "keys": np.array([[128]])})

@@ -27,6 +27,10 @@ from perfmodel.timing.traffic import Traffic, traffic
 
 TERMS = ("matrix", "special", "vector", "shared", "l2", "hbm", "latency", "power", "blocks")
 
+# Floating-point and integer operations beside the special one in CUDA's expf, and in a division to
+# the last digit.
+_ACCURATE = (6.0, 1.0)
+
 
 @dataclass(frozen=True)
 class Style:
@@ -38,15 +42,17 @@ class Style:
     `warm` the share of L2-sized inputs found there, `vector_share` the share of the vector rate,
     `stream_share` the share of a plain stream's bandwidth that its access pattern reaches,
     `activity` the switching activity of its data relative to random numbers, `together` the name of
-    the constant that says how far resident blocks start and drain together, `vector_ops`
-    and `special_ops` what its code takes beyond the algorithm's own operations, `accurate_ops` what
-    a special function takes of the vector unit besides, `integer_ops` its instructions for loads,
-    stores, addresses and bounds,
+    the constant that says how far resident blocks start and drain together, `joined_by` of the
+    exponent that joins its resources, `vector_ops` and `special_ops` what its code takes beyond the
+    algorithm's own operations, `accurate` whether its special functions are exact to the last
+    digit, `integer_ops` its instructions for loads, stores, addresses and bounds, `integer_share`
+    the share of the algorithm's vector operations that integer lanes do (comparisons, conversions),
     `resident` the most blocks that a unit holds, where its launch bounds say, `persistent` whether
     a block goes on to further tiles and loads them ahead, `combine` the name of the constant for
     the start of a combining kernel, `ahead` whether that is launched before the sliced one ends,
     `credit_seconds` how long it may exceed the power limit,
     `chain_seconds` what each of its blocks waits for dependent steps at 1.75 GHz,
+    `step_seconds` what each streamed tile waits for arithmetic that depends on itself,
     `waits` for how many loads one after another beside its stream, `search_seconds` what each unit
     spends on finding its blocks, beside all else,
     `fills_in` whether a block by itself does one thing after another, so that only another one
@@ -65,16 +71,19 @@ class Style:
     stream_share: float = 1.0
     activity: float = 1.0
     together: str = "block_overlap"
+    joined_by: str = "overlap_power"
     vector_ops: Number = 0.0
     special_ops: Number = 0.0
-    accurate_ops: float = 0.0
+    accurate: bool = False
     integer_ops: Number = 0.0
+    integer_share: float = 0.0
     resident: Number = np.inf
     persistent: bool = False
     combine: str = "split_price"
     ahead: bool = False
     credit_seconds: float = 0.0
     chain_seconds: Number = 0.0
+    step_seconds: float = 0.0
     waits: float = 0.0
     search_seconds: Number = 0.0
     fills_in: bool = False
@@ -122,7 +131,7 @@ def time_kernel(
     busy = busy_seconds(terms, pipes.longest_share(cost) / share, where, style)
     chip = [busy, terms["l2"], terms["hbm"], terms["latency"]]
     # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
-    working = np.maximum(pipes.together(chip, constants["overlap_power"]), terms["power"])
+    working = np.maximum(pipes.together(chip, constants[style.joined_by]), terms["power"])
     seconds = np.where(where.blocks_per_unit < 1, np.inf, terms["blocks"] + working)
     return KernelTime(
         seconds, terms, moved.hbm_bytes, moved.l2_bytes, where.waves, where.blocks_per_unit
@@ -134,8 +143,12 @@ def _unit_seconds(
 ) -> dict[str, np.ndarray]:
     """Seconds of each pipe of the busiest unit, by itself."""
     special = work.special_ops + style.special_ops
-    vector = work.vector_ops + style.vector_ops + style.accurate_ops * special
-    slots = pipes.vector_slots(machine, vector, style.integer_ops)
+    aside = style.integer_share * work.vector_ops
+    vector = work.vector_ops - aside + style.vector_ops
+    integer = style.integer_ops + aside
+    if style.accurate:
+        vector, integer = vector + _ACCURATE[0] * special, integer + _ACCURATE[1] * special
+    slots = pipes.vector_slots(machine, vector, integer)
     matrix_rate = machine.matrix_per_unit(style.compute) * style.matrix_share
 
     def unit(total: Number, rate: float) -> np.ndarray:
@@ -163,8 +176,9 @@ def _memory_seconds(
     latency = memory.mean_latency(machine, moved.missed, moved.near)
     waiting = memory.latency_seconds(cost, where, latency, style.waits * latency)
     waiting = memory.loaded_seconds(constants, waiting, np.maximum(hbm, l2))
-    chain = memory.latency_seconds(cost, where, 0.0, machine.at_clock(style.chain_seconds))
-    return {"l2": l2, "hbm": hbm, "latency": waiting + chain}
+    chain = machine.at_clock(style.chain_seconds)
+    steps = memory.latency_seconds(cost, where, style.step_seconds, chain)
+    return {"l2": l2, "hbm": hbm, "latency": waiting + steps}
 
 
 def _beyond_power(

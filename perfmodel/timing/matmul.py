@@ -85,7 +85,7 @@ def _style(
     specialised = machine.generation >= 9 and kernel.instruction == "native"
     return Style(
         compute=compute_type(problem, machine),
-        matrix_share=share * matrix_share(kernel, machine),
+        matrix_share=share * matrix_share(kernel, machine, constants),
         overlap=constants[kernel.overlap],
         multicast=2.0 if specialised else 1.0,
         persistent=specialised,

@@ -11,7 +11,7 @@ import numpy as np
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.timing import attention, floors, matmul, rowwise
+from perfmodel.timing import attention, floors, matmul, rowwise, unfused
 from perfmodel.timing.circumstances import Circumstances, circumstances
 from perfmodel.timing.classes import KernelClass, resolve, usual
 from perfmodel.timing.constants import Constants
@@ -88,7 +88,7 @@ def time_operator(
         constants, harness, floors.called_as(problem), device_seconds, kernel
     )
     return Timed(
-        schedule=" + ".join(plan.schedule for plan in plans),
+        schedule=" + ".join(dict.fromkeys(plan.schedule for plan in plans)),
         implementation=kernel.name,
         seconds=seconds,
         estimate=total,
@@ -144,6 +144,13 @@ def _plans(
             kernel = replace(kernel, splits=(1,))
         return [matmul.plan(problem, kernel, here, constants, around)]
     plans = []
+    apart = kernel.schedule == "standard"
+    if apart and problem.direction in ("fwd", "fwdbwd"):
+        plans += unfused.forward_plans(problem, here, constants, around)
+    if apart and problem.direction in ("bwd", "fwdbwd"):
+        plans += unfused.backward_plans(problem, here, constants, around)
+    if apart:
+        return plans
     if problem.direction in ("fwd", "fwdbwd"):
         plans.append(
             attention.forward_plan(
@@ -166,12 +173,9 @@ def _best(
         timed = estimate(here, constants, plan, (n, width))
         column = np.argmin(timed.seconds, axis=1)
         best = timed.take(column)
-        if total is None:
-            total = best
-            tile = {name: np.broadcast_to(v, (n, width))[np.arange(n), column]
-                    for name, v in plan.tile.items()}  # fmt: skip
-        else:
-            total = total.plus(best)
+        total = best if total is None else total.plus(best)
+        tile = tile or {name: np.broadcast_to(v, (n, width))[np.arange(n), column]
+                        for name, v in plan.tile.items()}  # fmt: skip
     assert total is not None
     return total, tile
 

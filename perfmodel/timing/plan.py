@@ -23,13 +23,17 @@ from perfmodel.timing.machine import Machine
 
 @dataclass(frozen=True)
 class Part:
-    """A schedule with its sizes and types, the style of its kernels, and a price for its start."""
+    """A schedule with its sizes and types, the style of its kernels, and a price for its start.
+
+    Of the schedule's kernels those named in `only` run here; all of them where that is empty.
+    """
 
     schedule: Schedule
     sizes: Mapping[str, Number]
     elements: Mapping[str, ElementType]
     style: Style
     styles: Mapping[str, Style] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Plan:
     """Parts in launch order; `tile` names the menu's columns, `schedule` what to call the whole.
 
     `beside` are the seconds of small kernels that the library launches around them, `allowed` says
-    which columns it has for which problem.
+    which columns it has for which problem, `memory_bytes` what is held at once besides.
     """
 
     schedule: str
@@ -45,6 +49,7 @@ class Plan:
     tile: Mapping[str, np.ndarray]
     beside: Number = 0.0
     allowed: np.ndarray | bool = True
+    memory_bytes: Number = 0.0
 
 
 @dataclass
@@ -114,7 +119,7 @@ def estimate(
         bytes={"hbm": zero, "l2": zero, "shared": zero},
         waves=zero,
         occupancy=zero,
-        memory_bytes=zero,
+        memory_bytes=np.asarray(plan.memory_bytes, dtype=np.float64) + zero,
     )
     first = True
     for part in plan.parts:
@@ -138,7 +143,8 @@ def combining_seconds(machine: Machine, constants: Constants, style: Style) -> f
 def _add_part(
     machine: Machine, constants: Constants, total: Estimate, part: Part, cost: Cost, first: bool
 ) -> None:
-    for i, kernel in enumerate(cost.kernels):
+    launched = [k for k in cost.kernels if not part.only or k.name in part.only]
+    for i, kernel in enumerate(launched):
         style = part.styles.get(kernel.name, part.style)
         time = time_kernel(machine, constants, part.schedule, kernel, part.elements, style)
         gap = 0.0 if first and i == 0 else machine.at_clock(constants["kernel_gap"])

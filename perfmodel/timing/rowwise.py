@@ -23,8 +23,11 @@ _REDUCTIONS = {"softmax": 4, "layernorm": 2, "rmsnorm": 2, "quantise": 2}
 
 # Elements that a thread takes in one load where its class does not say.
 _LOAD = 4
-# Vector operations beside the special one in CUDA's expf, and in a division to the last digit.
-_ACCURATE = 7.0
+# Share of an operator's vector operations that integer lanes do: the maximum of a softmax; maximum,
+# clamps and conversion of a quantisation (CUDA C++ Programming Guide: compare, minimum, maximum).
+_INTEGER = {"softmax": 1 / 4, "quantise": 5 / 6}
+# Cycles until an operation's result can be used (Jia et al. 2018: 4 on Volta, and since).
+_DEPENDENT = 4.0
 # Integer instructions of an access: the load or store, its address, the bound and the branch.
 _ACCESS = 4.0
 
@@ -51,15 +54,18 @@ def plan(
     how = Style(
         compute="fp32",
         overlap=1.0,
+        joined_by="row_overlap_power",
         price=0.0,
         chain_seconds=steps * constants["row_price"],
+        step_seconds=_DEPENDENT * (layout.dependent_ops if layout else 0.0) / machine.clock_hz,
         waits=layout.waits if layout is not None else 0.0,
         warm=around.warm,
         activity=around.activity,
         credit_seconds=around.credit_seconds,
         vector_share=constants["vector_share"],
         integer_ops=_integer_ops(problem, layout),
-        accurate_ops=_ACCURATE if kernel.accurate else 0.0,
+        integer_share=_INTEGER.get(problem.op, 0.0),
+        accurate=kernel.accurate,
         **_beyond(problem, layout),
         resident=np.inf if kernel.resident is None else kernel.resident,
     )

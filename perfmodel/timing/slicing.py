@@ -120,7 +120,7 @@ def promising(
     stream = 2.0 * b * g * x * d * width / machine.hbm_bytes_per_s
     waiting = tiles * rounds * machine.hbm_latency / max(kernel.stages - 1, 1)
     chain = np.hypot(loaded_seconds(constants, waiting, stream), tiles * busiest * busy)
-    price = machine.at_clock(constants[kernel.price])
+    price = machine.at_clock(constants["block_price"] * how.price)
     # The combining kernel has a block a row of the result.
     adding = np.maximum(b * g * r * q / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / machine.l2_bytes_per_s) * b * g * r * q * d * slices

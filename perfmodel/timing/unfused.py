@@ -1,0 +1,148 @@
+"""Plans for unfused attention: the framework's operators one after another.
+
+Each is timed as that operator is by itself: batched products by the class of the library's matmul,
+the softmax by that of the framework's. A framework also copies queries, keys and values so that
+heads come before positions, and the result back (`reshape` of a transposed view).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from perfmodel.algorithms.attention import Attention, Direction, MaskPass
+from perfmodel.algorithms.matmul import Matmul
+from perfmodel.algorithms.rowwise import Rowwise
+from perfmodel.arithmetic import product
+from perfmodel.count import count
+from perfmodel.schedules import standard
+from perfmodel.schedules.schedule import Schedule
+from perfmodel.timing import matmul, rowwise
+from perfmodel.timing.circumstances import Circumstances
+from perfmodel.timing.classes import kernel_class, resolve
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.kernel import Style
+from perfmodel.timing.machine import Machine
+from perfmodel.timing.plan import Part, Plan
+
+# Integer instructions of an element of a map with a broadcast operand, which PyTorch's kernels load
+# one by one (CUDALoops.cuh, OffsetCalculator): three accesses of load or store, 64-bit address and
+# bound, and for each of two dimensions a division by multiplication, its remainder and the three
+# operands' strides.
+_BROADCAST = 3 * 4.0 + 2 * (6.0 + 2.0 + 3.0)
+
+
+class _Chain:
+    """Operators on one problem, in launch order; `schedule` counts what they hold at once."""
+
+    def __init__(
+        self,
+        problem: Attention,
+        machine: Machine,
+        constants: Constants,
+        around: Circumstances,
+        schedule: Schedule,
+    ) -> None:
+        self.problem, self.machine, self.schedule = problem, machine, schedule
+        self.constants, self.around = constants, around
+        self.plans: list[Plan] = []
+        self.sizes = problem.sizes()
+        self.heads = rowwise.whole(product([self.sizes[axis] for axis in "bgr"]))
+        self.library, _ = resolve("gemm", "torch", problem.dtype, machine, batched=True)
+
+    def add(self, plan: Plan) -> None:
+        """One more operator, and the gap before it."""
+        gap, held = self.machine.at_clock(self.constants["kernel_gap"]), plan.memory_bytes
+        if not self.plans:
+            gap = 0.0
+            held = count(self.schedule, self.sizes, self.problem.elements()).memory_bytes
+        made = replace(plan, schedule=self.schedule.name, beside=plan.beside + gap)
+        self.plans.append(replace(made, memory_bytes=held))
+
+    def multiply(self, m: str, n: str, k: str) -> None:
+        """A product over every head, its axes by name."""
+        rows, columns, depth = (self.sizes[axis] for axis in (m, n, k))
+        problem = Matmul(rows, columns, depth, self.heads, self.problem.dtype)
+        self.add(matmul.plan(problem, self.library, self.machine, self.constants, self.around))
+
+    def copies(self) -> None:
+        """Queries, keys, values and result, or their gradients, into another order: four kernels
+        of a kind, timed as one with their gaps.
+        """
+        q, x, d, e = (np.asarray(self.sizes[axis], dtype=np.float64) for axis in "qxde")
+        each = rowwise.whole(self.heads * (q * d + x * d + x * e + q * e))
+        problem = Rowwise("pointwise", each, 1, self.problem.dtype, "copy")
+        self.rows(problem, "torch-pointwise")
+        gaps = 3.0 * self.machine.at_clock(self.constants["kernel_gap"])
+        self.plans[-1] = replace(self.plans[-1], beside=self.plans[-1].beside + gaps)
+
+    def softmax(self, direction: Direction) -> None:
+        """Over the keys of every row of scores, or its gradient."""
+        rows = rowwise.whole(product([self.heads, self.sizes["q"]]))
+        dtype = self.problem.dtype
+        problem = Rowwise("softmax", rows, self.sizes["x"], dtype, direction=direction)
+        self.rows(problem, "torch-softmax")
+
+    def rows(self, problem: Rowwise, kernel: str) -> None:
+        """A row-wise operator of a class."""
+        where = self.machine, self.constants
+        self.add(rowwise.plan(problem, kernel_class(kernel), *where, self.around))
+
+    def passes(self, *names: str) -> None:
+        """Passes over the scores for masks and dropout, counted as the standard schedule has them.
+
+        A mask is one tensor for all heads.
+        """
+        problem = self.problem
+        scores = product([self.heads, self.sizes["q"], self.sizes["x"]])
+        elements = np.asarray(scores, dtype=np.float64)
+        usual = Style(
+            compute="fp32",
+            overlap=1.0,
+            joined_by="row_overlap_power",
+            price=0.0,
+            warm=self.around.warm,
+            activity=self.around.activity,
+            credit_seconds=self.around.credit_seconds,
+            vector_share=self.constants["vector_share"],
+        )
+        styles = {"mask": replace(usual, integer_ops=_BROADCAST * elements)}
+        part = Part(self.schedule, self.sizes, problem.elements(), usual, styles, only=names)
+        self.add(Plan(self.schedule.name, (part,), {}))
+
+
+def forward_plans(
+    problem: Attention, machine: Machine, constants: Constants, around: Circumstances
+) -> list[Plan]:
+    """S = Q·Kᵀ, masks, softmax, dropout, O = P·V, each its own kernel."""
+    masked = problem.mask() is not None or problem.padding_mask
+    passes: MaskPass = "additive" if masked else "none"
+    schedule = standard.standard(problem.mask(), mask_pass=passes, dropout=problem.dropout)
+    chain = _Chain(problem, machine, constants, around, schedule)
+    chain.copies()
+    chain.multiply("q", "x", "d")
+    if masked:
+        chain.passes("mask")
+    chain.softmax("fwd")
+    if problem.dropout:
+        chain.passes("dropout")
+    chain.multiply("q", "e", "x")
+    return chain.plans
+
+
+def backward_plans(
+    problem: Attention, machine: Machine, constants: Constants, around: Circumstances
+) -> list[Plan]:
+    """dV = Pᵀ·dO, dP = dO·Vᵀ, dS from P and dP, dQ = dS·K, dK = dSᵀ·Q; added masks cost nothing."""
+    schedule = standard.standard_backward(problem.mask(), dropout=problem.dropout)
+    chain = _Chain(problem, machine, constants, around, schedule)
+    chain.copies()
+    chain.multiply("x", "e", "q")
+    chain.multiply("q", "x", "e")
+    if problem.dropout:
+        chain.passes("ddropout")
+    chain.softmax("bwd")
+    chain.multiply("q", "d", "x")
+    chain.multiply("x", "d", "q")
+    return chain.plans
