@@ -280,6 +280,29 @@ def test_unfused_attention_takes_no_less_than_its_products():
     assert whole.seconds > apart
 
 
+def test_small_unfused_attention_waits_for_the_host():
+    few = Attention(1, 8, 8, 64, 64, 64, dtype="fp16")
+    seconds = {
+        (harness, way): predict(
+            replace(few, direction=way), A100, schedule="standard", harness=harness
+        ).seconds
+        for harness in ("kernel", "cuda_graph", "paper")
+        for way in ("fwd", "bwd")
+    }
+    plain = CONSTANTS["floor_cuda_events_eager_pointwise"]
+    # Four copies, two products, a softmax; on the way back two products and a kernel more.
+    assert seconds["paper", "fwd"] == pytest.approx(7 * plain)
+    assert seconds["paper", "bwd"] == pytest.approx(10 * plain)
+    assert seconds["cuda_graph", "fwd"] < seconds["paper", "fwd"] / 2
+    # Where the device is the slower, it alone counts.
+    large = Attention(8, 16, 16, 4096, 4096, 64, dtype="fp16")
+    alone, timed = (
+        predict(large, A100, schedule="standard", harness=harness).seconds
+        for harness in ("kernel", "paper")
+    )
+    assert timed == pytest.approx(alone, rel=0.01)
+
+
 def test_blocks_of_packed_sequences_cost_more_than_dense_ones():
     short = Attention(64, 32, 32, 128, 128, 64)
     packed, dense = (

@@ -46,6 +46,16 @@ def floor_seconds(constants: Constants, harness: str, operator: str) -> float:
     return constants["floor_kernel_any"]
 
 
+def host_seconds(constants: Constants, harness: str, calls: int) -> float:
+    """Host time of several plain framework calls, which runs beside the device and may outlast it.
+
+    None where kernels run from a graph or are timed by themselves.
+    """
+    if harness in ("kernel", "cuda_graph", "profiler") or "floor" in constants.off:
+        return 0.0
+    return calls * constants["floor_cuda_events_eager_pointwise"]
+
+
 def with_floor(
     constants: Constants,
     harness: str,

@@ -41,7 +41,8 @@ class Plan:
     """Parts in launch order; `tile` names the menu's columns, `schedule` what to call the whole.
 
     `beside` are the seconds of small kernels that the library launches around them, `allowed` says
-    which columns it has for which problem, `memory_bytes` what is held at once besides.
+    which columns it has for which problem, `memory_bytes` what is held at once besides, `calls` how
+    often a framework is called for it where it is not one call for all.
     """
 
     schedule: str
@@ -50,6 +51,7 @@ class Plan:
     beside: Number = 0.0
     allowed: np.ndarray | bool = True
     memory_bytes: Number = 0.0
+    calls: int = 0
 
 
 @dataclass

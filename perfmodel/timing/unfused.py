@@ -51,14 +51,14 @@ class _Chain:
         self.heads = rowwise.whole(product([self.sizes[axis] for axis in "bgr"]))
         self.library, _ = resolve("gemm", "torch", problem.dtype, machine, batched=True)
 
-    def add(self, plan: Plan) -> None:
-        """One more operator, and the gap before it."""
+    def add(self, plan: Plan, calls: int = 1) -> None:
+        """One more operator, of some calls, and the gap before it."""
         gap, held = self.machine.at_clock(self.constants["kernel_gap"]), plan.memory_bytes
         if not self.plans:
             gap = 0.0
             held = count(self.schedule, self.sizes, self.problem.elements()).memory_bytes
         made = replace(plan, schedule=self.schedule.name, beside=plan.beside + gap)
-        self.plans.append(replace(made, memory_bytes=held))
+        self.plans.append(replace(made, memory_bytes=held, calls=calls))
 
     def multiply(self, m: str, n: str, k: str) -> None:
         """A product over every head, its axes by name."""
@@ -73,7 +73,7 @@ class _Chain:
         q, x, d, e = (np.asarray(self.sizes[axis], dtype=np.float64) for axis in "qxde")
         each = rowwise.whole(self.heads * (q * d + x * d + x * e + q * e))
         problem = Rowwise("pointwise", each, 1, self.problem.dtype, "copy")
-        self.rows(problem, "torch-pointwise")
+        self.rows(problem, "torch-pointwise", calls=4)
         gaps = 3.0 * self.machine.at_clock(self.constants["kernel_gap"])
         self.plans[-1] = replace(self.plans[-1], beside=self.plans[-1].beside + gaps)
 
@@ -82,12 +82,12 @@ class _Chain:
         rows = rowwise.whole(product([self.heads, self.sizes["q"]]))
         dtype = self.problem.dtype
         problem = Rowwise("softmax", rows, self.sizes["x"], dtype, direction=direction)
-        self.rows(problem, "torch-softmax")
+        self.rows(problem, "torch-softmax", calls=2 if direction == "bwd" else 1)
 
-    def rows(self, problem: Rowwise, kernel: str) -> None:
+    def rows(self, problem: Rowwise, kernel: str, calls: int = 1) -> None:
         """A row-wise operator of a class."""
         where = self.machine, self.constants
-        self.add(rowwise.plan(problem, kernel_class(kernel), *where, self.around))
+        self.add(rowwise.plan(problem, kernel_class(kernel), *where, self.around), calls)
 
     def passes(self, *names: str) -> None:
         """Passes over the scores for masks and dropout, counted as the standard schedule has them.
