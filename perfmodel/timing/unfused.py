@@ -68,7 +68,7 @@ class _Chain:
 
     def copies(self) -> None:
         """Queries, keys, values and result, or their gradients, into another order: four kernels
-        of a kind, timed as one with their gaps.
+        of a kind, timed as one with their gaps. Grouped keys and values are repeated for each head.
         """
         q, x, d, e = (np.asarray(self.sizes[axis], dtype=np.float64) for axis in "qxde")
         each = rowwise.whole(self.heads * (q * d + x * d + x * e + q * e))
