@@ -63,13 +63,18 @@ def test_standard_attention_forward_and_backward(name, options, gigabytes, withi
 
 
 @pytest.mark.parametrize(("asked", "gigabytes"), [
-    ({}, 25.2), ({"dropout": True}, 36.0), ({"padding_mask": True, "dropout": True}, 44.6),
+    ({}, 25.2), ({"dropout": True}, 36.0), ({"padding_mask": True, "dropout": True}, 40.3),
 ])  # fmt: skip
 def test_predictions_of_training_move_the_bytes_of_the_figure(asked, gigabytes):
-    """Large enough that the caches hold nothing from one kernel to the next."""
+    """And what PyTorch adds to it: gradient times probabilities, and four copies either way.
+
+    Large enough that the caches hold nothing from one kernel to the next.
+    """
     problem = Attention(64, 16, 16, 1024, 1024, 64, dtype="fp16", direction="fwdbwd", **asked)
     found = predict(problem, load("a100-sxm4-40gb"), schedule="standard")
-    assert found.bytes["hbm"] / 1e9 == pytest.approx(gigabytes, rel=0.02)
+    rows = 64 * 16 * 1024 * 2
+    added = 3 * rows * 1024 + 2 * 4 * 2 * rows * 64
+    assert (found.bytes["hbm"] - added) / 1e9 == pytest.approx(gigabytes, rel=0.01)
 
 
 # Tc = 1024/256 = 4: (3·4 + 1) + (4·4 + 4) = 33 units as the figure counts; literal algorithms

@@ -159,8 +159,9 @@ def forward_plan(
 ) -> Plan:
     """Forward attention by the class's schedule; decode adds the choice of slices."""
     how = style(problem, kernel, machine, constants, around)
-    kept = passing_share(how, kernel, machine, problem.head_dim)
-    how = replace(how, matrix_share=how.matrix_share * kept)
+    if kernel.passed_bytes:
+        kept = passing_share(how, kernel, machine, problem.head_dim)
+        how = replace(how, matrix_share=how.matrix_share * kept)
     if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
         return _split_plan(problem, kernel, machine, constants, around, how)
     tiles = _tiles(problem, kernel, machine)
