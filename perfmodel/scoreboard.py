@@ -14,7 +14,8 @@ import numpy as np
 
 from perfmodel.compare import predict_table
 from perfmodel.errors import exit_code
-from perfmodel.fit import families, left_out, sample
+from perfmodel.fit import left_out, sample
+from perfmodel.fitted import families
 from perfmodel.timing import ablation, constants
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ pd = pytest.importorskip("pandas", reason="fitting reads tables")
 
 from perfmodel.compare import predict_table  # noqa: E402
 from perfmodel.evidence.records import tidy  # noqa: E402
-from perfmodel.fit import fit, sample, spread_of, weights  # noqa: E402
+from perfmodel.fit import fit, sample, weights  # noqa: E402
+from perfmodel.fitted import spread_of  # noqa: E402
 from perfmodel.timing.constants import default, shipped  # noqa: E402
 
 # Far enough from the shipped values to be told apart, inside their bounds.
