@@ -145,14 +145,9 @@ def _plans(
         if schedule == "tiled":
             kernel = replace(kernel, splits=(1,))
         return [matmul.plan(problem, kernel, here, constants, around)]
+    if kernel.schedule == "standard":
+        return unfused.plans(problem, here, constants, around)
     plans = []
-    apart = kernel.schedule == "standard"
-    if apart and problem.direction in ("fwd", "fwdbwd"):
-        plans += unfused.forward_plans(problem, here, constants, around)
-    if apart and problem.direction in ("bwd", "fwdbwd"):
-        plans += unfused.backward_plans(problem, here, constants, around)
-    if apart:
-        return plans
     if problem.direction in ("fwd", "fwdbwd"):
         plans.append(
             attention.forward_plan(

@@ -47,7 +47,7 @@ class _Chain:
         self.problem, self.machine, self.schedule = problem, machine, schedule
         self.constants, self.around = constants, around
         self.plans: list[Plan] = []
-        self.sizes = problem.sizes()
+        self.sizes, self.elements = problem.sizes(), problem.elements()
         self.heads = rowwise.whole(product([self.sizes[axis] for axis in "bgr"]))
         self.library, _ = resolve("gemm", "torch", problem.dtype, machine, batched=True)
 
@@ -56,7 +56,7 @@ class _Chain:
         gap, held = self.machine.at_clock(self.constants["kernel_gap"]), plan.memory_bytes
         if not self.plans:
             gap = 0.0
-            held = count(self.schedule, self.sizes, self.problem.elements()).memory_bytes
+            held = count(self.schedule, self.sizes, self.elements).memory_bytes
         made = replace(plan, schedule=self.schedule.name, beside=plan.beside + gap)
         self.plans.append(replace(made, memory_bytes=held, calls=calls))
 
@@ -94,7 +94,6 @@ class _Chain:
 
         A mask is one tensor for all heads.
         """
-        problem = self.problem
         scores = product([self.heads, self.sizes["q"], self.sizes["x"]])
         elements = np.asarray(scores, dtype=np.float64)
         usual = Style(
@@ -108,11 +107,23 @@ class _Chain:
             vector_share=self.constants["vector_share"],
         )
         styles = {"mask": replace(usual, integer_ops=_BROADCAST * elements)}
-        part = Part(self.schedule, self.sizes, problem.elements(), usual, styles, only=names)
+        part = Part(self.schedule, self.sizes, self.elements, usual, styles, only=names)
         self.add(Plan(self.schedule.name, (part,), {}))
 
 
-def forward_plans(
+def plans(
+    problem: Attention, machine: Machine, constants: Constants, around: Circumstances
+) -> list[Plan]:
+    """The operators of either pass, or of both."""
+    found: list[Plan] = []
+    if problem.direction in ("fwd", "fwdbwd"):
+        found += _forward(problem, machine, constants, around)
+    if problem.direction in ("bwd", "fwdbwd"):
+        found += _backward(problem, machine, constants, around)
+    return found
+
+
+def _forward(
     problem: Attention, machine: Machine, constants: Constants, around: Circumstances
 ) -> list[Plan]:
     """S = Q·Kᵀ, masks, softmax, dropout, O = P·V, each its own kernel."""
@@ -131,7 +142,7 @@ def forward_plans(
     return chain.plans
 
 
-def backward_plans(
+def _backward(
     problem: Attention, machine: Machine, constants: Constants, around: Circumstances
 ) -> list[Plan]:
     """dV = Pᵀ·dO, dP = dO·Vᵀ, dS from P and dP, dQ = dS·K, dK = dSᵀ·Q; added masks cost nothing."""
