@@ -18,7 +18,7 @@ import numpy as np
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.algorithms.attention import Direction
 from perfmodel.errors import PerfmodelError, TableError
-from perfmodel.evidence.boards import boards
+from perfmodel.evidence.provenance import as_ran
 from perfmodel.evidence.records import SIZES_OF, tidy
 from perfmodel.hardware import Device, load
 from perfmodel.predict import predict_arrays
@@ -123,7 +123,7 @@ def predict_table(table: pd.DataFrame, *, constants: Constants | None = None) ->
     """`table` with predicted_us, low_us, high_us, floor_us, bytes per level, limiter and reason.
 
     A row that cannot be predicted keeps its place: its times are missing and `reason` says why.
-    Published runs of another board than their table names are predicted for that board.
+    Published runs of another board or release than their table names are predicted for that one.
     `floor_us` is what no kernel can beat: compulsory bytes beyond the last cache at peak bandwidth,
     operations at dense peak. Raises `TableError` for a table that is not a measured-run table.
     """
@@ -135,7 +135,7 @@ def predict_table(table: pd.DataFrame, *, constants: Constants | None = None) ->
     added["reason"] = _obstacles(table, sizes)
     for i in np.flatnonzero(table["measured_us"].isna()):
         added["reason"][i] = f"not measured: {failed.iloc[i] if failed is not None else 'failed'}"
-    ran = table.assign(device=boards(table))
+    ran = as_ran(table)
     for names, index in _groups(ran, sizes, added["reason"] == ""):
         try:
             kind = _Kind(load(names.pop("device")), **names, constants=constants)

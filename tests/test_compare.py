@@ -12,10 +12,11 @@ from perfmodel import compare
 from perfmodel.algorithms import Attention, Matmul
 from perfmodel.compare import diagnoses, gate, predict_table, reasons, report, scored
 from perfmodel.errors import TableError
-from perfmodel.evidence.boards import corrections, notes
+from perfmodel.evidence.provenance import corrections, notes
 from perfmodel.evidence.records import published, read_table, tidy
 from perfmodel.hardware import load
 from perfmodel.predict import predict
+from perfmodel.timing.classes import classes
 
 GEMM = {"device": "h100-sxm", "op": "gemm", "dtype": "bf16", "m": 4096, "n": 512, "k": 1024}
 ATTENTION = {
@@ -154,24 +155,27 @@ def test_sizes_of_2_to_the_40_do_not_overflow():
     assert 0 < found["floor_us"] < math.inf
 
 
-def test_runs_of_another_board_than_their_table_names_are_predicted_for_it():
-    named = {"op": "gemm", "dtype": "fp16", "m": 8192, "n": 8192, "k": 8192, "batch": 1}
-    devices = [item.device for item in corrections()] + [item.board for item in corrections()]
-    assert all(load(device).slug == device for device in devices)
+def test_runs_of_another_board_or_release_than_their_table_names_are_predicted_for_it():
     for item in corrections():
-        rows = [
-            {**named, "source": source, "device": device}
-            for source, device in (
-                (item.source, item.device),
-                ("elsewhere", item.board),
-                ("elsewhere", item.device),
-            )
-        ]
+        device, implementation = item.board or item.device, item.release or item.implementation
+        assert {load(item.device).slug, load(device).slug} == {item.device, device}
+        assert not implementation or implementation in classes()
+        named = ATTENTION | {"device": item.device, "implementation": item.implementation}
+        meant = {"device": device, "implementation": implementation}
+        rows = [named | {"source": item.source}, named | meant, named]
         found = predict_table(table(*rows))
-        assert list(found["device"]) == [item.device, item.board, item.device]
+        assert list(found["device"]) == [item.device, device, item.device]
         assert found["predicted_us"][0] == found["predicted_us"][1] != found["predicted_us"][2]
         (said,) = notes(found)
-        assert said.startswith(f"1 rows of {item.source} name {item.device}")
+        assert said.startswith(f"1 rows of {item.source} name ")
+        assert device in said or implementation in said
+
+
+def test_a_correction_leaves_other_implementations_of_its_source_alone():
+    (item,) = [item for item in corrections() if item.implementation]
+    row = ATTENTION | {"source": item.source, "device": item.device}
+    assert notes(table(row | {"implementation": "flash2"})) == []
+    assert len(notes(table(row | {"implementation": item.implementation}))) == 1
 
 
 def test_an_empty_table_stays_empty():

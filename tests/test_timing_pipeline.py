@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -14,9 +15,9 @@ from perfmodel.count import count
 from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.schedules.matmul import tiled_matmul
-from perfmodel.timing import attention, memory, pipes, rowwise, traffic
+from perfmodel.timing import attention, memory, pipes, rowwise, slicing, traffic
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import kernel_class
+from perfmodel.timing.classes import HeadRule, kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.included import included_seconds
 from perfmodel.timing.kernel import Style, busy_seconds, fill_seconds
@@ -257,9 +258,57 @@ def test_writing_the_cache_takes_its_blocks_or_its_bytes(slug, heads):
         assert written < 2 * moved / device.hbm_bytes_per_s
 
 
-def test_narrower_exchange_keeps_more_of_the_matrix_rate():
+def test_wider_tiles_exchange_less_for_each_second_of_matrix_work():
     how, here = Style("fp16"), machine(A100)
-    shares = [attention.exchange_share(how, here, keys, 4) for keys in (64, 128, 256, 1024)]
-    assert shares == sorted(shares)
-    # 8 · 4 · 16 · d bytes at 128 B/clk beside 4 · 16 · 256 · d operations at 2048 a clock: 2 to 1.
-    assert shares[2] == pytest.approx(2 / 3, rel=0.01)
+    beside = [attention.exchanging(how, here, keys, 4) for keys in (64, 128, 256, 1024)]
+    assert beside == sorted(beside, reverse=True)
+    # 8 · 4 · 16 · d bytes at 128 B/clk beside 4 · 16 · 256 · d operations at 2048 a clock: 1 to 2.
+    assert beside[2] == pytest.approx(1 / 2, rel=0.01)
+
+
+def test_a_head_of_the_first_flash_attention_keeps_to_one_unit():
+    def seconds(heads: int, implementation: str) -> float:
+        problem = Attention(1, heads, heads, 8192, 8192, 64)
+        return predict(problem, load("a100-sxm4-40gb"), implementation=implementation).seconds
+
+    # 108 units: a head each, then two on 20 of them, until each has two.
+    first = [seconds(heads, "flash1-first") for heads in (54, 108, 109, 216)]
+    assert first[0] == pytest.approx(first[1], rel=0.1)
+    assert first[2] == pytest.approx(first[3], rel=0.1)
+    assert first[2] > 1.5 * first[1]
+    # Later releases cut heads, so that half of them take half as long.
+    later = [seconds(heads, "flash1") for heads in (54, 108)]
+    assert later[1] == pytest.approx(2 * later[0], rel=0.1)
+    assert later[0] < first[0]
+
+
+@given(heads=st.integers(1, 3000), units=st.sampled_from([56, 80, 108, 132]))
+def test_queries_of_a_head_are_cut_as_little_as_fills_the_last_wave(heads, units):
+    rule = HeadRule()
+    sizes = {"b": np.array([[float(heads)]]), "g": np.ones((1, 1)), "r": np.ones((1, 1))}
+    here = replace(machine(A100), units=units)
+    (taken,) = slicing.queries_of_heads(sizes, rule, here).ravel()
+
+    def full(slices: int) -> float:
+        waves = heads * slices / (units * rule.blocks_per_unit)
+        return waves / math.ceil(waves)
+
+    fills = [full(slices) for slices in range(1, rule.most + 1)]
+    enough = [i + 1 for i, fill in enumerate(fills) if fill > rule.near * max(fills)]
+    assert taken == enough[0]
+
+
+def test_keys_of_a_head_are_spread_where_that_fills_the_machine():
+    def slices(heads: int, keys: int, *, causal: bool = False) -> float:
+        sizes = {"b": heads, "g": 1.0, "r": 1.0, "x": keys}
+        arrays = {axis: np.full((1, 1), float(size)) for axis, size in sizes.items()}
+        here = machine(A100)
+        return float(slicing.keys_of_heads(arrays, 256, HeadRule(), here, causal=causal).item())
+
+    # 1,024 heads fill 9.48 waves of 108 to 95 %: spreading 2 tiles each to 18.96 gains less than it
+    # costs. 256 heads fill 2.37 waves to 79 %, which 8 tiles each bring to 99.8 %.
+    assert slices(1024, 512) == 1
+    assert slices(256, 2048) == 8
+    # Under a causal mask long heads are always spread: that evens out their blocks.
+    assert slices(108, 2560) == 1
+    assert slices(108, 2560, causal=True) == 10

@@ -160,8 +160,8 @@ def _report(
     misses: list[str],
 ) -> Report:
     from perfmodel.compare import diagnoses, reasons
-    from perfmodel.evidence.boards import notes as other_boards
     from perfmodel.evidence.counters import traffic_report
+    from perfmodel.evidence.provenance import notes as ran_otherwise
 
     why, beaten = reasons(table), diagnoses(table)
     head: dict[str, Any] = {"rows": len(table), "unpredicted": why, "diagnoses": beaten}
@@ -171,7 +171,7 @@ def _report(
     if limit is not None:
         head["gate"] = {"max_error": limit, "passed": not misses, "misses": misses}
     notes = [f"{count} rows not predicted: {said}" for said, count in why.items()][:_SHOWN]
-    notes += other_boards(table)
+    notes += ran_otherwise(table)
     notes += [f"below the floor: {line}" for line in beaten[:_SHOWN]]
     notes += [
         f"{line['level']} bytes, {line['n']} rows: MAPE {line['mape']:.1%}, bias {line['bias']:.2f}"

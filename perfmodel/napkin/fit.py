@@ -22,7 +22,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.napkin.nests import Nest, product_of, schedule
 from perfmodel.napkin.tiles import combined
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
-from perfmodel.timing.classes import kernel_class
+from perfmodel.timing.classes import hidden_share, kernel_class
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -93,7 +93,9 @@ class Target:
         return Style(
             compute=self.compute,
             matrix_share=self.constants["matrix_share"],
-            overlap=self.constants[newest.overlap if chained else "overlap_gemm"],
+            overlap=hidden_share(newest, self.constants)
+            if chained
+            else self.constants["overlap_gemm"],
             price=price if chained else 1.0,
             vector_share=self.constants["softmax_vector_share" if special else "vector_share"],
             persistent=generation >= 9,

@@ -15,7 +15,7 @@ from perfmodel.count import count
 from perfmodel.schedules import tiled
 from perfmodel.timing import rowwise, slicing
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import EvenRule, KernelClass, TileRow, matrix_share
+from perfmodel.timing.classes import EvenRule, KernelClass, TileRow, hidden_share, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -23,8 +23,6 @@ from perfmodel.timing.plan import Part, Plan
 
 # Blocks of a combining kernel that finds nothing, of 256 threads, that a unit holds at once.
 _IDLE_COMBINING = 8.0
-# Slices of FlashAttention-1's streamed axis: powers of two.
-_SLICES = np.array([1, 2, 4, 8, 16, 32])
 # Share of the vector operations a score that integer lanes do: the maximum and half a packed
 # conversion of 3.5; of the 4 on the way back, two halves of a conversion (CUDA C++ Programming
 # Guide, throughput of compare, minimum and maximum).
@@ -81,7 +79,7 @@ def style(
         ahead=kernel.combines_ahead,
         search_seconds=_search_seconds(problem, kernel, machine, constants),
         integer_share=_INTEGER,
-        fills_in=kernel.schedule == "tiled-2",
+        fills_in=kernel.schedule in ("tiled-1", "tiled-2"),
         longest_first=kernel.schedule == "tiled-3",
         start="specialised_start" if kernel.price == "specialised_block_price" else None,
     )
@@ -96,21 +94,20 @@ def _overlap(problem: Attention, kernel: KernelClass, constants: Constants) -> f
     narrow = kernel.paged and problem.elements()["kv"].bits <= 8
     most = kernel.narrow_pages_to
     wide = most is not None and int(np.max(problem.head_dim)) > most
-    return 0.0 if narrow and wide else constants[kernel.overlap]
+    return 0.0 if narrow and wide else hidden_share(kernel, constants)
 
 
-def passing_share(how: Style, kernel: KernelClass, machine: Machine, dim: Number) -> Number:
-    """Share of the matrix rate left where scores pass through shared memory between the products.
+def passing(how: Style, kernel: KernelClass, machine: Machine, dim: Number) -> Number:
+    """Seconds in which scores pass through shared memory for each of matrix work.
 
     b bytes of a score stand beside its 4·d operations, one after the other: a barrier lies between.
     """
     rate = machine.matrix_per_unit(how.compute) * how.matrix_share
-    seconds = kernel.passed_bytes / machine.shared_bytes_per_unit
-    return 1.0 / (1.0 + seconds * rate / (4.0 * dim))
+    return kernel.passed_bytes / machine.shared_bytes_per_unit * rate / (4.0 * dim)
 
 
-def exchange_share(how: Style, machine: Machine, keys: Number, warps: Number) -> Number:
-    """Share of the matrix rate that FlashAttention-1 keeps beside the exchange between its warps.
+def exchanging(how: Style, machine: Machine, keys: Number, warps: Number) -> Number:
+    """Seconds in which FlashAttention-1's warps add up their outputs for each of matrix work.
 
     They cut the keys of a tile between them, so that each has a partial sum of every output: it is
     written to shared memory in fp32 and read back before the next tile (FlashAttention-2, 3.3). For
@@ -118,15 +115,7 @@ def exchange_share(how: Style, machine: Machine, keys: Number, warps: Number) ->
     the other.
     """
     rate = machine.matrix_per_unit(how.compute) * how.matrix_share
-    exchange = 2.0 * warps / keys * rate / machine.shared_bytes_per_unit
-    return 1.0 / (1.0 + exchange)
-
-
-def _exchanging(
-    how: Style, constants: Constants, machine: Machine, keys: Number, warps: Number
-) -> Style:
-    share = constants["flash1_share"] * exchange_share(how, machine, keys, warps)
-    return replace(how, matrix_share=how.matrix_share * share)
+    return 2.0 * warps / keys * rate / machine.shared_bytes_per_unit
 
 
 def operand_tile(
@@ -160,8 +149,7 @@ def forward_plan(
     """Forward attention by the class's schedule; decode adds the choice of slices."""
     how = style(problem, kernel, machine, constants, around)
     if kernel.passed_bytes:
-        kept = passing_share(how, kernel, machine, problem.head_dim)
-        how = replace(how, matrix_share=how.matrix_share * kept)
+        how = replace(how, exchange=passing(how, kernel, machine, problem.head_dim))
     if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
         return _split_plan(problem, kernel, machine, constants, around, how)
     tiles = _tiles(problem, kernel, machine)
@@ -172,9 +160,12 @@ def forward_plan(
     br, bc, threads = np.array(tiles).T[:, None]
     query_slice = None
     if kernel.schedule == "tiled-1":
-        (br, bc, threads), slices = _sliced(br, bc, threads)
-        query_slice = ceil_div(ceil_div(problem.seq_q, slices), br) * br
-        how = _exchanging(how, constants, machine, bc, threads / 32)
+        if kernel.head_rule is not None and "split" not in constants.off:
+            sizes = as_floats(problem.sizes())
+            slices = slicing.queries_of_heads(sizes, kernel.head_rule, machine)
+            query_slice = ceil_div(ceil_div(problem.seq_q, slices), br) * br
+        exchange = exchanging(how, machine, bc, threads / 32)
+        how = replace(how, exchange=exchange, fills=ceil_div(problem.seq_kv, bc))
     schedule = tiled.tiled(
         problem.mask(),
         br,
@@ -229,12 +220,6 @@ def _decode_tile(kernel: KernelClass, machine: Machine, dim: int, width: float) 
         lambda tile: (tile[0] + 2 * kernel.stages * tile[1]) * dim * width,
         machine.shared_per_block,
     )
-
-
-def _sliced(*tiles: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """A menu of tiles times a menu of slices that fill the machine where heads are few."""
-    slices = np.tile(_SLICES, tiles[0].shape[1])[None]
-    return tuple(np.repeat(values, len(_SLICES), axis=1) for values in tiles), slices
 
 
 def _order(kernel: KernelClass) -> tiled.Order:
@@ -387,9 +372,14 @@ def backward_plan(
     br, bc, stages = _backward_tiles(problem, machine, order)
     key_slice = None
     if order == 1:
-        (br, bc), slices = _sliced(br, bc)
-        key_slice = ceil_div(ceil_div(problem.seq_kv, slices), bc) * bc
-        how = _exchanging(how, constants, machine, bc, 8)
+        held = problem.seq_kv
+        if kernel.head_rule is not None and "split" not in constants.off:
+            sizes, causal = as_floats(problem.sizes()), problem.mask() is not None
+            rule = kernel.head_rule
+            slices = slicing.keys_of_heads(sizes, bc, rule, machine, causal=causal)
+            held = key_slice = ceil_div(ceil_div(problem.seq_kv, slices), bc) * bc
+        exchange = exchanging(how, machine, bc, 8)
+        how = replace(how, exchange=exchange, fills=ceil_div(held, bc))
     schedule = tiled.tiled_backward(
         problem.mask(),
         br,

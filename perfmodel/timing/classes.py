@@ -100,6 +100,24 @@ class EvenRule:
 
 
 @dataclass(frozen=True)
+class HeadRule:
+    """How FlashAttention-1 spreads a head over blocks.
+
+    Forward it takes the fewest slices of the queries, `most` of them at most, whose last wave is at
+    least `near` as full as the best one's, at `blocks_per_unit` blocks a unit. Backward a block
+    takes one tile of keys where that fills waves better, or else a whole head: a unit holds one
+    block, and the slices count for less by a tile's share of the keys, since dQ has to be set to
+    zero before and converted after (half of that share under a causal mask, and never from `spread`
+    tiles on).
+    """
+
+    blocks_per_unit: int = 2
+    near: float = 0.95
+    most: int = 30
+    spread: int = 10
+
+
+@dataclass(frozen=True)
 class KernelClass:
     """One implementation family; fields as in `classes.yaml`, tiles as (rows, columns, threads)."""
 
@@ -107,7 +125,7 @@ class KernelClass:
     op: str
     source: str
     instruction: Instruction = "vector"
-    overlap: str = "overlap_flash1"
+    overlap: str | None = None
     tiles: Mapping[int, tuple[TileRow, ...]] = field(default_factory=dict)
     rows: Rows | None = None
     chain: Chain | None = None
@@ -136,6 +154,7 @@ class KernelClass:
     resident: int | None = None
     split_rule: SplitRule | None = None
     even_rule: EvenRule | None = None
+    head_rule: HeadRule | None = None
     combines_ahead: bool = False
     price: str = "attention_block_price"
     regroups: bool = False
@@ -180,7 +199,13 @@ def _tiles(entry: Any) -> dict[int, tuple[TileRow, ...]]:
     return {int(dim): tuple((int(a), int(b), int(t)) for a, b, t in m) for dim, m in menus.items()}
 
 
-_PARTS = {"rows": Rows, "chain": Chain, "split_rule": SplitRule, "even_rule": EvenRule}
+_PARTS = {
+    "rows": Rows,
+    "chain": Chain,
+    "split_rule": SplitRule,
+    "even_rule": EvenRule,
+    "head_rule": HeadRule,
+}
 
 
 @lru_cache(maxsize=1)
@@ -336,3 +361,8 @@ def matrix_share(kernel: KernelClass, machine: Machine, constants: Constants) ->
         return 1.0
     generation = int(machine.generation)
     return constants["register_share"] if generation == 9 else _REGISTER_SHARE.get(generation, 1.0)
+
+
+def hidden_share(kernel: KernelClass, constants: Constants) -> float:
+    """Share of non-matrix work that the class hides under the matrix unit."""
+    return 0.0 if kernel.overlap is None else constants[kernel.overlap]

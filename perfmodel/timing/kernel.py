@@ -55,6 +55,9 @@ class Style:
     `step_seconds` what each streamed tile waits for arithmetic that depends on itself,
     `waits` for how many loads one after another beside its stream, `search_seconds` what each unit
     spends on finding its blocks, beside all else,
+    `exchange` the seconds in which its warps pass data to each other through shared memory for each
+    second of matrix work, in turn with that,
+    `fills` how often a block fills its pipeline: as often as it starts its stream anew,
     `fills_in` whether a block by itself does one thing after another, so that only another one
     hides its non-matrix work,
     `start` the name of the constant for what persistent blocks set up once, `longest_first` whether
@@ -86,6 +89,8 @@ class Style:
     step_seconds: float = 0.0
     waits: float = 0.0
     search_seconds: Number = 0.0
+    exchange: Number = 0.0
+    fills: Number = 1.0
     fills_in: bool = False
     start: str | None = None
     longest_first: bool = True
@@ -217,16 +222,27 @@ def busy_seconds(
 ) -> np.ndarray:
     """Seconds of the busiest unit's pipes together.
 
-    Operand fetches run ahead of the matrix unit in hardware queues: the slower of the two rules. A
-    block that does one thing after another is never done before all of them: `alone` is the longest
-    block's share of the unit's work.
+    A block that does one thing after another is never done before all of them: `alone` is the
+    longest block's share of the unit's work.
     """
-    stages = [np.maximum(terms["matrix"], terms["shared"]), terms["special"], terms["vector"]]
+    stages = _stages(terms, style)
     busy = pipes.overlapped(stages, style.overlap)
     if style.fills_in:
         in_turn = np.maximum(1.0 / _resident(where), alone)
         busy = np.maximum(busy, in_turn * sum(stages, start=np.zeros(())))
     return np.asarray(busy)
+
+
+def _stages(terms: Mapping[str, np.ndarray], style: Style) -> list[np.ndarray]:
+    """Seconds of what a block does one after the other.
+
+    Operand fetches run ahead of the matrix unit in hardware queues: the slower of the two rules.
+    """
+    products = np.maximum(terms["matrix"], terms["shared"])
+    found = [products, terms["special"], terms["vector"]]
+    return (
+        [*found, np.asarray(terms["matrix"] * style.exchange)] if np.any(style.exchange) else found
+    )
 
 
 def fill_seconds(
@@ -238,17 +254,19 @@ def fill_seconds(
     block's n tiles one goes through every stage by itself. With T the sum and M the longest of the
     stages over all tiles, that leaves (T − M) / n unhidden where a unit holds one block after the
     other, and a share of it where it holds more, since those work meanwhile; a persistent block
-    loads the next tile's operands meanwhile. Row-wise kernels hold so many that nothing is seen.
+    loads the next tile's operands meanwhile. Where it starts its stream anew, as FlashAttention-1
+    does for every tile of keys, it fills anew. Row-wise kernels hold so many that nothing is seen.
     """
     if cost.nest.kernel.operand_tile is None:
         return np.zeros(())
-    compute = [np.maximum(terms["matrix"], terms["shared"]), terms["special"], terms["vector"]]
+    compute = _stages(terms, style)
     loads = [terms[name] for name in ("l2", "hbm", "latency")]
     first = _beyond_longest([*compute, *loads])
     later = _beyond_longest(compute) if style.persistent else first
     tiles = np.maximum(np.asarray(cost.passes, dtype=np.float64) / cost.blocks, 1.0)
     alone = np.maximum(where.busiest - 1.0, 0.0) / np.maximum(where.blocks_per_unit, 1.0)
-    return np.asarray((first + alone * later) / (tiles * np.maximum(where.busiest, 1.0)))
+    once = (first + alone * later) / (tiles * np.maximum(where.busiest, 1.0))
+    return np.asarray(once * style.fills)
 
 
 def _beyond_longest(stages: list[np.ndarray]) -> np.ndarray:

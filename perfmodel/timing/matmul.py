@@ -8,7 +8,7 @@ from perfmodel.algorithms.matmul import WIDENED, Matmul, matmul, matmul_format
 from perfmodel.arithmetic import Number, as_floats
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass, matrix_share
+from perfmodel.timing.classes import KernelClass, hidden_share, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -86,7 +86,7 @@ def _style(
     return Style(
         compute=compute_type(problem, machine),
         matrix_share=share * matrix_share(kernel, machine, constants),
-        overlap=constants[kernel.overlap],
+        overlap=hidden_share(kernel, constants),
         multicast=2.0 if specialised else 1.0,
         persistent=specialised,
         warm=around.warm,

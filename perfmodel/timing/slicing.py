@@ -8,7 +8,7 @@ import numpy as np
 
 from perfmodel.algorithms.attention import SOFTMAX_VECTOR
 from perfmodel.arithmetic import Number
-from perfmodel.timing.classes import EvenRule, KernelClass, SplitRule, TileRow
+from perfmodel.timing.classes import EvenRule, HeadRule, KernelClass, SplitRule, TileRow
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -35,7 +35,7 @@ def by_rule(
     tiles = np.ceil(x / bc)
     slices = np.arange(1.0, _MOST_SLICES + 1)[None]
     waves = grid * slices / slots
-    fill = waves / np.ceil(waves)
+    fill = _last_wave(waves)
     # More slices than tiles are none, and so is a slicing that comes to the same as the one before.
     longest = np.ceil(tiles / slices)
     same = np.concatenate([np.zeros_like(tiles, bool), longest[:, 1:] == longest[:, :-1]], axis=1)
@@ -44,6 +44,31 @@ def by_rule(
     whole = (grid >= rule.full * slots) | (tiles <= rule.whole_tiles)
     whole = whole | (rule.grouped_only & (r == 1))
     return np.where(whole, 1.0, chosen[:, None])
+
+
+def queries_of_heads(sizes: Mapping[str, Number], rule: HeadRule, machine: Machine) -> np.ndarray:
+    """Numbers of slices (n, 1) of a head's queries; see `HeadRule`."""
+    b, g, r = (sizes[axis] * np.ones((1, 1)) for axis in "bgr")
+    slices = np.arange(1.0, rule.most + 1)[None]
+    fill = _last_wave(b * g * r * slices / (machine.units * rule.blocks_per_unit))
+    enough = fill > rule.near * fill.max(axis=1, keepdims=True)
+    return np.asarray(np.argmax(enough, axis=1)[:, None] + 1.0)
+
+
+def keys_of_heads(
+    sizes: Mapping[str, Number], bc: Number, rule: HeadRule, machine: Machine, *, causal: bool
+) -> np.ndarray:
+    """Numbers of slices (n, 1) of a head's keys in the backward pass; see `HeadRule`."""
+    b, g, r, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrx")
+    heads, tiles = b * g * r / machine.units, np.ceil(x / bc)
+    worth = _last_wave(heads * tiles) / (1.0 + (0.5 if causal else 1.0) * bc / x)
+    spread = (worth > _last_wave(heads)) | (causal & (tiles >= rule.spread))
+    return np.where(spread, tiles, 1.0)
+
+
+def _last_wave(waves: np.ndarray) -> np.ndarray:
+    """Share of its slots that a grid of so many waves keeps busy."""
+    return np.asarray(waves / np.ceil(waves))
 
 
 def evenly(
