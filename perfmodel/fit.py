@@ -97,7 +97,8 @@ class _Problem:
         self.x0 = np.log([constant.prior for constant in free])
         least = [max(constant.low, constant.prior / 10) for constant in free]
         deviation = np.log([c.high / low for c, low in zip(free, least, strict=True)]) / 4
-        self.pull = _ROBUST_SCALE * np.sqrt(_PRIOR_ROWS) / deviation
+        pull = _ROBUST_SCALE * np.sqrt(_PRIOR_ROWS) / deviation
+        self.pull = pull[:, None] * (np.eye(len(free)) - _followers(free))
 
     def _readers(self) -> list[np.ndarray]:
         """Rows of the kinds whose prediction asks for each constant."""
@@ -122,7 +123,7 @@ class _Problem:
     def residuals(self, x: np.ndarray) -> np.ndarray:
         self.latest = x.copy(), self._errors(x)
         self.evaluations += 1
-        return np.concatenate([self.weight * self.latest[1], self.pull * (x - self.x0)])
+        return np.concatenate([self.weight * self.latest[1], self.pull @ (x - self.x0)])
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
         if self.evaluations >= self.most:
@@ -130,7 +131,7 @@ class _Problem:
         at, base = self.latest
         if not np.array_equal(at, x):
             base = self._errors(x)
-        now = np.concatenate([self.weight * base, self.pull * (x - self.x0)])
+        now = np.concatenate([self.weight * base, self.pull @ (x - self.x0)])
         before, self.known = self.known, (x.copy(), now)
         self.asked += 1
         if before is None or self.asked % _EXACT == 0:
@@ -154,8 +155,14 @@ class _Problem:
             if rows.size:
                 change = self._errors(moved, rows) - base[rows]
                 result[rows, j] = self.weight[rows] * change / (moved[j] - x[j])
-        result[n:] = np.diag(self.pull)
+        result[n:] = self.pull
         return result
+
+
+def _followers(free: Sequence[Constant]) -> np.ndarray:
+    """1 in the row of each constant that is pulled to where another goes, in that one's column."""
+    names = np.array([constant.name for constant in free], dtype=object)
+    return np.array([names == constant.near for constant in free], dtype=float)
 
 
 def _loss(z: np.ndarray, *, lets_go: bool) -> np.ndarray:
@@ -211,7 +218,7 @@ def fit(
     # The weight that each residual has left under the loss.
     kept = loss(np.square(residuals / _ROBUST_SCALE))[1]
     jacobian = problem.slopes * np.sqrt(kept)[:, None]
-    return _intervals(constants, free, solution.x, jacobian, residuals, problem.pull)
+    return _intervals(constants, free, solution.x, jacobian, residuals, np.diag(problem.pull))
 
 
 def _intervals(

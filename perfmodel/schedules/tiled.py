@@ -99,7 +99,7 @@ def _outer_keys(
         (*_HEADS, *slices, Loop("x", bc), Loop("q", br)),
         zeroed=frozenset({"O"}) if accounting == "literal" else frozenset(),
         spill={"O": "accumulator"} if accounting == "impl" else {},
-        registers=frozenset({"S", "P"}),
+        registers=frozenset({"S", "P", "K", "V"}),
         operand_tile=operand_tile,
         overlap="serial",
         threads=threads,

@@ -59,7 +59,9 @@ def style(
     around: Circumstances,
 ) -> Style:
     """The class's facts and constants as the kernel timer wants them."""
-    share = constants["attention_matrix_share"] * matrix_share(kernel, machine, constants)
+    share = constants[kernel.share or "attention_matrix_share"] * matrix_share(
+        kernel, machine, constants
+    )
     if kernel.paged:
         share *= constants["paged_share"]
     price = kernel.price if kernel.packed else "attention_block_price"
@@ -79,8 +81,10 @@ def style(
         ahead=kernel.combines_ahead,
         search_seconds=_search_seconds(problem, kernel, machine, constants),
         integer_share=_INTEGER,
-        fills_in=kernel.schedule in ("tiled-1", "tiled-2"),
+        fills_in=kernel.schedule == "tiled-2",
         longest_first=kernel.schedule == "tiled-3",
+        chained=True,
+        fetched_by=constants["overlap_power"] if _fed_by_registers(kernel, machine) else None,
         start="specialised_start" if kernel.price == "specialised_block_price" else None,
     )
 
@@ -125,11 +129,12 @@ def operand_tile(
 
     Instructions fed from registers share it within a warp. FlashAttention-2 and Triton give every
     warp rows of its own and all keys of a tile (2307.08691, section 3.3); FlashAttention-1 cuts the
-    keys between them instead.
+    keys between them instead, which stay in registers while queries stream
+    (fmha_fprop_kernel_1xN.h).
     """
     if _fed_by_registers(kernel, machine):
         warps = np.maximum(threads // 32, 1)
-        return (rows, keys / warps) if kernel.schedule == "tiled-1" else (rows / warps, keys)
+        return (np.inf, keys / warps) if kernel.schedule == "tiled-1" else (rows / warps, keys)
     return (128 if machine.generation >= 10 else 64), keys
 
 

@@ -33,17 +33,18 @@ def called_as(problem: Problem) -> str:
 
 
 def floor_seconds(constants: Constants, harness: str, operator: str) -> float:
-    """Floor of harness × operator; the nearest entry where the pair is not in the table.
+    """Floor of harness × operator, of all row-wise operators, or of the harness.
 
     Raises `ProblemError` naming the harnesses there are.
     """
     if harness not in HARNESSES:
         raise ProblemError(f"harness {harness!r} is not known; it is one of {', '.join(HARNESSES)}")
-    for name in (operator, "rowwise", "gemm", "attention", "any"):
+    shared = () if operator in ("gemm", "attention") else ("rowwise",)
+    for name in (operator, *shared):
         key = f"floor_{harness}_{name}"
         if key in constants:
             return constants[key]
-    return constants["floor_kernel_any"]
+    return constants[f"floor_{harness}_any"]
 
 
 def host_seconds(constants: Constants, harness: str, calls: int) -> float:

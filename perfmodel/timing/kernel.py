@@ -55,6 +55,8 @@ class Style:
     `step_seconds` what each streamed tile waits for arithmetic that depends on itself,
     `waits` for how many loads one after another beside its stream, `search_seconds` what each unit
     spends on finding its blocks, beside all else,
+    `chained` whether its special functions and the vector work around them wait for each other,
+    `fetched_by` the exponent that joins matrix work and its operand fetches where warps do both,
     `exchange` the seconds in which its warps pass data to each other through shared memory for each
     second of matrix work, in turn with that,
     `fills` how often a block fills its pipeline: as often as it starts its stream anew,
@@ -89,6 +91,8 @@ class Style:
     step_seconds: float = 0.0
     waits: float = 0.0
     search_seconds: Number = 0.0
+    chained: bool = False
+    fetched_by: float | None = None
     exchange: Number = 0.0
     fills: Number = 1.0
     fills_in: bool = False
@@ -236,13 +240,20 @@ def busy_seconds(
 def _stages(terms: Mapping[str, np.ndarray], style: Style) -> list[np.ndarray]:
     """Seconds of what a block does one after the other.
 
-    Operand fetches run ahead of the matrix unit in hardware queues: the slower of the two rules.
+    Operand fetches run ahead of the matrix unit in hardware queues, and the slower of the two
+    rules; where warps fetch operands themselves, the one delays the other as resources do that
+    overlap.
     """
-    products = np.maximum(terms["matrix"], terms["shared"])
-    found = [products, terms["special"], terms["vector"]]
-    return (
-        [*found, np.asarray(terms["matrix"] * style.exchange)] if np.any(style.exchange) else found
-    )
+    fetched, products = terms["shared"], terms["matrix"]
+    if style.fetched_by is None:
+        products = np.maximum(products, fetched)
+    else:
+        products = pipes.together([products, fetched], style.fetched_by)
+    special, vector = terms["special"], terms["vector"]
+    found = [products, special + vector] if style.chained else [products, special, vector]
+    if np.any(style.exchange):
+        found.append(np.asarray(terms["matrix"] * style.exchange))
+    return found
 
 
 def fill_seconds(
