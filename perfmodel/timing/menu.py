@@ -39,13 +39,22 @@ class Candidates:
         """The columns `index` (n, c) of a (1, m) menu."""
         return replace(
             self,
-            rows=self.rows[0][index],
-            columns=self.columns[0][index],
-            threads=self.threads[0][index],
-            above=self.above[0][index],
-            upto=self.upto[0][index],
-            slices=self.slices[0][index],
+            rows=columns_of(self.rows, index),
+            columns=columns_of(self.columns, index),
+            threads=columns_of(self.threads, index),
+            above=columns_of(self.above, index),
+            upto=columns_of(self.upto, index),
+            slices=columns_of(self.slices, index),
         )
+
+
+def columns_of(part: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """The columns `index` (n, c) of what a (1, m) menu has one of a column.
+
+    Stored column by column, and so is all that follows from it: numpy then runs along the problems
+    wherever they meet what all columns share, rather than along a menu of a few columns.
+    """
+    return np.asarray(part[0].take(index.T).T)
 
 
 def candidates(kernel: KernelClass) -> Candidates:
