@@ -23,9 +23,13 @@ def is_symbolic(*values: Number) -> bool:
     return any(hasattr(value, "free_symbols") for value in values)
 
 
+def _is_float(value: Number) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == np.float64
+
+
 def ceil_div(a: Number, b: Number) -> Number:
     """⌈a / b⌉; for symbols it simplifies where the declaration says that b divides a."""
-    if isinstance(a, np.ndarray) and a.dtype == np.float64:
+    if _is_float(a):
         # Exact for whole numbers below 2^53, and several times faster than integer division.
         return np.ceil(a / b)
     if is_symbolic(a, b):
@@ -37,6 +41,9 @@ def ceil_div(a: Number, b: Number) -> Number:
 
 def floor_div(a: Number, b: Number) -> Number:
     """⌊a / b⌋."""
+    if _is_float(a) or _is_float(b):
+        # Exact as in `ceil_div`, and several times faster than `//` on floats.
+        return np.floor(a / b)
     if is_symbolic(a, b):
         import sympy
 
