@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from perfmodel.arithmetic import Number
-from perfmodel.timing.classes import KernelClass
+from perfmodel.timing.classes import KernelClass, TileRow
 from perfmodel.timing.machine import Machine
 
 # Row blocks launched together so that their columns are shared in L2 (theory: √(slots·BN/BM)).
@@ -59,16 +60,21 @@ def columns_of(part: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 def candidates(kernel: KernelClass) -> Candidates:
     """Every tile of the class with every slicing of k; menus by rows where a library has them."""
-    limits = sorted(kernel.tiles)
+    return _candidates(tuple(sorted(kernel.tiles.items())), kernel.splits)
+
+
+@lru_cache(maxsize=64)
+def _candidates(
+    tiles: tuple[tuple[int, tuple[TileRow, ...]], ...], splits: tuple[int, ...]
+) -> Candidates:
+    """The menu of `tiles` by the most rows they serve; the same one for every piece of a sweep."""
+    limits = [limit for limit, _ in tiles]
     above = dict(zip(limits, [0, *limits], strict=False))
-    tiles = [
-        (*tile, above[limit], limit or np.inf) for limit in limits for tile in kernel.tiles[limit]
-    ]
-    menu = np.array(tiles, dtype=np.float64)
-    each, slices = np.meshgrid(np.arange(len(menu)), np.array(kernel.splits, float), indexing="ij")
+    entries = [(*tile, above[limit], limit or np.inf) for limit, some in tiles for tile in some]
+    menu = np.array(entries, dtype=np.float64)
+    each, slices = np.meshgrid(np.arange(len(menu)), np.array(splits, float), indexing="ij")
     rows, columns, threads, least, most = menu[each.ravel()].T[:, None]
-    slices = slices.ravel()[None]
-    return Candidates(rows, columns, threads, least, most, slices, len(kernel.splits))
+    return Candidates(rows, columns, threads, least, most, slices.ravel()[None], len(splits))
 
 
 def step_depth(kernel: KernelClass, menu: Candidates, width: float, weight: float) -> Number:
