@@ -115,13 +115,18 @@ def promising(
         loaded=constants["latency_share"] - 1.0,
     )
     # What does not fit is out, and so is a slicing that comes to the same as the one before it.
-    score += np.where((m <= above) | (m > upto) | (held > machine.shared_per_block), np.inf, 0.0)
-    score[1:] += np.where(slices[1:] == slices[:-1], np.inf, 0.0)
+    score += _infinite((m <= above) | (m > upto) | (held > machine.shared_per_block))
+    score[1:] += _infinite(slices[1:] == slices[:-1])
     flat = score.T.reshape(score.shape[-1], -1)
     kept = np.argpartition(flat, keep - 1, axis=1)[:, : keep - 1]
     # A combining kernel is the largest thing to be wrong about: the best without one is in.
     unsliced = np.argmin(score[0], axis=0)[:, None] * menu.splits
     return np.concatenate([kept, unsliced], axis=1)
+
+
+def _infinite(out: np.ndarray) -> np.ndarray:
+    """What is added to the score of columns that are out."""
+    return np.where(out, np.float32(np.inf), np.float32(0.0))
 
 
 def _score(
