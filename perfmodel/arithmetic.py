@@ -23,6 +23,11 @@ def is_symbolic(*values: Number) -> bool:
     return any(hasattr(value, "free_symbols") for value in values)
 
 
+def is_one(value: Number) -> bool:
+    """Whether a number is the plain integer 1, so that nothing need be multiplied by it."""
+    return isinstance(value, int) and value == 1
+
+
 def _is_float(value: Number) -> bool:
     return isinstance(value, np.ndarray) and value.dtype == np.float64
 
@@ -117,9 +122,9 @@ def product(values: Iterable[Number]) -> Number:
     result: Number = 1
     for value in values:
         # Skipping ones is not for speed alone: it keeps an untouched int exact beside arrays.
-        if isinstance(value, int) and value == 1:
+        if is_one(value):
             continue
-        result = wide(value) if isinstance(result, int) and result == 1 else result * wide(value)
+        result = wide(value) if is_one(result) else result * wide(value)
     return result
 
 
