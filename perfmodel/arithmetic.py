@@ -6,6 +6,8 @@ Everything else in the counting code is `+`, `-` and `*`, which mean the same fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -119,13 +121,9 @@ def wide(value: Number) -> Number:
 
 def product(values: Iterable[Number]) -> Number:
     """The product of all values (1 when there are none), arrays multiplied as float64."""
-    result: Number = 1
-    for value in values:
-        # Skipping ones is not for speed alone: it keeps an untouched int exact beside arrays.
-        if is_one(value):
-            continue
-        result = wide(value) if is_one(result) else result * wide(value)
-    return result
+    # Skipping ones is not for speed alone: it keeps an untouched int exact beside arrays.
+    factors = [wide(value) for value in values if not is_one(value)]
+    return reduce(mul, factors) if factors else 1
 
 
 def _floor_sum(n: Any, m: Any, a: Any, b: Any) -> Any:

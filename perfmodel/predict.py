@@ -25,7 +25,7 @@ SCHEMA_VERSION = 1
 _Kind = tuple[str, str, tuple[str, ...]]
 
 # Problems timed at once: small enough that arrays of problems × menu stay in cache. The menu of a
-# matmul is the longest, so it takes a quarter.
+# matmul is the longest, so it takes half as many.
 CHUNK = 4096
 
 

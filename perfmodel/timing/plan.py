@@ -118,20 +118,22 @@ class Timing:
         rows = np.arange(len(column))
 
         def pick(values: Number) -> np.ndarray:
-            full = np.broadcast_to(np.asarray(values, dtype=np.float64), self.seconds.shape)
-            return np.asarray(full[rows, column])
+            found = np.asarray(values, dtype=np.float64)
+            if found.ndim == 0:  # the same in every column
+                return found
+            return np.asarray(np.broadcast_to(found, self.seconds.shape)[rows, column])
 
         zero = np.zeros(len(column))
         total = Estimate(
             seconds=pick(self.seconds),
-            terms={**dict.fromkeys(TERMS, zero), "gap": pick(self.plan.beside)},
+            terms={**dict.fromkeys(TERMS, zero), "gap": zero + pick(self.plan.beside)},
             matrix_flops=zero,
             vector_ops=zero,
             special_ops=zero,
             bytes={"hbm": zero, "l2": zero, "shared": zero},
             waves=zero,
             occupancy=zero,
-            memory_bytes=pick(self.memory_bytes),
+            memory_bytes=zero + pick(self.memory_bytes),
         )
         for launch in self.launches:
             _add(total, launch, pick)
