@@ -234,8 +234,9 @@ def _keep_working_memory() -> None:
     """Let the memory that one piece has worked in serve the next one.
 
     glibc gives back to the system what is free beyond twice the largest block that was ever freed
-    (mallopt(3), M_MMAP_THRESHOLD), and faulting the pages in again takes a quarter of the time. A
-    large block that nothing has touched costs nothing to take and to free, and raises that limit.
+    (mallopt(3), M_MMAP_THRESHOLD), and faulting the pages in again may take as long as a third of
+    the arithmetic. A large block that nothing has touched costs next to nothing to take and to
+    free, and raises that limit. Other allocators have nothing to gain or to lose by it.
     """
     np.empty(_WORKING_BYTES, dtype=np.uint8)
 

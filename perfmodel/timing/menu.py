@@ -20,8 +20,8 @@ GROUP = 8
 class Candidates:
     """Columns of the menu: tile rows, tile columns, threads, slices of k; (1, c) or (n, c).
 
-    Every tile has the same `splits` slicings of k, next to each other and in rising order. A tile
-    serves problems of `above` < m <= `upto` rows.
+    Every tile has the same `splits` slicings of k, next to each other and in rising order, k whole
+    first. A tile serves problems of `above` < m <= `upto` rows.
     """
 
     rows: np.ndarray

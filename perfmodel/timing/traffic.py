@@ -138,7 +138,7 @@ class _Wave:
 
     def between_bytes(self, loop: waves.GridLoop) -> Number:
         """Bytes touched in one iteration of a grid loop, or in a wave where that is more."""
-        # Nothing is fetched again on account of a loop of one trip, or that all of it follow.
+        # Nothing is fetched again on account of a loop of one trip, or that all of it follows.
         if is_one(loop.trips) or is_one(loop.stride):
             return self.all_bytes
         if all(loop.axis in tensor.axes for tensor in self.widths if self.fetches(tensor)):
