@@ -6,6 +6,8 @@ Everything else in the counting code is `+`, `-` and `*`, which mean the same fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -23,9 +25,18 @@ def is_symbolic(*values: Number) -> bool:
     return any(hasattr(value, "free_symbols") for value in values)
 
 
+def is_one(value: Number) -> bool:
+    """Whether a number is the plain integer 1, so that nothing need be multiplied by it."""
+    return isinstance(value, int) and value == 1
+
+
+def _is_float(value: Number) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == np.float64
+
+
 def ceil_div(a: Number, b: Number) -> Number:
     """⌈a / b⌉; for symbols it simplifies where the declaration says that b divides a."""
-    if isinstance(a, np.ndarray) and a.dtype == np.float64:
+    if _is_float(a):
         # Exact for whole numbers below 2^53, and several times faster than integer division.
         return np.ceil(a / b)
     if is_symbolic(a, b):
@@ -37,6 +48,9 @@ def ceil_div(a: Number, b: Number) -> Number:
 
 def floor_div(a: Number, b: Number) -> Number:
     """⌊a / b⌋."""
+    if _is_float(a) or _is_float(b):
+        # Exact as in `ceil_div`, and several times faster than `//` on floats.
+        return np.floor(a / b)
     if is_symbolic(a, b):
         import sympy
 
@@ -107,13 +121,9 @@ def wide(value: Number) -> Number:
 
 def product(values: Iterable[Number]) -> Number:
     """The product of all values (1 when there are none), arrays multiplied as float64."""
-    result: Number = 1
-    for value in values:
-        # Skipping ones is not for speed alone: it keeps an untouched int exact beside arrays.
-        if isinstance(value, int) and value == 1:
-            continue
-        result = wide(value) if isinstance(result, int) and result == 1 else result * wide(value)
-    return result
+    # Skipping ones is not for speed alone: it keeps an untouched int exact beside arrays.
+    factors = [wide(value) for value in values if not is_one(value)]
+    return reduce(mul, factors) if factors else 1
 
 
 def _floor_sum(n: Any, m: Any, a: Any, b: Any) -> Any:

@@ -25,7 +25,7 @@ class ElementType:
     @property
     def bytes(self) -> float:
         """Bytes per element, scales included."""
-        return float(self.bits / 8)
+        return self.bits.numerator / (8 * self.bits.denominator)
 
 
 def _element(name: str, bits: int | Fraction, compute: str | None = None) -> ElementType:

@@ -25,8 +25,11 @@ SCHEMA_VERSION = 1
 _Kind = tuple[str, str, tuple[str, ...]]
 
 # Problems timed at once: small enough that arrays of problems × menu stay in cache. The menu of a
-# matmul is the longest, so it takes a quarter.
+# matmul is the longest, so it takes half as many.
 CHUNK = 4096
+
+# Half of the memory, or more, that timing one piece takes.
+_WORKING_BYTES = 2**23
 
 
 @dataclass(frozen=True)
@@ -217,12 +220,25 @@ def predict_arrays(
     values = constants or default()
     n = length(problem)
     made = _Columns(n)
+    if n > 1:
+        _keep_working_memory()
     for index in _pieces(problem, n):
         part = pick(problem, index)
         timed = _timed(part, device, values, schedule, implementation, harness, includes)
         made.put(index, (timed.schedule, timed.implementation, timed.assumptions))
         made.fill(index, _results(part, device, timed))
     return made.predictions(problem, device)
+
+
+def _keep_working_memory() -> None:
+    """Let the memory that one piece has worked in serve the next one.
+
+    glibc gives back to the system what is free beyond twice the largest block that was ever freed
+    (mallopt(3), M_MMAP_THRESHOLD), and faulting the pages in again may take as long as a third of
+    the arithmetic. A large block that nothing has touched costs next to nothing to take and to
+    free, and raises that limit. Other allocators have nothing to gain or to lose by it.
+    """
+    np.empty(_WORKING_BYTES, dtype=np.uint8)
 
 
 def length(problem: Problem) -> int:

@@ -218,6 +218,14 @@ def test_footprint_covers_what_consecutive_blocks_touch():
     assert sizes[-1] == 2 * 64 * 32 * 2
 
 
+@given(st.integers(1, 200), st.integers(1, 200), st.integers(1, 5), st.integers(1, 4))
+def test_one_block_reaches_as_far_as_a_single_consecutive_one(m, n, group, batch):
+    problem = Matmul(m, n, 32, batch=batch)
+    nest, _ = parts(tiled_matmul(16, 32, 8, group_m=group, split_k=16), problem)
+    loops = waves.grid_loops(nest)
+    assert waves.by_one_block(loops) == pytest.approx(waves.covered(nest, loops, 1))
+
+
 def test_strides_of_the_grid():
     problem = Matmul(64, 48, 32, batch=2)
     nest, _ = parts(tiled_matmul(16, 16, 32), problem)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from perfmodel.algorithms.algorithm import Band, Step, Tensor
 from perfmodel.arithmetic import Number, ceil_div, minimum, product, where
@@ -35,7 +36,18 @@ class Nest:
 
     def trips(self, axis: str, loops: tuple[Loop, ...]) -> Number:
         """Trips of the given loops over one axis together: as many as the finest tile makes."""
-        return ceil_div(self.sizes[axis], loops[-1].tile)
+        finest = loops[-1]
+        for loop, trips in self._counted:
+            if loop is finest:
+                return trips
+        trips = ceil_div(self.sizes[axis], finest.tile)
+        self._counted.append((finest, trips))
+        return trips
+
+    @cached_property
+    def _counted(self) -> list[tuple[Loop, Number]]:
+        """Trips that have been asked for: most of the rule asks for those of the same few loops."""
+        return []
 
     def tile(self, axis: str) -> Number:
         """Extent of an axis that a block holds at once."""

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Tensor
-from perfmodel.arithmetic import Number, ceil_div, floor_div, maximum, minimum, product
+from perfmodel.arithmetic import Number, ceil_div, floor_div, is_one, maximum, minimum, product
 from perfmodel.count.rule import Nest, blocks, extents, least, moved, outside
 
 Held = Callable[[Number], Number]
@@ -32,12 +32,16 @@ Held = Callable[[Number], Number]
 
 @dataclass(frozen=True, slots=True)
 class GridLoop:
-    """A grid loop with its trips and how many blocks one of its iterations spans."""
+    """A grid loop with its trips and how many blocks one of its iterations spans.
+
+    `extent` is how far an iteration reaches along the axis: a tile, and no further than the end.
+    """
 
     axis: str
     trips: Number
     stride: Number
     tile: Number
+    extent: Number
 
 
 def grid_loops(nest: Nest) -> list[GridLoop]:
@@ -48,11 +52,10 @@ def grid_loops(nest: Nest) -> list[GridLoop]:
     for i in range(len(loops) - 1, -1, -1):
         loop = loops[i]
         around = [other for other in loops[:i] if other.axis == loop.axis]
-        extent = (
-            minimum(around[-1].tile, nest.sizes[loop.axis]) if around else nest.sizes[loop.axis]
-        )
-        trips = ceil_div(extent, loop.tile)
-        found.append(GridLoop(loop.axis, trips, stride, loop.tile))
+        size = nest.sizes[loop.axis]
+        trips = ceil_div(minimum(around[-1].tile, size) if around else size, loop.tile)
+        extent = minimum(loop.tile, size)
+        found.append(GridLoop(loop.axis, trips, stride, loop.tile, extent))
         stride = product([stride, trips])
     return found[::-1]
 
@@ -65,11 +68,18 @@ def covered(nest: Nest, loops: Sequence[GridLoop], blocks: Number) -> dict[str, 
     """
     found: dict[str, Number] = {}
     for loop in reversed(loops):
-        tile = minimum(loop.tile, nest.sizes[loop.axis])
-        within = found.get(loop.axis, tile)
-        reach = tile * minimum(blocks / loop.stride, loop.trips)
+        if loop.axis not in found and is_one(loop.trips):
+            found[loop.axis] = loop.extent
+            continue
+        within = found.get(loop.axis, loop.extent)
+        reach = loop.extent * minimum(blocks / loop.stride, loop.trips)
         found[loop.axis] = minimum(maximum(reach, within), nest.sizes[loop.axis])
     return found
+
+
+def by_one_block(loops: Sequence[GridLoop]) -> dict[str, Number]:
+    """How far one block reaches along every axis of the grid: the finest tile of each."""
+    return {loop.axis: loop.extent for loop in loops}
 
 
 def touched(nest: Nest, tensors: Mapping[Tensor, float], reach: Mapping[str, Number]) -> Number:
@@ -131,14 +141,15 @@ def _aligned(tensor: Tensor, loops: Sequence[GridLoop], concurrent: Number) -> N
     """
     waves = np.asarray(concurrent)
     common = waves.astype(np.int64)
-    for loop in loops:
+    # Innermost first: its stride of 1 makes the divisor 1, which is found again in one step.
+    for loop in reversed(loops):
         if loop.axis in tensor.axes:
             # Taken modulo the wave first, so that no huge stride meets a 64-bit integer; written
             # out, which is several times faster than `%` on floats.
             beyond = loop.stride - np.floor(loop.stride / waves) * waves
             apart = np.minimum(np.maximum(beyond, 0), waves) * (np.asarray(loop.trips) > 1)
             common = np.gcd(common, apart.astype(np.int64))
-    return np.where(waves == np.floor(waves), common, 1)
+    return np.where(waves == np.floor(waves), common, 1.0)
 
 
 def _touching(nest: Nest, tensor: Tensor) -> Number:

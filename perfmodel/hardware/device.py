@@ -122,11 +122,11 @@ class Device(Block):
 
     def matrix_flops(self, dtype: str) -> float:
         """Dense peak of the matrix unit in FLOP/s; `ProblemError` if it lacks the type."""
-        rates: dict[str, float] = {name: rate.si for name, rate in self.compute.matrix.items()}
-        if dtype not in rates:
-            has = ", ".join(rates) or "no matrix unit"
-            raise ProblemError(f"{self.slug} has no {dtype} matrix rate; it has: {has}")
-        return rates[dtype]
+        for name, rate in self.compute.matrix.items():
+            if name == dtype:
+                return rate.si
+        has = ", ".join(self.compute.matrix) or "no matrix unit"
+        raise ProblemError(f"{self.slug} has no {dtype} matrix rate; it has: {has}")
 
     def vector_flops(self, dtype: str = "fp32") -> float:
         """Peak of the vector unit in FLOP/s; types below fp32 without a rate run at fp32 rate."""

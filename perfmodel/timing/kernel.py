@@ -215,7 +215,7 @@ def _block_seconds(
     machine: Machine, constants: Constants, where: Residency, style: Style
 ) -> np.ndarray:
     """Seconds that blocks take to come and go, round by round, and what is set up once."""
-    rounds = where.busiest / np.power(_resident(where), constants[style.together])
+    rounds = where.busiest / _resident(where) ** constants[style.together]
     price = machine.at_clock(constants["block_price"] * style.price)
     start = constants[style.start] if style.start is not None else 0.0
     return np.asarray(rounds * price + machine.at_clock(start) + style.search_seconds)

@@ -12,7 +12,15 @@ from perfmodel.timing.classes import KernelClass, hidden_share, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.menu import candidates, clustered, row_group, slice_k, stages_held, step_depth
+from perfmodel.timing.menu import (
+    candidates,
+    clustered,
+    columns_of,
+    row_group,
+    slice_k,
+    stages_held,
+    step_depth,
+)
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.screening import promising
 
@@ -47,7 +55,7 @@ def plan(
     if menu.rows.size > keep:
         kept = promising(problem, menu, how, machine, constants, depth, keep)
         menu = menu.take(kept)
-        depth = depth if np.ndim(depth) == 0 else np.asarray(depth)[0][kept]
+        depth = depth if np.ndim(depth) == 0 else columns_of(np.asarray(depth), kept)
     slices = slice_k(sizes["k"] * np.ones(1), menu.slices, depth)
     allowed = menu.serves(sizes["m"])
     sizes = {**sizes, "m": clustered(sizes["m"], menu.rows, kernel.cluster)}

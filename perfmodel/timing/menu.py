@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from perfmodel.arithmetic import Number
-from perfmodel.timing.classes import KernelClass
+from perfmodel.timing.classes import KernelClass, TileRow
 from perfmodel.timing.machine import Machine
 
 # Row blocks launched together so that their columns are shared in L2 (theory: √(slots·BN/BM)).
@@ -19,8 +20,8 @@ GROUP = 8
 class Candidates:
     """Columns of the menu: tile rows, tile columns, threads, slices of k; (1, c) or (n, c).
 
-    Every tile has the same `splits` slicings of k, next to each other and in rising order. A tile
-    serves problems of `above` < m <= `upto` rows.
+    Every tile has the same `splits` slicings of k, next to each other and in rising order, k whole
+    first. A tile serves problems of `above` < m <= `upto` rows.
     """
 
     rows: np.ndarray
@@ -39,27 +40,41 @@ class Candidates:
         """The columns `index` (n, c) of a (1, m) menu."""
         return replace(
             self,
-            rows=self.rows[0][index],
-            columns=self.columns[0][index],
-            threads=self.threads[0][index],
-            above=self.above[0][index],
-            upto=self.upto[0][index],
-            slices=self.slices[0][index],
+            rows=columns_of(self.rows, index),
+            columns=columns_of(self.columns, index),
+            threads=columns_of(self.threads, index),
+            above=columns_of(self.above, index),
+            upto=columns_of(self.upto, index),
+            slices=columns_of(self.slices, index),
         )
+
+
+def columns_of(part: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """The columns `index` (n, c) of what a (1, m) menu has one of a column.
+
+    Stored column by column, and so is all that follows from it: numpy then runs along the problems
+    wherever they meet what all columns share, rather than along a menu of a few columns.
+    """
+    return np.asarray(part[0].take(index.T).T)
 
 
 def candidates(kernel: KernelClass) -> Candidates:
     """Every tile of the class with every slicing of k; menus by rows where a library has them."""
-    limits = sorted(kernel.tiles)
+    return _candidates(tuple(sorted(kernel.tiles.items())), kernel.splits)
+
+
+@lru_cache(maxsize=64)
+def _candidates(
+    tiles: tuple[tuple[int, tuple[TileRow, ...]], ...], splits: tuple[int, ...]
+) -> Candidates:
+    """The menu of `tiles` by the most rows they serve; the same one for every piece of a sweep."""
+    limits = [limit for limit, _ in tiles]
     above = dict(zip(limits, [0, *limits], strict=False))
-    tiles = [
-        (*tile, above[limit], limit or np.inf) for limit in limits for tile in kernel.tiles[limit]
-    ]
-    menu = np.array(tiles, dtype=np.float64)
-    each, slices = np.meshgrid(np.arange(len(menu)), np.array(kernel.splits, float), indexing="ij")
+    entries = [(*tile, above[limit], limit or np.inf) for limit, some in tiles for tile in some]
+    menu = np.array(entries, dtype=np.float64)
+    each, slices = np.meshgrid(np.arange(len(menu)), np.array(splits, float), indexing="ij")
     rows, columns, threads, least, most = menu[each.ravel()].T[:, None]
-    slices = slices.ravel()[None]
-    return Candidates(rows, columns, threads, least, most, slices, len(kernel.splits))
+    return Candidates(rows, columns, threads, least, most, slices.ravel()[None], len(splits))
 
 
 def step_depth(kernel: KernelClass, menu: Candidates, width: float, weight: float) -> Number:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfmodel.arithmetic import Number
+from perfmodel.arithmetic import Number, floor_div
 from perfmodel.count import KernelCost
 from perfmodel.timing.machine import Machine
 
@@ -40,9 +40,9 @@ def residency(machine: Machine, cost: KernelCost, most: Number = np.inf) -> Resi
     # What is beyond the most that a thread may use spills to memory instead.
     registers = cost.register_footprint_bytes + addressing * threads
     registers = np.minimum(registers, machine.thread_registers_bytes * threads)
-    by_shared = machine.shared_capacity // (shared + machine.shared_reserved + 1e-9)
-    by_registers = machine.registers_bytes // registers
-    by_threads = machine.max_threads // threads
+    by_shared = floor_div(machine.shared_capacity, shared + machine.shared_reserved + 1e-9)
+    by_registers = floor_div(machine.registers_bytes, registers)
+    by_threads = floor_div(machine.max_threads, threads)
     blocks = np.minimum(
         np.minimum(by_shared, by_registers), np.minimum(by_threads, machine.max_blocks)
     )

@@ -17,7 +17,7 @@ from perfmodel.timing.classes import KernelClass, resolve, usual
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.included import included_seconds
 from perfmodel.timing.machine import Machine, machine
-from perfmodel.timing.plan import Estimate, Plan, estimate
+from perfmodel.timing.plan import Estimate, Plan, time_plan
 
 SCHEDULES = {
     "attention": ("auto", "standard", "tiled", "tiled-1", "tiled-2", "tiled-3", "split-kv"),
@@ -167,9 +167,9 @@ def _best(
     tile: dict[str, np.ndarray] = {}
     for plan in plans:
         width = max((value.shape[-1] for value in plan.tile.values()), default=1)
-        timed = estimate(here, constants, plan, (n, width))
-        column = np.argmin(timed.seconds, axis=1)
-        best = timed.take(column)
+        timing = time_plan(here, constants, plan, (n, width))
+        column = np.argmin(timing.seconds, axis=1)
+        best = timing.at(column)
         total = best if total is None else total.plus(best)
         tile = tile or {name: np.broadcast_to(v, (n, width))[np.arange(n), column]
                         for name, v in plan.tile.items()}  # fmt: skip

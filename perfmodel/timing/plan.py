@@ -6,18 +6,18 @@ Arrays of problems have shape (n, 1) and menus (1, m): every count and every tim
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from perfmodel.arithmetic import Number
-from perfmodel.count import Cost, count
+from perfmodel.count import Cost, KernelCost, count
 from perfmodel.elements import ElementType
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.kernel import TERMS, Style, time_kernel
+from perfmodel.timing.kernel import TERMS, KernelTime, Style, time_kernel
 from perfmodel.timing.machine import Machine
 
 
@@ -56,7 +56,7 @@ class Plan:
 
 @dataclass
 class Estimate:
-    """Sums over all kernels of a plan, arrays of shape (n, m)."""
+    """Sums over all kernels of a plan, in one column of the menu for each problem: shape (n,)."""
 
     seconds: np.ndarray
     terms: dict[str, np.ndarray]
@@ -66,7 +66,7 @@ class Estimate:
     bytes: dict[str, np.ndarray]
     waves: np.ndarray
     occupancy: np.ndarray
-    memory_bytes: Number
+    memory_bytes: np.ndarray
 
     def plus(self, other: Estimate) -> Estimate:
         """This estimate and another one after it."""
@@ -86,52 +86,71 @@ class Estimate:
             memory_bytes=np.maximum(self.memory_bytes, other.memory_bytes),
         )
 
-    def take(self, column: np.ndarray) -> Estimate:
-        """One column of the menu for each row, shape (n,)."""
 
-        def pick(values: np.ndarray) -> np.ndarray:
-            shape = (len(column), self.seconds.shape[1])
-            full = np.broadcast_to(values, shape)
-            return np.asarray(full[np.arange(len(column)), column])
+@dataclass(frozen=True)
+class Launch:
+    """One kernel of a plan over the menu: its counts, its times, and the seconds before it.
 
-        return Estimate(
+    `used` is 0 where it is not launched after all; `leads` says whether it is a part's first.
+    """
+
+    cost: KernelCost
+    time: KernelTime
+    gap: float
+    used: Number
+    leads: bool
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The kernels of a plan over its whole menu, and all `seconds` together, shape (n, m).
+
+    Seconds alone are added for every column: of all else the chosen column is enough.
+    """
+
+    plan: Plan
+    launches: tuple[Launch, ...]
+    seconds: np.ndarray
+    memory_bytes: np.ndarray
+
+    def at(self, column: np.ndarray) -> Estimate:
+        """The sums in one column of the menu for each problem."""
+        rows = np.arange(len(column))
+
+        def pick(values: Number) -> np.ndarray:
+            found = np.asarray(values, dtype=np.float64)
+            if found.ndim == 0:  # the same in every column
+                return found
+            return np.asarray(np.broadcast_to(found, self.seconds.shape)[rows, column])
+
+        zero = np.zeros(len(column))
+        total = Estimate(
             seconds=pick(self.seconds),
-            terms={name: pick(values) for name, values in self.terms.items()},
-            matrix_flops=pick(self.matrix_flops),
-            vector_ops=pick(self.vector_ops),
-            special_ops=pick(self.special_ops),
-            bytes={name: pick(values) for name, values in self.bytes.items()},
-            waves=pick(self.waves),
-            occupancy=pick(self.occupancy),
-            memory_bytes=pick(np.asarray(self.memory_bytes, dtype=np.float64)),
+            terms={**dict.fromkeys(TERMS, zero), "gap": zero + pick(self.plan.beside)},
+            matrix_flops=zero,
+            vector_ops=zero,
+            special_ops=zero,
+            bytes={"hbm": zero, "l2": zero, "shared": zero},
+            waves=zero,
+            occupancy=zero,
+            memory_bytes=zero + pick(self.memory_bytes),
         )
+        for launch in self.launches:
+            _add(total, launch, pick)
+        return total
 
 
-def estimate(
-    machine: Machine, constants: Constants, plan: Plan, shape: tuple[int, int]
-) -> Estimate:
+def time_plan(machine: Machine, constants: Constants, plan: Plan, shape: tuple[int, int]) -> Timing:
     """Time every kernel of a plan and add up; infinite where a tile does not fit."""
-    zero = np.zeros(shape)
-    total = Estimate(
-        seconds=zero,
-        terms=dict.fromkeys((*TERMS, "gap"), zero),
-        matrix_flops=zero,
-        vector_ops=zero,
-        special_ops=zero,
-        bytes={"hbm": zero, "l2": zero, "shared": zero},
-        waves=zero,
-        occupancy=zero,
-        memory_bytes=np.asarray(plan.memory_bytes, dtype=np.float64) + zero,
-    )
-    first = True
+    launches: list[Launch] = []
+    held = np.asarray(plan.memory_bytes, dtype=np.float64)
     for part in plan.parts:
         cost = count(part.schedule, part.sizes, part.elements)
-        _add_part(machine, constants, total, part, cost, first)
-        total.memory_bytes = np.maximum(total.memory_bytes, np.asarray(cost.memory_bytes, float))
-        first = False
-    total.seconds = np.where(plan.allowed, total.seconds + plan.beside, np.inf)
-    total.terms["gap"] = total.terms["gap"] + plan.beside
-    return total
+        launches += _launches(machine, constants, part, cost, first=not launches)
+        held = np.maximum(held, np.asarray(cost.memory_bytes, dtype=np.float64))
+    spent = sum(launch.used * (launch.time.seconds + launch.gap) for launch in launches)
+    seconds = np.where(plan.allowed, spent + plan.beside, np.inf)
+    return Timing(plan, tuple(launches), np.broadcast_to(seconds, shape), held)
 
 
 def combining_seconds(machine: Machine, constants: Constants, style: Style) -> float:
@@ -142,29 +161,39 @@ def combining_seconds(machine: Machine, constants: Constants, style: Style) -> f
     return float(machine.at_clock(gap + constants[style.combine]))
 
 
-def _add_part(
-    machine: Machine, constants: Constants, total: Estimate, part: Part, cost: Cost, first: bool
-) -> None:
-    launched = [k for k in cost.kernels if not part.only or k.name in part.only]
-    for i, kernel in enumerate(launched):
+def _launches(
+    machine: Machine, constants: Constants, part: Part, cost: Cost, *, first: bool
+) -> list[Launch]:
+    """The kernels of a part that run, timed; `first` where nothing of the plan runs before it."""
+    found: list[Launch] = []
+    for kernel in cost.kernels:
+        if part.only and kernel.name not in part.only:
+            continue
         style = part.styles.get(kernel.name, part.style)
         time = time_kernel(machine, constants, part.schedule, kernel, part.elements, style)
-        gap = 0.0 if first and i == 0 else machine.at_clock(constants["kernel_gap"])
+        leads = not found
+        gap = 0.0 if first and leads else float(machine.at_clock(constants["kernel_gap"]))
         used: Number = 1.0
         if kernel.nest.kernel.combines:
             # With one slice there is nothing to combine, and the kernel is not launched.
             gap = combining_seconds(machine, constants, style)
             used = np.asarray(kernel.bytes_at("hbm") > 0, dtype=np.float64)
-        total.seconds = total.seconds + used * (time.seconds + gap)
-        for name in TERMS:
-            total.terms[name] = total.terms[name] + used * time.terms[name]
-        total.terms["gap"] = total.terms["gap"] + used * gap
-        total.matrix_flops = total.matrix_flops + kernel.matrix_flops
-        total.vector_ops = total.vector_ops + kernel.vector_ops
-        total.special_ops = total.special_ops + kernel.special_ops
-        total.bytes["hbm"] = total.bytes["hbm"] + time.hbm_bytes
-        total.bytes["l2"] = total.bytes["l2"] + time.l2_bytes
-        total.bytes["shared"] = total.bytes["shared"] + kernel.shared_bytes
-        if i == 0:
-            total.waves = np.maximum(total.waves, time.waves)
-            total.occupancy = np.maximum(total.occupancy, time.occupancy)
+        found.append(Launch(kernel, time, gap, used, leads))
+    return found
+
+
+def _add(total: Estimate, launch: Launch, pick: Callable[[Number], np.ndarray]) -> None:
+    """Add one kernel to the sums, `pick` taking the chosen column of its counts and times."""
+    cost, time, used = launch.cost, launch.time, pick(launch.used)
+    for name in TERMS:
+        total.terms[name] = total.terms[name] + used * pick(time.terms[name])
+    total.terms["gap"] = total.terms["gap"] + used * launch.gap
+    total.matrix_flops = total.matrix_flops + pick(cost.matrix_flops)
+    total.vector_ops = total.vector_ops + pick(cost.vector_ops)
+    total.special_ops = total.special_ops + pick(cost.special_ops)
+    total.bytes["hbm"] = total.bytes["hbm"] + pick(time.hbm_bytes)
+    total.bytes["l2"] = total.bytes["l2"] + pick(time.l2_bytes)
+    total.bytes["shared"] = total.bytes["shared"] + pick(cost.shared_bytes)
+    if launch.leads:
+        total.waves = np.maximum(total.waves, pick(time.waves))
+        total.occupancy = np.maximum(total.occupancy, pick(time.occupancy))

@@ -15,7 +15,7 @@ from perfmodel.timing.classes import Chain, KernelClass, Rows, kernel_class
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.plan import Part, Plan, estimate
+from perfmodel.timing.plan import Part, Plan, time_plan
 
 # Dependent steps of reduction across a block that each row waits for: within warps, then across
 # them, once for a norm; softmax takes maximum and sum.
@@ -181,7 +181,7 @@ def beside(
     """
     made = plan(problem, kernel_class(name), machine, constants, around)
     shape = np.broadcast_shapes((1, 1), np.shape(problem.rows), np.shape(problem.cols))
-    seconds = estimate(machine, constants, made, shape).seconds
+    seconds = time_plan(machine, constants, made, shape).seconds
     return np.asarray(machine.at_clock(constants["kernel_gap"]) + seconds)
 
 

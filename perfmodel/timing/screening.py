@@ -36,21 +36,23 @@ def promising(
     and the partial sums, joined much as the full model joins them. Tests hold the choice against
     the whole menu.
     """
-    # Axes: problem, tile, slicing. Most terms need two of them, which keeps the arrays small.
+    # Axes: slicing, tile, problem. Most terms need two of them, which keeps the arrays small; the
+    # longest axis is the last one, so that numpy runs along it however the others broadcast.
     # Single precision chooses as well in half the time, where it holds the counts.
     sizes, elements = as_floats(problem.sizes()), problem.elements()
     largest = float(np.max(sizes["b"] * sizes["m"] * sizes["n"] * sizes["k"]))
     kind: Any = np.float32 if largest < 1e30 else np.float64
-    shape = (1, -1, menu.splits)
+    shape = (-1, menu.splits)
     menus = (menu.rows, menu.columns, menu.threads, menu.above, menu.upto)
     rows, columns, threads, above, upto = (
-        part.reshape(shape)[..., :1].astype(kind) for part in menus
+        part.reshape(shape)[:, :1].astype(kind) for part in menus
     )
     if isinstance(depth, np.ndarray):
-        depth = depth.reshape(shape)[..., :1].astype(kind)
-    b, m, n, k = ((sizes[axis] * np.ones((1, 1)))[..., None].astype(kind) for axis in "bmnk")
+        depth = depth.reshape(shape)[:, :1].astype(kind)
+    b, m, n, k = ((sizes[axis] * np.ones((1, 1)))[:, 0].astype(kind) for axis in "bmnk")
     data, weights = elements["data"].bytes, elements["weights"].bytes
-    slices = np.ceil(k / slice_k(k, menu.slices.reshape(shape)[:, :1].astype(kind), depth))
+    cuts = menu.slices.reshape(shape)[0].astype(kind)[:, None, None]
+    slices = np.ceil(k / slice_k(k, cuts, depth))
     across, down = np.ceil(n / columns), np.ceil(m / rows)
     tiles = b * across * down
     stages = stages_held(machine, (rows + columns) * depth * max(data, weights))
@@ -85,7 +87,7 @@ def promising(
     chain = mean_latency(machine, missed) / (depth * (stages - 1.0)) * k
     # The combining kernel has a block a tile of the result, as many at once as their registers fit.
     adding = np.maximum(tiles / (machine.units * _COMBINING), 1.0)
-    partial = (8.0 / l2_rate) * b * m * n * slices
+    partial = (8.0 / l2_rate) * b * m * n * slices[1:]
     limit = power_seconds(
         machine,
         constants,
@@ -99,7 +101,8 @@ def promising(
 
     # Times in units of the problem's least, so that half the digits hold the largest.
     unit = least + b * m * n * (2.0 * k) / (matrix_rate * machine.units)
-    second = np.maximum(partial, adding * machine.l2_latency) + adding * price
+    second = np.maximum(partial, adding * machine.l2_latency)
+    second += adding * price
     second += combining_seconds(machine, constants, how)
     times = (matrix, port, chain, least, moved / l2_rate, limit, second, price)
     score = _score(
@@ -112,15 +115,18 @@ def promising(
         loaded=constants["latency_share"] - 1.0,
     )
     # What does not fit is out, and so is a slicing that comes to the same as the one before it.
-    out = (m <= above) | (m > upto) | (held > machine.shared_per_block)
-    score = np.where(out, np.inf, score)
-    same = slices[..., 1:] == slices[..., :-1]
-    score[..., 1:] = np.where(same, np.inf, score[..., 1:])
-    flat = score.reshape(len(score), -1)
+    score += _infinite((m <= above) | (m > upto) | (held > machine.shared_per_block))
+    score[1:] += _infinite(slices[1:] == slices[:-1])
+    flat = score.T.reshape(score.shape[-1], -1)
     kept = np.argpartition(flat, keep - 1, axis=1)[:, : keep - 1]
     # A combining kernel is the largest thing to be wrong about: the best without one is in.
-    unsliced = np.argmin(score[..., :1], axis=1) * score.shape[-1]
+    unsliced = np.argmin(score[0], axis=0)[:, None] * menu.splits
     return np.concatenate([kept, unsliced], axis=1)
+
+
+def _infinite(out: np.ndarray) -> np.ndarray:
+    """What is added to the score of columns that are out."""
+    return np.where(out, np.float32(np.inf), np.float32(0.0))
 
 
 def _score(
@@ -140,40 +146,51 @@ def _score(
     persistent: bool,
     loaded: float,
 ) -> np.ndarray:
-    """Times of whole columns from those of a tile, shape (n, tiles, slicings).
+    """Times of whole columns from those of a tile, shape (slicings, tiles, n).
 
     `matrix` and `port` are of a whole tile,
     `chain` that of its loads one after another, longer by `loaded` times while memory is busy;
     `least` of memory, `l2` of the chip and `limit` of its power are of the problem; `second` is
-    that of a combining kernel; `per_step` is one over the steps of k.
+    that of a combining kernel, which the first slicing has not; `per_step` is one over the steps
+    of k.
     """
-    rounds = np.maximum(busiest / together, 1)
+    # Arrays are as long as the menu times the problems: what is done with is written over, since
+    # taking new memory for each costs more than the arithmetic.
+    rounds = busiest / together
+    np.maximum(rounds, 1, out=rounds)
     share = busiest * (1 / slices)
-    waiting = rounds * chain / slices
+    waiting = rounds * chain
+    waiting /= slices
     traffic = np.maximum(least, l2)
     behind = traffic + waiting
     np.divide(loaded * traffic, behind, out=behind)
     behind += 1
     waiting *= behind
-    crossing = np.maximum(share * port, l2)
+    crossing = np.multiply(share, port, out=behind)
+    np.maximum(crossing, l2, out=crossing)
     share *= matrix
-    busy = share * share
-    busy += crossing * crossing
-    busy += waiting * waiting
-    busy += least * least
-    score = np.maximum(np.sqrt(busy, out=busy), limit, out=busy)
+    score = share * share
+    square = crossing * crossing
+    score += square
+    score += np.multiply(waiting, waiting, out=square)
+    score += least * least
+    np.maximum(np.sqrt(score, out=score), limit, out=score)
     # Filling and draining: what is not hidden of the first tile's way, or of every block's.
-    beyond = share + crossing
+    longest = np.maximum(share, crossing, out=square)
+    np.maximum(longest, waiting, out=longest)
+    np.maximum(longest, least, out=longest)
+    beyond = share
+    beyond += crossing
     beyond += waiting
     beyond += least
-    beyond -= np.maximum(np.maximum(share, crossing), np.maximum(waiting, least))
-    exposed = slices / busiest
+    beyond -= longest
+    exposed = np.divide(slices, busiest, out=waiting)
     if not persistent:
-        exposed += slices / together
+        exposed += np.divide(slices, together, out=crossing)
     exposed *= per_step
     beyond *= exposed
     score += beyond
-    score += second * (slices > 1)
+    score[1:] += second
     rounds *= price
     score += rounds
-    return np.asarray(score)
+    return score

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Tensor
-from perfmodel.arithmetic import Number
+from perfmodel.arithmetic import Number, is_one
 from perfmodel.count import KernelCost, rule, waves
 from perfmodel.count.rule import Nest
 from perfmodel.elements import ElementType
@@ -84,7 +84,7 @@ def traffic(
             continue
         passes = wave.passes(schedule, name, held)
         times = rule.normaliser_passes(schedule, cost.nest, name)
-        if not _is_one(times):
+        if not is_one(times):
             # A row that is streamed again for its normaliser may still be on chip: between two of
             # its passes the others go over a pass of their own rows, and write now and then.
             between = wave.load_bytes + (wave.all_bytes - wave.load_bytes) / times
@@ -132,19 +132,19 @@ class _Wave:
             self.nest, tensor, self.concurrent, held, self.between, self.all_bytes, self.loops
         )
 
+    def fetches(self, tensor: Tensor) -> bool:
+        """Whether a tensor is brought in from memory: it is read, or added to in place."""
+        return tensor.name in self.reads or tensor.name in self.nest.kernel.atomic
+
     def between_bytes(self, loop: waves.GridLoop) -> Number:
         """Bytes touched in one iteration of a grid loop, or in a wave where that is more."""
-        # Nothing is fetched again on account of a loop of one trip, or that all tensors follow.
-        if _is_one(loop.trips) or _is_one(loop.stride):
+        # Nothing is fetched again on account of a loop of one trip, or that all of it follows.
+        if is_one(loop.trips) or is_one(loop.stride):
             return self.all_bytes
-        if all(loop.axis in tensor.axes for tensor in self.widths):
+        if all(loop.axis in tensor.axes for tensor in self.widths if self.fetches(tensor)):
             return self.all_bytes
         blocks = np.maximum(loop.stride, self.concurrent)
         return waves.footprint(self.nest, self.widths, self.loops, blocks)
-
-
-def _is_one(value: Number) -> bool:
-    return isinstance(value, int) and value == 1
 
 
 def _wave(
@@ -158,7 +158,7 @@ def _wave(
     loads = {tensor: width for tensor, width in widths.items() if tensor.name in reads}
     reach = waves.covered(nest, loops, concurrent)
     together = waves.touched(nest, loads, reach)
-    alone = waves.touched(nest, loads, waves.covered(nest, loops, 1))
+    alone = waves.touched(nest, loads, waves.by_one_block(loops))
     wave = _Wave(
         nest=nest,
         reads=reads,
