@@ -64,9 +64,20 @@ def test_names_are_unique_and_defaults_are_the_file():
     assert any(not constant.fitted for constant in constants.shipped())
 
 
-def test_every_harness_has_a_floor():
+def test_every_harness_has_a_floor_for_whatever_it_times():
     for harness in HARNESSES:
-        assert any(name.startswith(f"floor_{harness}_") for name in constants.default())
+        assert f"floor_{harness}_any" in constants.default()
+
+
+def test_a_constant_is_near_a_fitted_one_that_stands_by_itself(tmp_path):
+    good = GOOD["constants"]["one"]
+    for near in ("two", "one"):  # not there; near a constant itself
+        entries = {"one": {**good, "near": near}}
+        with pytest.raises(PerfmodelError, match=rf"constant one: near '{near}' is no fitted"):
+            constants.read(write(tmp_path, {"version": 1, "constants": entries}))
+    entries = {"one": good, "two": {**good, "near": "one"}}
+    _, two = constants.read(write(tmp_path, {"version": 1, "constants": entries}))
+    assert two.near == "one"
 
 
 def test_a_good_file_is_read(tmp_path):

@@ -73,6 +73,20 @@ def test_rows_that_no_constant_explains_are_let_go(planted):
         assert found[name] == pytest.approx(value, rel=0.1), name
 
 
+def test_a_constant_without_runs_goes_where_the_one_it_is_near_goes():
+    # Softmax and layer norm were timed by a profiler whose floor is three times its prior.
+    table = cases().query("op in ('softmax', 'layernorm')").assign(harness="profiler")
+    floors = {f"floor_profiler_{op}": 6e-6 for op in ("any", "layernorm")}
+    measured = predict_table(table, constants=default().with_values(floors))["predicted_us"]
+    names = (*floors, "floor_profiler_rmsnorm")
+    fitted = fit(table.assign(measured_us=measured), shipped(), only=names)
+    found = {item.constant.name: item.constant for item in fitted if item.constant.name in names}
+    for constant in found.values():
+        assert constant.value == pytest.approx(6e-6, rel=0.1), constant.name
+    seen, unseen = found["floor_profiler_any"], found["floor_profiler_rmsnorm"]
+    assert unseen.value / unseen.prior == pytest.approx(seen.value / seen.prior, rel=1e-3)
+
+
 def test_everything_else_keeps_its_value(fitted):
     assert [item.constant.name for item in fitted] == [c.name for c in shipped()]
     for item, before in zip(fitted, shipped(), strict=True):

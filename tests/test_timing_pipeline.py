@@ -78,6 +78,24 @@ def test_a_block_by_itself_does_one_thing_after_another(times, rounds, together)
     assert longest == pytest.approx(sum(stages), rel=1e-9, abs=1e-15)
 
 
+@given(st.tuples(*[seconds] * len(STAGES)), st.floats(0, 1), st.floats(0, 1))
+def test_what_waits_for_another_takes_no_less(times, overlap, exchange):
+    terms = {name: np.asarray(time) for name, time in zip(STAGES, times, strict=True)}
+    where = block()[1]
+    plain = Style("fp16", overlap=overlap)
+    free = busy_seconds(terms, 1.0, where, plain)
+    matrix, shared, special, vector = times[:4]
+    # Operands that warps fetch themselves delay the products, and are never in turn with them.
+    fetching = busy_seconds(terms, 1.0, where, replace(plain, fetched_by=2.5))
+    assert free * (1 - 1e-12) <= fetching <= (free + min(matrix, shared)) * (1 + 1e-12)
+    # Exponentials and the vector work around them in one chain.
+    chain = busy_seconds(terms, 1.0, where, replace(plain, chained=True))
+    assert free * (1 - 1e-12) <= chain <= (free + min(special, vector)) * (1 + 1e-12)
+    # What warps pass to each other is a stage more.
+    passing = busy_seconds(terms, 1.0, where, replace(plain, exchange=exchange))
+    assert free * (1 - 1e-12) <= passing <= (free + exchange * matrix) * (1 + 1e-12)
+
+
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_latency_lies_between_the_cache_and_the_memory_and_grows_with_misses(one, other):
     here = machine(H100)
@@ -271,10 +289,10 @@ def test_a_head_of_the_first_flash_attention_keeps_to_one_unit():
         problem = Attention(1, heads, heads, 8192, 8192, 64)
         return predict(problem, load("a100-sxm4-40gb"), implementation=implementation).seconds
 
-    # 108 units: a head each, then two on 20 of them, until each has two.
+    # 108 units: a head each, then two on one of them, until each has two. They share memory alone.
     first = [seconds(heads, "flash1-first") for heads in (54, 108, 109, 216)]
-    assert first[0] == pytest.approx(first[1], rel=0.1)
-    assert first[2] == pytest.approx(first[3], rel=0.1)
+    assert first[0] == pytest.approx(first[1], rel=0.15)
+    assert first[2] == pytest.approx(first[3], rel=0.15)
     assert first[2] > 1.5 * first[1]
     # Later releases cut heads, so that half of them take half as long.
     later = [seconds(heads, "flash1") for heads in (54, 108)]
