@@ -1,297 +1,22 @@
-"""Fit the time model's constants to measured runs: one set for all devices, within physical bounds.
-
-Residuals are ln(predicted / measured) under a robust loss. Every constant has a prior from physics
-and a pull towards it as wide as its bounds, so that what the data cannot identify stays where its
-source put it, and a fit knows nothing of an earlier one (maximum a posteriori). Deterministic: the
-sample is stratified by position, not drawn.
-"""
+"""The command that fits the constants to a measured-run table and writes them and the ranges."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfmodel.compare import LEFT_OUT, predict_table
+from perfmodel.compare import predict_table
 from perfmodel.errors import TableError, exit_code
+from perfmodel.estimation import first_slopes, fit, sample
 from perfmodel.evidence.records import tidy
-from perfmodel.fitted import Fitted, constants_text, families, spread_text
-from perfmodel.timing.constants import Constant, Constants
+from perfmodel.fitted import constants_text, spread_text
+from perfmodel.heldout import left_out
+from perfmodel.timing.constants import Constants
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# Rows of one kind that enter the fit: all while few, then as their square root, since the rows of a
-# kind mostly repeat each other.
-_PER_KIND, _PER_ROOT = 60, 4.0
-_KIND = ("source", "device", "op", "implementation", "dtype", "kv_dtype", "direction", "phase")
-# A constant's bounds are taken as two standard deviations of its prior on either side. One such
-# deviation weighs as much as this many rows that miss by the robust scale.
-_PRIOR_ROWS = 4.0
-_ROBUST_SCALE = 0.15
-_STEP = 0.02
-# Steps of a fit for each time that its slopes are found by differences.
-_EXACT = 3
-# Half of an interval in ln beyond which its ends say nothing (a factor of 10¹³).
-_WIDEST = 30.0
-
-
-def sample(
-    table: pd.DataFrame, per_kind: int = _PER_KIND, per_root: float = _PER_ROOT
-) -> pd.DataFrame:
-    """Evenly spaced rows of every kind, ordered by time so that all sizes are there.
-
-    A kind of n rows gives `per_kind` of them, or `per_root` · √n where that is more.
-    """
-    kept = table[~table["flag"].isin(LEFT_OUT)] if "flag" in table.columns else table
-    kept = kept[kept["measured_us"] > 0]
-    picked: list[int] = []
-    for _, rows in kept.groupby(list(_KIND), dropna=False, sort=True):
-        order = rows.sort_values("measured_us", kind="stable").index
-        most = min(len(order), max(per_kind, int(per_root * np.sqrt(len(order)))))
-        where = np.unique(np.linspace(0, len(order) - 1, most).astype(int))
-        picked += list(order[where])
-    return kept.loc[sorted(picked)].reset_index(drop=True)
-
-
-def weights(table: pd.DataFrame) -> np.ndarray:
-    """Square roots of weights, their mean square 1.
-
-    A family of operators counts as the square root of its rows: large ones speak louder than small
-    ones, but do not drown them. Within a family every row counts the same.
-    """
-    rows = table.groupby(families(table))["measured_us"].transform("size").to_numpy(float)
-    weight = np.power(rows, -0.25)
-    return np.asarray(weight / np.sqrt(np.mean(np.square(weight))))
-
-
-class _Watched(Constants):
-    """Constants that remember which of them were asked for."""
-
-    def __init__(self, values: Constants) -> None:
-        super().__init__(values)
-        self.off = values.off
-        self.asked: set[str] = set()
-
-    def __getitem__(self, name: str) -> float:
-        self.asked.add(name)
-        return super().__getitem__(name)
-
-
-class _Problem:
-    """Residuals as a function of ln(constants); a step predicts the rows anew that read it."""
-
-    def __init__(
-        self, table: pd.DataFrame, free: Sequence[Constant], start: Constants, most: float = np.inf
-    ) -> None:
-        self.table, self.free, self.start, self.most = table, free, start, most
-        self.evaluations, self.asked = 0, -1
-        self.known: tuple[np.ndarray, np.ndarray] | None = None
-        self.slopes = np.empty((0, 0))
-        self.measured = np.log(table["measured_us"].to_numpy(float))
-        self.weight = weights(table)
-        self.latest = np.empty(0), np.empty(0)
-        self.kinds = table.groupby(list(_KIND), dropna=False, sort=False).ngroup().to_numpy()
-        self.touches = self._readers()
-        self.x0 = np.log([constant.prior for constant in free])
-        least = [max(constant.low, constant.prior / 10) for constant in free]
-        deviation = np.log([c.high / low for c, low in zip(free, least, strict=True)]) / 4
-        pull = _ROBUST_SCALE * np.sqrt(_PRIOR_ROWS) / deviation
-        self.pull = pull[:, None] * (np.eye(len(free)) - _followers(free))
-
-    def _readers(self) -> list[np.ndarray]:
-        """Rows of the kinds whose prediction asks for each constant."""
-        asked = []
-        for kind in range(self.kinds.max() + 1):
-            watched = _Watched(self.start)
-            predict_table(self.table[self.kinds == kind], constants=watched)
-            asked.append(watched.asked)
-        reads = [np.array([c.name in names for names in asked]) for c in self.free]
-        return [np.flatnonzero(read[self.kinds]) for read in reads]
-
-    def _values(self, x: np.ndarray) -> Constants:
-        return self.start.with_values(
-            {constant.name: float(np.exp(v)) for constant, v in zip(self.free, x, strict=True)}
-        )
-
-    def _errors(self, x: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        found = predict_table(self.table.iloc[rows], constants=self._values(x))
-        error = np.log(found["predicted_us"].to_numpy(float)) - self.measured[rows]
-        return np.where(np.isfinite(error), error, 0.0)
-
-    def residuals(self, x: np.ndarray) -> np.ndarray:
-        self.latest = x.copy(), self._errors(x)
-        self.evaluations += 1
-        return np.concatenate([self.weight * self.latest[1], self.pull @ (x - self.x0)])
-
-    def jacobian(self, x: np.ndarray) -> np.ndarray:
-        if self.evaluations >= self.most:
-            return self.slopes  # the last step has been taken
-        at, base = self.latest
-        if not np.array_equal(at, x):
-            base = self._errors(x)
-        now = np.concatenate([self.weight * base, self.pull @ (x - self.x0)])
-        before, self.known = self.known, (x.copy(), now)
-        self.asked += 1
-        if before is None or self.asked % _EXACT == 0:
-            self.slopes = self._differences(x, base)
-            return self.slopes
-        # What the last step has shown brings the slopes up to date (Broyden 1965), which costs no
-        # prediction.
-        moved = x - before[0]
-        gone = now - before[1] - self.slopes @ moved
-        self.slopes = self.slopes + np.outer(gone, moved / (moved @ moved))
-        return self.slopes
-
-    def _differences(self, x: np.ndarray, base: np.ndarray) -> np.ndarray:
-        """Slopes by a small step of each constant, for the rows that read it."""
-        n, m = len(base), len(x)
-        result = np.zeros((n + m, m))
-        for j in range(m):
-            moved = x.copy()
-            moved[j] += _STEP if x[j] + _STEP <= np.log(self.free[j].high) else -_STEP
-            rows = self.touches[j]
-            if rows.size:
-                change = self._errors(moved, rows) - base[rows]
-                result[rows, j] = self.weight[rows] * change / (moved[j] - x[j])
-        result[n:] = self.pull
-        return result
-
-
-def _followers(free: Sequence[Constant]) -> np.ndarray:
-    """1 in the row of each constant that is pulled to where another goes, in that one's column."""
-    names = np.array([constant.name for constant in free], dtype=object)
-    return np.array([names == constant.near for constant in free], dtype=float)
-
-
-def _loss(z: np.ndarray, *, lets_go: bool) -> np.ndarray:
-    """A robust loss of squared errors z, with its first and second derivatives.
-
-    Charbonnier's, which grows with every error; or Cauchy's, which lets go of those far off.
-    """
-    root = 1.0 + z
-    if lets_go:
-        return np.array([np.log(root), 1.0 / root, -1.0 / root**2])
-    return np.array([2.0 * (np.sqrt(root) - 1.0), root**-0.5, -0.5 * root**-1.5])
-
-
-def fit(
-    table: pd.DataFrame,
-    constants: Sequence[Constant],
-    *,
-    only: Sequence[str] = (),
-    steps: int = 12,
-    intervals: bool = True,
-    verbose: Literal[0, 1, 2] = 0,
-) -> list[Fitted]:
-    """Fit every constant marked `fitted` (or those named) to all rows of a table, from its prior.
-
-    Returns all constants, the fitted ones with their 95 % interval; without `intervals` that is of
-    the step before the last, and sooner there. Needs SciPy (extra `[fit]`).
-    """
-    from scipy.optimize import least_squares
-
-    start = Constants({constant.name: constant.value for constant in constants})
-    free = [c for c in constants if c.fitted and c.prior > 0 and (not only or c.name in only)]
-    problem = _Problem(table, free, start, np.inf if intervals else steps)
-    low = np.log([max(constant.low, constant.high * 1e-4) for constant in free])
-    high = np.log([constant.high for constant in free])
-
-    def loss(z: Any) -> Any:
-        # Runs of another release, or of a board that throttles, lie beyond any constant: they are
-        # let go once all others are near (graduated non-convexity).
-        return _loss(z, lets_go=problem.evaluations > steps // 2)
-
-    solution = least_squares(
-        problem.residuals,
-        np.clip(problem.x0, low + 1e-9, high - 1e-9),
-        jac=problem.jacobian,
-        bounds=(low, high),
-        x_scale="jac",
-        loss=loss,  # type: ignore[arg-type]  # SciPy never passes the keyword of its stub
-        f_scale=_ROBUST_SCALE,
-        max_nfev=steps,
-        verbose=verbose,
-    )
-    residuals = np.asarray(solution.fun)
-    # The weight that each residual has left under the loss.
-    kept = loss(np.square(residuals / _ROBUST_SCALE))[1]
-    jacobian = problem.slopes * np.sqrt(kept)[:, None]
-    return _intervals(constants, free, solution.x, jacobian, residuals, np.diag(problem.pull))
-
-
-def _intervals(
-    constants: Sequence[Constant],
-    free: Sequence[Constant],
-    x: np.ndarray,
-    jacobian: np.ndarray,
-    residuals: np.ndarray,
-    pull: np.ndarray,
-) -> list[Fitted]:
-    """95 % intervals from the curvature at the solution.
-
-    The data identify a constant if they say more about it than its prior does: if they leave it
-    less than 1/√2 of what that leaves.
-    """
-    from dataclasses import replace
-
-    deviation = np.median(np.abs(residuals)) / np.sqrt(0.455)
-    spread = 1.96 * deviation * np.sqrt(np.diag(np.linalg.pinv(jacobian.T @ jacobian)))
-    alone = 1.96 * deviation / pull
-    found: Mapping[str, tuple[float, float, bool]] = {
-        constant.name: (float(v), float(s), bool(s < p / np.sqrt(2)))
-        for constant, v, s, p in zip(free, x, spread, alone, strict=True)
-    }
-    result = []
-    for constant in constants:
-        if constant.name not in found:
-            result.append(Fitted(constant, constant.value, constant.value, False))
-            continue
-        value, width, identified = found[constant.name]
-        width = min(width, _WIDEST)
-        best = replace(constant, value=float(np.clip(np.exp(value), constant.low, constant.high)))
-        bounds = float(np.exp(value - width)), float(np.exp(value + width))
-        result.append(Fitted(best, *bounds, identified=identified))
-    return result
-
-
-def left_out(
-    table: pd.DataFrame, column: str, start: Sequence[Constant], *, steps: int = 7
-) -> pd.DataFrame:
-    """Every row predicted by constants fitted again without any row of its own `column` value.
-
-    In the table's order, with its index; `held_out` says what was left out. Each fit starts at the
-    priors, so that it knows nothing of the rows left out; what the others cannot identify stays
-    there. The fits run side by side, a process each. Raises `TableError` for a table of one value.
-    """
-    from concurrent.futures import ProcessPoolExecutor
-    from functools import partial
-    from multiprocessing import get_context
-
-    import pandas as pd
-
-    folds = [(value, table[column] == value) for value in sorted(table[column].unique())]
-    folds = [(value, mine) for value, mine in folds if not mine.all()]
-    if not folds:
-        raise TableError(f"nothing to leave out: give runs of more than one {column}")
-    task = partial(_fold, constants=tuple(start), steps=steps)
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        parts = pool.map(task, [table[~mine] for _, mine in folds], [table[m] for _, m in folds])
-        found = [
-            part.set_axis(table.index[mine], axis="index").assign(held_out=value)
-            for part, (value, mine) in zip(parts, folds, strict=True)
-        ]
-    return pd.concat(found).sort_index()
-
-
-def _fold(
-    others: pd.DataFrame, rows: pd.DataFrame, *, constants: Sequence[Constant], steps: int
-) -> pd.DataFrame:
-    """`rows` predicted by constants fitted to `others`."""
-    fitted = fit(others, constants, steps=steps, intervals=False)
-    values = Constants({item.constant.name: item.constant.value for item in fitted})
-    return predict_table(rows, constants=values)
 
 
 def _p90(predicted: pd.DataFrame) -> float:
@@ -335,11 +60,12 @@ def _main(arguments: Sequence[str] | None) -> None:
     table = possible(tidy(read_table(chosen.table)))
     start = known.shipped()
     rows = sample(table)
+    first = first_slopes(rows, start)
     # Ranges come from devices that the constants have not seen: that is what they will meet. Those
     # fits start at the priors too, and so need not wait for this one.
     with ThreadPoolExecutor(1) as beside:
-        waiting = beside.submit(left_out, rows, "device", start)
-        fitted = fit(rows, start, steps=chosen.steps, verbose=1)
+        waiting = beside.submit(left_out, rows, "device", start, first=first)
+        fitted = fit(rows, start, steps=chosen.steps, first=first, verbose=1)
         held = waiting.result()
     values = Constants({item.constant.name: item.constant.value for item in fitted})
     widening = _p90(held) / _p90(predict_table(rows, constants=values))

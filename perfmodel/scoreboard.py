@@ -14,8 +14,9 @@ import numpy as np
 
 from perfmodel.compare import predict_table
 from perfmodel.errors import exit_code
-from perfmodel.fit import left_out, sample
+from perfmodel.estimation import first_slopes, sample
 from perfmodel.fitted import families
+from perfmodel.heldout import left_out
 from perfmodel.timing import ablation, constants
 
 if TYPE_CHECKING:
@@ -114,9 +115,12 @@ def markdown(frame: pd.DataFrame, digits: int = 3) -> str:
     return "\n".join(lines)
 
 
-def held_out(subset: pd.DataFrame, column: str) -> str:
-    """The section on fits without one `column` value each: by family, and by value and family."""
-    held = left_out(subset, column, constants.shipped())
+def held_out(subset: pd.DataFrame, column: str, first: np.ndarray) -> str:
+    """The section on fits without one `column` value each: by family, and by value and family.
+
+    `first` are the subset's `first_slopes`.
+    """
+    held = left_out(subset, column, constants.shipped(), first=first)
     seen = baselines(predict_table(subset)).set_axis(subset.index, axis="index").loc[held.index]
     rows = held.assign(
         family=families(held), seen_us=seen["predicted_us"], scaled_us=seen["scaled_us"]
@@ -157,7 +161,10 @@ def page(
         markdown(scores(rows, ["family", "implementation"])),
     ]
     subset = sample(table)
-    parts += [held_out(subset, name) for name in columns if subset[name].nunique() > 1]
+    several = [name for name in columns if subset[name].nunique() > 1]
+    if several:
+        first = first_slopes(subset, constants.shipped())
+        parts += [held_out(subset, name, first) for name in several]
     parts += ["\n## What each term is worth\n", _ABLATION, markdown(ablations(subset).T)]
     parts.append("\n" + "\n".join(f"* `{name}`: {said}" for name, said in ablation.TERMS.items()))
     parts += ["\n## The twenty worst rows\n", _worst(rows), "\n## Constants\n", _constants()]

@@ -13,8 +13,8 @@ pytest.importorskip("scipy", reason="fitting needs SciPy (extra [fit])")
 pd = pytest.importorskip("pandas", reason="fitting reads tables")
 
 from perfmodel.compare import predict_table  # noqa: E402
+from perfmodel.estimation import fit, sample, weights  # noqa: E402
 from perfmodel.evidence.records import tidy  # noqa: E402
-from perfmodel.fit import fit, sample, weights  # noqa: E402
 from perfmodel.fitted import spread_of  # noqa: E402
 from perfmodel.timing.constants import default, shipped  # noqa: E402
 

@@ -10,6 +10,7 @@ from perfmodel import fit, scoreboard
 from perfmodel.compare import predict_table
 from perfmodel.errors import TableError
 from perfmodel.evidence.records import tidy
+from perfmodel.heldout import left_out
 from perfmodel.timing.constants import shipped
 
 pytest.importorskip("scipy", reason="ranks and fits need SciPy (extra [fit])")
@@ -51,12 +52,12 @@ def test_the_page_has_every_section(runs):
 
 
 def test_held_out_errors_stand_beside_the_fitted_ones(runs, monkeypatch):
-    def doubled(table, column, start):
+    def doubled(table, column, start, first):
         found = predict_table(table).assign(held_out=table[column])
         return found.assign(predicted_us=2.2 * found["predicted_us"]).iloc[::-1]
 
     monkeypatch.setattr(scoreboard, "left_out", doubled)
-    section = scoreboard.held_out(runs, "device")
+    section = scoreboard.held_out(runs, "device", np.zeros((len(runs), 1)))
     times = np.log(2) / np.log(1.1)
     line = next(line for line in section.splitlines() if line.startswith("| a100-sxm4-80gb | gemm"))
     assert line.count("|") == section.splitlines()[-2].count("|")
@@ -91,6 +92,6 @@ def test_impossible_rows_are_counted_and_left_out_of_a_fit(runs, capsys):
 def test_a_table_of_one_device_leaves_nothing_out(runs, monkeypatch):
     alone = runs[runs["device"] == "t4"].reset_index(drop=True)
     with pytest.raises(TableError, match="more than one device"):
-        fit.left_out(alone, "device", shipped())
+        left_out(alone, "device", shipped())
     monkeypatch.setattr(scoreboard, "left_out", None)
     assert "Held out" not in scoreboard.page(alone, columns=("device",))

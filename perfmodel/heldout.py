@@ -1,0 +1,68 @@
+"""Every row predicted by constants that have not seen its device, source or implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfmodel.compare import predict_table
+from perfmodel.errors import TableError
+from perfmodel.estimation import first_slopes, fit
+from perfmodel.timing.constants import Constant, Constants
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def left_out(
+    table: pd.DataFrame,
+    column: str,
+    start: Sequence[Constant],
+    *,
+    steps: int = 7,
+    first: np.ndarray | None = None,
+) -> pd.DataFrame:
+    """Every row predicted by constants fitted again without any row of its own `column` value.
+
+    In the table's order, with its index; `held_out` says what was left out. Each fit starts at the
+    priors, so that it knows nothing of the rows left out; what the others cannot identify stays
+    there. The fits run side by side, a process each, and share `first_slopes`, which may be given.
+    Raises `TableError` for a table of one value.
+    """
+    from concurrent.futures import ProcessPoolExecutor
+    from functools import partial
+    from multiprocessing import get_context
+
+    import pandas as pd
+
+    folds = [(value, table[column] == value) for value in sorted(table[column].unique())]
+    folds = [(value, mine) for value, mine in folds if not mine.all()]
+    if not folds:
+        raise TableError(f"nothing to leave out: give runs of more than one {column}")
+    slopes = first_slopes(table, start) if first is None else first
+    task = partial(_fold, constants=tuple(start), steps=steps)
+    others = [~mine.to_numpy() for _, mine in folds]
+    given = [table[rows] for rows in others], [slopes[rows] for rows in others]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        parts = pool.map(task, *given, [table[mine] for _, mine in folds])
+        found = [
+            part.set_axis(table.index[mine], axis="index").assign(held_out=value)
+            for part, (value, mine) in zip(parts, folds, strict=True)
+        ]
+    return pd.concat(found).sort_index()
+
+
+def _fold(
+    others: pd.DataFrame,
+    first: np.ndarray,
+    rows: pd.DataFrame,
+    *,
+    constants: Sequence[Constant],
+    steps: int,
+) -> pd.DataFrame:
+    """`rows` predicted by constants fitted to `others`, whose first slopes are known."""
+    fitted = fit(others, constants, steps=steps, intervals=False, first=first)
+    values = Constants({item.constant.name: item.constant.value for item in fitted})
+    return predict_table(rows, constants=values)
