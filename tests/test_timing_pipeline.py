@@ -284,6 +284,30 @@ def test_wider_tiles_exchange_less_for_each_second_of_matrix_work():
     assert beside[2] == pytest.approx(1 / 2, rel=0.01)
 
 
+@given(st.floats(0.1, 1), st.floats(0.01, 10), st.floats(0.01, 10))
+def test_a_slower_matrix_unit_waits_less_for_its_instructions(share, one, other):
+    slow, fast = sorted((one, other))
+    assert attention.kept_share(share, 1.0) == pytest.approx(share)
+    assert (
+        share * 0.09 < attention.kept_share(share, fast) <= attention.kept_share(share, slow) <= 1
+    )
+    # Yet a faster unit is never slower.
+    rates = [rate * attention.kept_share(share, rate) for rate in (slow, fast)]
+    assert rates[0] <= rates[1] * (1 + 1e-12)
+
+
+def test_cut_down_boards_use_more_of_their_matrix_units():
+    def share(slug: str, implementation: str) -> float:
+        problem = Attention(2, 16, 16, 8192, 8192, 128)
+        made = predict(problem, load(slug), implementation=implementation)
+        return made.flops["matrix"] / made.seconds / load(slug).matrix_flops("fp16")
+
+    # The same instructions at a quarter of the rate: FlashAttention-3 on H20 and H100, -2 on
+    # GeForce and A100.
+    assert share("h20", "flash3") > 1.2 * share("h100-sxm", "flash3")
+    assert share("rtx4090", "flash2") > 1.2 * share("a100-sxm4-80gb", "flash2")
+
+
 def test_a_head_of_the_first_flash_attention_keeps_to_one_unit():
     def seconds(heads: int, implementation: str) -> float:
         problem = Attention(1, heads, heads, 8192, 8192, 64)

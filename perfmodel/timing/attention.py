@@ -23,6 +23,9 @@ from perfmodel.timing.plan import Part, Plan
 
 # Blocks of a combining kernel that finds nothing, of 256 threads, that a unit holds at once.
 _IDLE_COMBINING = 8.0
+# Matrix operations a clock and unit for which attention's share of them is stated: in 16 bits those
+# of A100 for instructions fed from registers, of H100 and B200 for those of their generations.
+_FULL_RATE_REGISTERS, _FULL_RATE = 2048.0, {9: 4096.0, 10: 8192.0, 11: 8192.0}
 # Share of the vector operations a score that integer lanes do: the maximum and half a packed
 # conversion of 3.5; of the 4 on the way back, two halves of a conversion (CUDA C++ Programming
 # Guide, throughput of compare, minimum and maximum).
@@ -59,9 +62,7 @@ def style(
     around: Circumstances,
 ) -> Style:
     """The class's facts and constants as the kernel timer wants them."""
-    share = constants[kernel.share or "attention_matrix_share"] * matrix_share(
-        kernel, machine, constants
-    )
+    share = _matrix_share(problem, kernel, machine, constants)
     if kernel.paged:
         share *= constants["paged_share"]
     price = kernel.price if kernel.packed else "attention_block_price"
@@ -83,10 +84,35 @@ def style(
         integer_share=_INTEGER,
         fills_in=kernel.schedule == "tiled-2",
         longest_first=kernel.schedule == "tiled-3",
-        chained=True,
+        chained=kernel.ping_pong,
         fetched_by=constants["overlap_power"] if _fed_by_registers(kernel, machine) else None,
         start="specialised_start" if kernel.price == "specialised_block_price" else None,
     )
+
+
+def _matrix_share(
+    problem: Attention, kernel: KernelClass, machine: Machine, constants: Constants
+) -> float:
+    """Share of the matrix unit's rate by the class's instructions, as `kept_share` has it."""
+    compute, path = compute_type(problem, machine), matrix_share(kernel, machine, constants)
+    share = constants[kernel.share or "attention_matrix_share"]
+    if machine.device.kind == "cpu" or machine.on_vector(compute):
+        return path * share
+    native = not _fed_by_registers(kernel, machine)
+    full = _FULL_RATE.get(int(machine.generation)) if native else None
+    rate = path * machine.matrix_per_unit(compute) / machine.clock_hz
+    return path * kept_share(share, rate / (full or _FULL_RATE_REGISTERS))
+
+
+def kept_share(share: float, rate: float) -> float:
+    """Share of the matrix rate at `rate` times that at which `share` holds.
+
+    What a warp does between its matrix instructions, waiting for the one before, addresses and
+    barriers, takes the same cycles whether the unit is fast or slow. That is 1/s − 1 of the time of
+    the instructions where they keep a share s, and r times that where the unit is r times as fast:
+    1/s(r) = 1 + (1/s − 1)·r.
+    """
+    return 1.0 / (1.0 + (1.0 / share - 1.0) * rate)
 
 
 def _overlap(problem: Attention, kernel: KernelClass, constants: Constants) -> float:

@@ -147,6 +147,7 @@ class KernelClass:
     few_load: int = 0
     swizzles: bool = True
     packs: bool = False
+    ping_pong: bool = False
     quantises: bool = False
     gradient_product: bool = False
     tensors: Mapping[str, int] = field(default_factory=dict)
