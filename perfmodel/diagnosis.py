@@ -106,17 +106,27 @@ def _constant(rows: pd.DataFrame) -> Iterator[Statement]:
 def _devices(rows: pd.DataFrame) -> Iterator[Statement]:
     """One device off across operators where the others are not: its bandwidth or its clock."""
     everywhere = rows.groupby("device")["_error"].median()
+    named = set()
     for (limiter,), group in _groups(rows, ["limiter"]):
         if limiter not in ("hbm", "l2", "matrix", "vector"):
             continue
         medians = group.groupby("device")["_error"].median()
         for (device,), mine in _groups(group, ["device"]):
-            others = medians.drop(device)
-            if others.empty:  # the same runs may be bound by something else on another device
-                others = everywhere.drop(device)
-            middle = float(mine["_error"].median())
-            if len(others) and abs(middle) > _OFF and others.abs().median() < _OFF / 2:
+            # The same runs may be bound by something else on another device.
+            others = medians if len(medians) > 1 else everywhere
+            if _alone(mine, device, others):
+                named.add(device)
                 what = "bandwidth" if limiter in ("hbm", "l2") else "clock or peak"
                 yield _statement(
                     f"{device} alone is off where {limiter} rules: its {what} in the spec", mine
                 )
+    for (device,), mine in _groups(rows, ["device"]):
+        if device not in named and _alone(mine, device, everywhere):
+            yield _statement(f"{device} alone is off whatever rules: its clock in the spec", mine)
+
+
+def _alone(mine: pd.DataFrame, device: str, medians: pd.Series[float]) -> bool:
+    """Whether a device's rows are off where those of the others, by their medians, are right."""
+    others = medians.drop(device)
+    off = abs(float(mine["_error"].median())) > _OFF
+    return bool(off and len(others) and others.abs().median() < _OFF / 2)

@@ -76,6 +76,9 @@ def test_one_device_off_where_others_are_right_points_at_its_spec():
     odd["measured_us"] *= 1.5
     table = pd.concat([*good, odd], ignore_index=True)
     assert any(text.startswith("l40s alone is off") for text in texts(table))
+    # Too few rows of any one limiter still are enough together.
+    table["limiter"] = np.where(np.arange(len(table)) % 2, "matrix", "l2")
+    assert any(text.startswith("l40s alone is off whatever rules") for text in texts(table))
 
 
 def test_statements_name_their_rows():
