@@ -172,7 +172,7 @@ def test_runs_of_another_board_or_release_than_their_table_names_are_predicted_f
 
 
 def test_a_correction_leaves_other_implementations_of_its_source_alone():
-    (item,) = [item for item in corrections() if item.implementation]
+    item = next(item for item in corrections() if item.implementation)
     row = ATTENTION | {"source": item.source, "device": item.device}
     assert notes(table(row | {"implementation": "flash2"})) == []
     assert len(notes(table(row | {"implementation": item.implementation}))) == 1

@@ -50,7 +50,10 @@ class Correction:
 def corrections() -> tuple[Correction, ...]:
     """All of `provenance.yaml`."""
     text = files("perfmodel.evidence").joinpath("provenance.yaml").read_text(encoding="utf-8")
-    return tuple(Correction(**entry) for entry in yaml.safe_load(text))
+    entries = yaml.safe_load(text)
+    return tuple(
+        Correction(source=source, **entry) for entry in entries for source in entry.pop("sources")
+    )
 
 
 def as_ran(table: pd.DataFrame) -> pd.DataFrame:
