@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.hardware import load
 from perfmodel.predict import predict
-from perfmodel.timing import attention, floors, slicing
+from perfmodel.timing import attention, attention_style, floors, slicing
 from perfmodel.timing.classes import SplitRule, kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.kernel import Style
@@ -111,7 +111,7 @@ def test_each_copy_costs_a_kernel(groups):
 def test_units_search_sequences_31_at_a_time():
     # tile_scheduler.hpp: each further group of 31 is one more step, whatever there is to do.
     def once(batch: int) -> float:
-        return attention._search_seconds(
+        return attention_style._search_seconds(
             Attention(batch, 1, 1, 1, 64, 128), PAGED, machine(H100), default()
         ).item()
 
@@ -119,7 +119,7 @@ def test_units_search_sequences_31_at_a_time():
     assert once(62) == pytest.approx(2 * once(31))
     # Beyond 512 sequences nothing is sliced, and no numbers of slices are loaded.
     assert once(1024) / 34 < once(512) / 17
-    assert attention._search_seconds(
+    assert attention_style._search_seconds(
         Attention(64, 1, 1, 1, 64, 128), kernel_class("flash3"), machine(H100), default()
     ) == 0  # fmt: skip
 
@@ -142,7 +142,7 @@ def test_combining_ahead_saves_the_gap():
                                                         (256, "bf16", True)])  # fmt: skip
 def test_wide_8_bit_pages_leave_no_registers_for_overlap(head_dim, keys, same):
     shape = Attention(1, 8, 8, 512, 512, head_dim, kv_dtype=keys)
-    overlap = attention._overlap(shape, PAGED, default())
+    overlap = attention_style._overlap(shape, PAGED, default())
     assert (overlap == default()["overlap_flash3"]) is same
     assert same or overlap == 0
 

@@ -27,7 +27,7 @@ from perfmodel.evidence.kernel import BundledKernel
 from perfmodel.evidence.targets import allocated_registers, target_of
 from perfmodel.hardware import Device
 from perfmodel.predict import Prediction
-from perfmodel.timing import attention, matmul, rowwise
+from perfmodel.timing import attention_style, matmul, rowwise
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import resolve
 from perfmodel.timing.constants import Constants, default
@@ -174,7 +174,7 @@ def _style(problem: Any, here: Machine, constants: Constants) -> Style:
     """How Triton's kernels of the operator use the machine."""
     if isinstance(problem, Attention):
         chosen, _ = resolve("attention", "triton", problem.dtype, here)
-        return attention.style(problem, chosen, here, constants, Circumstances())
+        return attention_style.style(problem, chosen, here, constants, Circumstances())
     if isinstance(problem, Matmul):
         chosen, _ = resolve("gemm", "triton", problem.dtype, here)
         return matmul.plan(problem, chosen, here, constants, Circumstances()).parts[0].style

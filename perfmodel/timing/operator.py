@@ -11,7 +11,7 @@ import numpy as np
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.timing import attention, floors, matmul, rowwise, unfused
+from perfmodel.timing import attention, attention_backward, floors, matmul, rowwise, unfused
 from perfmodel.timing.circumstances import Circumstances, circumstances
 from perfmodel.timing.classes import KernelClass, resolve, usual
 from perfmodel.timing.constants import Constants
@@ -155,7 +155,7 @@ def _plans(
             )
         )
     if problem.direction in ("bwd", "fwdbwd"):
-        plans.append(attention.backward_plan(problem, kernel, here, constants, around))
+        plans.append(attention_backward.backward_plan(problem, kernel, here, constants, around))
     return plans
 
 

@@ -1,0 +1,98 @@
+"""The plan for the backward pass of attention: recomputed in tiles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from perfmodel.algorithms.attention import AXES, Attention
+from perfmodel.arithmetic import as_floats, ceil_div
+from perfmodel.count import count
+from perfmodel.schedules import tiled
+from perfmodel.timing import slicing
+from perfmodel.timing.attention_style import (
+    exchanging,
+    fed_by_registers,
+    operand_tile,
+    order_of,
+    style,
+)
+from perfmodel.timing.circumstances import Circumstances
+from perfmodel.timing.classes import KernelClass
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.machine import Machine
+from perfmodel.timing.plan import Part, Plan
+
+# Share of the vector operations a score that integer lanes do: of 4, two halves of a packed
+# conversion (CUDA C++ Programming Guide, throughput of conversions).
+_INTEGER_BACKWARD = 1.0 / 4.0
+# Tiles of a backward block and buffers of its queries, the first that fit: 64 × 64 with one buffer
+# where shared memory is short, smaller for wide heads (FlashAttention-2's launch templates).
+_BACKWARD = (
+    (((128, 128),), 2),
+    (((64, 128), (128, 64)), 2),
+    (((64, 64),), 2),
+    (((64, 64),), 1),
+    (((32, 64),), 1),
+    (((32, 32),), 1),
+    (((16, 32),), 1),
+    (((16, 16),), 1),
+)
+# Warp tile of a backward block: 8 warps share its 64 × 128 scores (the same templates).
+_BACKWARD_WARP = (32, 32)
+_BACKWARD_1 = tuple((((16, keys),), 2) for keys in (256, 128, 64, 32, 16))
+
+
+def backward_plan(
+    problem: Attention,
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    around: Circumstances,
+) -> Plan:
+    """Backward attention: recomputed in tiles, or unfused from saved probabilities."""
+    how = style(problem, kernel, machine, constants, around)
+    share = how.matrix_share * constants[kernel.backward]
+    # The first keys are seen by the most queries.
+    how = replace(how, matrix_share=share, longest_first=True, integer_share=_INTEGER_BACKWARD)
+    order, fed, warp = order_of(kernel), fed_by_registers(kernel, machine), _BACKWARD_WARP
+    br, bc, stages = _backward_tiles(problem, machine, order)
+    key_slice = None
+    if order == 1:
+        held = problem.seq_kv
+        if kernel.head_rule is not None and "split" not in constants.off:
+            sizes, causal = as_floats(problem.sizes()), problem.mask() is not None
+            rule = kernel.head_rule
+            slices = slicing.keys_of_heads(sizes, bc, rule, machine, causal=causal)
+            held = key_slice = ceil_div(ceil_div(problem.seq_kv, slices), bc) * bc
+        exchange = exchanging(how, machine, bc, 8)
+        how = replace(how, exchange=exchange, fills=ceil_div(held, bc))
+    schedule = tiled.tiled_backward(
+        problem.mask(),
+        br,
+        bc,
+        order=order,
+        key_slice=key_slice,
+        stages=stages,
+        operand_tile=warp if fed else operand_tile(kernel, machine, br, bc, 256),
+        score_vector=problem.score_vector(),
+    )
+    part = Part(schedule, problem.sizes(), problem.elements(), how)
+    return Plan(schedule.name, (part,), {"rows": br, "keys": bc})
+
+
+def _backward_tiles(
+    problem: Attention, machine: Machine, order: tiled.Order
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Rows, keys and buffers of the first entry of the menu of which a tile fits; else the last."""
+    wide = {axis: int(np.max(problem.sizes()[axis])) for axis in "de"}
+    alone = dict.fromkeys(AXES, 1) | wide
+    for tiles, stages in _BACKWARD_1 if order == 1 else _BACKWARD:
+        br, bc = np.array(tiles).T[:, None]
+        schedule = tiled.tiled_backward(None, br, bc, order=order, stages=stages)
+        held = count(schedule, alone, problem.elements()).kernels[-1]
+        fits = held.shared_footprint_bytes <= machine.shared_per_block
+        if np.any(fits & (held.register_footprint_bytes <= machine.registers_bytes)):
+            break
+    return br, bc, stages

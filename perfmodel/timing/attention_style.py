@@ -1,0 +1,167 @@
+"""How a class of attention kernel uses the machine: shares of its units, and what overlaps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perfmodel.algorithms.attention import Attention
+from perfmodel.arithmetic import Number, ceil_div
+from perfmodel.schedules import tiled
+from perfmodel.timing.circumstances import Circumstances
+from perfmodel.timing.classes import KernelClass, hidden_share, matrix_share
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.kernel import Style
+from perfmodel.timing.machine import Machine
+
+# Matrix operations a clock and unit for which attention's share of them is stated: in 16 bits those
+# of A100 for instructions fed from registers, of H100 and B200 for those of their generations.
+_FULL_RATE_REGISTERS, _FULL_RATE = 2048.0, {9: 4096.0, 10: 8192.0, 11: 8192.0}
+# Share of the vector operations a score that integer lanes do: the maximum and half a packed
+# conversion of 3.5 (CUDA C++ Programming Guide, throughput of compare, minimum and maximum).
+_INTEGER = 1.5 / 3.5
+
+
+def compute_type(problem: Attention, machine: Machine) -> str:
+    """Rate that both contractions run at: the type of the queries, unless the device lacks it."""
+    if problem.dtype == "bf16" and "bf16" not in machine.device.matrix_types:
+        return "fp16" if "fp16" in machine.device.matrix_types else "fp32"
+    return problem.dtype
+
+
+def style(
+    problem: Attention,
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    around: Circumstances,
+) -> Style:
+    """The class's facts and constants as the kernel timer wants them."""
+    share = _matrix_share(problem, kernel, machine, constants)
+    if kernel.paged:
+        share *= constants["paged_share"]
+    price = kernel.price if kernel.packed else "attention_block_price"
+    return Style(
+        compute=compute_type(problem, machine),
+        matrix_share=share,
+        overlap=_overlap(problem, kernel, constants),
+        price=constants[price] / constants["block_price"],
+        together="attention_block_overlap",
+        warm=around.warm,
+        activity=around.activity,
+        credit_seconds=around.credit_seconds,
+        vector_share=constants["softmax_vector_share"],
+        resident=np.inf if kernel.resident is None else kernel.resident,
+        persistent=kernel.instruction == "native" and machine.generation >= 9,
+        combine="combine_price",
+        ahead=kernel.combines_ahead,
+        search_seconds=_search_seconds(problem, kernel, machine, constants),
+        integer_share=_INTEGER,
+        fills_in=kernel.schedule == "tiled-2",
+        longest_first=kernel.schedule == "tiled-3",
+        chained=kernel.ping_pong,
+        fetched_by=constants["overlap_power"] if fed_by_registers(kernel, machine) else None,
+        start="specialised_start" if kernel.price == "specialised_block_price" else None,
+    )
+
+
+def _matrix_share(
+    problem: Attention, kernel: KernelClass, machine: Machine, constants: Constants
+) -> float:
+    """Share of the matrix unit's rate by the class's instructions, as `kept_share` has it."""
+    compute, path = compute_type(problem, machine), matrix_share(kernel, machine, constants)
+    share = constants[kernel.share or "attention_matrix_share"]
+    if machine.device.kind == "cpu" or machine.on_vector(compute):
+        return path * share
+    native = not fed_by_registers(kernel, machine)
+    full = _FULL_RATE.get(int(machine.generation)) if native else None
+    rate = path * machine.matrix_per_unit(compute) / machine.clock_hz
+    return path * kept_share(share, rate / (full or _FULL_RATE_REGISTERS))
+
+
+def kept_share(share: float, rate: float) -> float:
+    """Share of the matrix rate at `rate` times that at which `share` holds.
+
+    What a warp does between its matrix instructions, waiting for the one before, addresses and
+    barriers, takes the same cycles whether the unit is fast or slow. That is 1/s − 1 of the time of
+    the instructions where they keep a share s, and r times that where the unit is r times as fast:
+    1/s(r) = 1 + (1/s − 1)·r.
+    """
+    return 1.0 / (1.0 + (1.0 / share - 1.0) * rate)
+
+
+def _overlap(problem: Attention, kernel: KernelClass, constants: Constants) -> float:
+    """Share of non-matrix work hidden under the matrix unit: none where registers are lacking.
+
+    FlashAttention-3 gives up its overlap within a group of warps where addresses of 8-bit pages
+    take the registers (tile_size.h).
+    """
+    narrow = kernel.paged and problem.elements()["kv"].bits <= 8
+    most = kernel.narrow_pages_to
+    wide = most is not None and int(np.max(problem.head_dim)) > most
+    return 0.0 if narrow and wide else hidden_share(kernel, constants)
+
+
+def _search_seconds(
+    problem: Attention, kernel: KernelClass, machine: Machine, constants: Constants
+) -> Number:
+    """Seconds in which each unit finds its tiles among sequences of any length.
+
+    A warp of FlashAttention-3's scheduler adds up the tiles of 31 sequences, each addition waiting
+    for the one before, until it comes to its own; where keys may be sliced it loads the numbers of
+    slices first (tile_scheduler.hpp).
+    """
+    rule = kernel.even_rule
+    if not kernel.paged or rule is None:
+        return 0.0
+    sequences = problem.sizes()["b"]
+    load = np.where(np.asarray(sequences) <= rule.captured, machine.l2_latency, 0.0)
+    step = machine.at_clock(constants["tile_search"]) + load
+    return np.asarray(ceil_div(sequences, rule.searched) * step)
+
+
+def passing(how: Style, kernel: KernelClass, machine: Machine, dim: Number) -> Number:
+    """Seconds in which scores pass through shared memory for each of matrix work.
+
+    b bytes of a score stand beside its 4·d operations, one after the other: a barrier lies between.
+    """
+    rate = machine.matrix_per_unit(how.compute) * how.matrix_share
+    return kernel.passed_bytes / machine.shared_bytes_per_unit * rate / (4.0 * dim)
+
+
+def exchanging(how: Style, machine: Machine, keys: Number, warps: Number) -> Number:
+    """Seconds in which FlashAttention-1's warps add up their outputs for each of matrix work.
+
+    They cut the keys of a tile between them, so that each has a partial sum of every output: it is
+    written to shared memory in fp32 and read back before the next tile (FlashAttention-2, 3.3). For
+    r rows and head dimension d that is 8·warps·r·d bytes beside 4·r·keys·d operations, one after
+    the other.
+    """
+    rate = machine.matrix_per_unit(how.compute) * how.matrix_share
+    return 2.0 * warps / keys * rate / machine.shared_bytes_per_unit
+
+
+def operand_tile(
+    kernel: KernelClass, machine: Machine, rows: Number, keys: Number, threads: Number
+) -> tuple[Number, Number]:
+    """Rows and columns that share one operand fetch; see `Kernel.operand_tile`.
+
+    Instructions fed from registers share it within a warp. FlashAttention-2 and Triton give every
+    warp rows of its own and all keys of a tile (2307.08691, section 3.3); FlashAttention-1 cuts the
+    keys between them instead, which stay in registers while queries stream
+    (fmha_fprop_kernel_1xN.h).
+    """
+    if fed_by_registers(kernel, machine):
+        warps = np.maximum(threads // 32, 1)
+        return (np.inf, keys / warps) if kernel.schedule == "tiled-1" else (rows / warps, keys)
+    return (128 if machine.generation >= 10 else 64), keys
+
+
+def fed_by_registers(kernel: KernelClass, machine: Machine) -> bool:
+    """Whether warps load operands into registers for its matrix instructions: all before Hopper."""
+    return kernel.instruction == "register" or machine.generation < 9
+
+
+def order_of(kernel: KernelClass) -> tiled.Order:
+    """The loop order of a class's schedule, as `perfmodel.schedules.tiled` numbers them."""
+    orders: dict[str, tiled.Order] = {"tiled-1": 1, "tiled-2": 2, "tiled-3": 3}
+    return orders[kernel.schedule]
