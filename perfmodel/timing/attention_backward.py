@@ -51,7 +51,7 @@ def backward_plan(
     constants: Constants,
     around: Circumstances,
 ) -> Plan:
-    """Backward attention: recomputed in tiles, or unfused from saved probabilities."""
+    """Backward attention by the order of the class's schedule, scores recomputed in tiles."""
     how = style(problem, kernel, machine, constants, around)
     share = how.matrix_share * constants[kernel.backward]
     # The first keys are seen by the most queries.
