@@ -270,3 +270,15 @@ def test_huge_ints_follow_the_closed_form(seq_q, seq_kv, tile, causal):
     problem = Attention(1, 1, 1, seq_q, seq_kv, 64)
     kernel = counts(SCHEDULES["fa2"], problem, tile, 64).kernels[0]
     assert kernel.l2["K"].read_bytes == 2 * 64 * seq_kv * -(-seq_q // tile)
+
+
+def test_the_released_kernel_holds_keys_in_registers_where_the_paper_has_them_in_sram():
+    problem = Attention(1, 1, 1, 1024, 1024, 64, dtype="fp16")
+    sizes, elements = problem.sizes(), problem.elements()
+    paper, released = (
+        count(tiled(None, 16, 256, order=1, accounting=said), sizes, elements).kernels[0]
+        for said in ("paper", "impl")
+    )
+    both = 2 * 256 * 64 * 2
+    assert paper.shared_footprint_bytes >= released.shared_footprint_bytes + both
+    assert released.register_footprint_bytes >= paper.register_footprint_bytes + both

@@ -50,10 +50,11 @@ class Correction:
 def corrections() -> tuple[Correction, ...]:
     """All of `provenance.yaml`."""
     text = files("perfmodel.evidence").joinpath("provenance.yaml").read_text(encoding="utf-8")
-    entries = yaml.safe_load(text)
-    return tuple(
-        Correction(source=source, **entry) for entry in entries for source in entry.pop("sources")
-    )
+    found: list[Correction] = []
+    for entry in yaml.safe_load(text):
+        sources = entry.pop("sources")
+        found += [Correction(source=source, **entry) for source in sources]
+    return tuple(found)
 
 
 def as_ran(table: pd.DataFrame) -> pd.DataFrame:

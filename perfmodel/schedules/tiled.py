@@ -93,13 +93,15 @@ def _outer_keys(
     if accounting not in ("paper", "literal", "impl"):
         raise ProblemError(f"accounting must be paper, literal or impl, not {accounting!r}")
     slices = () if query_slice is None else (Loop("q", query_slice, grid=True),)
+    # The released kernel keeps keys and values in registers while queries stream past.
+    held = {"K", "V"} if accounting == "impl" else set()
     kernel = Kernel(
         "tiled-forward-1",
         ("scores", "softmax", "values"),
         (*_HEADS, *slices, Loop("x", bc), Loop("q", br)),
         zeroed=frozenset({"O"}) if accounting == "literal" else frozenset(),
         spill={"O": "accumulator"} if accounting == "impl" else {},
-        registers=frozenset({"S", "P", "K", "V"}),
+        registers=frozenset({"S", "P", *held}),
         operand_tile=operand_tile,
         overlap="serial",
         threads=threads,

@@ -41,6 +41,7 @@ _BACKWARD = (
 )
 # Warp tile of a backward block: 8 warps share its 64 × 128 scores (the same templates).
 _BACKWARD_WARP = (32, 32)
+# FlashAttention-1's: 16 queries by the most keys that fit.
 _BACKWARD_1 = tuple((((16, keys),), 2) for keys in (256, 128, 64, 32, 16))
 
 
@@ -56,7 +57,7 @@ def backward_plan(
     share = how.matrix_share * constants[kernel.backward]
     # The first keys are seen by the most queries.
     how = replace(how, matrix_share=share, longest_first=True, integer_share=_INTEGER_BACKWARD)
-    order, fed, warp = order_of(kernel), fed_by_registers(kernel, machine), _BACKWARD_WARP
+    order, fed = order_of(kernel), fed_by_registers(kernel, machine)
     br, bc, stages = _backward_tiles(problem, machine, order)
     key_slice = None
     if order == 1:
@@ -75,7 +76,7 @@ def backward_plan(
         order=order,
         key_slice=key_slice,
         stages=stages,
-        operand_tile=warp if fed else operand_tile(kernel, machine, br, bc, 256),
+        operand_tile=_BACKWARD_WARP if fed else operand_tile(kernel, machine, br, bc, 256),
         score_vector=problem.score_vector(),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)

@@ -72,10 +72,11 @@ def _matrix_share(
     share = constants[kernel.share or "attention_matrix_share"]
     if machine.device.kind == "cpu" or machine.on_vector(compute):
         return path * share
-    native = not fed_by_registers(kernel, machine)
-    full = _FULL_RATE.get(int(machine.generation)) if native else None
+    full = _FULL_RATE_REGISTERS
+    if not fed_by_registers(kernel, machine):
+        full = _FULL_RATE.get(int(machine.generation), full)
     rate = path * machine.matrix_per_unit(compute) / machine.clock_hz
-    return path * kept_share(share, rate / (full or _FULL_RATE_REGISTERS))
+    return path * kept_share(share, rate / full)
 
 
 def kept_share(share: float, rate: float) -> float:
@@ -147,12 +148,11 @@ def operand_tile(
 
     Instructions fed from registers share it within a warp. FlashAttention-2 and Triton give every
     warp rows of its own and all keys of a tile (2307.08691, section 3.3); FlashAttention-1 cuts the
-    keys between them instead, which stay in registers while queries stream
-    (fmha_fprop_kernel_1xN.h).
+    keys between them instead.
     """
     if fed_by_registers(kernel, machine):
         warps = np.maximum(threads // 32, 1)
-        return (np.inf, keys / warps) if kernel.schedule == "tiled-1" else (rows / warps, keys)
+        return (rows, keys / warps) if kernel.schedule == "tiled-1" else (rows / warps, keys)
     return (128 if machine.generation >= 10 else 64), keys
 
 
