@@ -394,7 +394,7 @@ def test_floors_by_harness():
     short, long = np.array([1e-6]), np.array([1e-2])
     floor = floors.floor_seconds(CONSTANTS, "cuda_events_eager", "gemm")
     eager = floors.with_floor(CONSTANTS, "cuda_events_eager", "gemm", short, cublas)
-    assert eager == max(floor, 1e-6 + floor * CONSTANTS["eager_share"])
+    assert eager == max(floor * CONSTANTS["eager_host"], 1e-6 + floor)
     graph = floors.with_floor(CONSTANTS, "cuda_graph", "gemm", short, cublas)
     assert graph == pytest.approx(1e-6 + floors.floor_seconds(CONSTANTS, "cuda_graph", "gemm"))
     for harness in floors.HARNESSES:

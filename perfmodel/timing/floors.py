@@ -13,6 +13,9 @@ HARNESSES = (
     "kernel", "cuda_graph", "cuda_events_eager", "wall_clock", "profiler", "paper", "do_bench",
 )  # fmt: skip
 
+# Whose floor an operator has that has none of its own, where not that of row-wise ones.
+_AMONG = {"gemm": "gemm", "bmm": "gemm", "attention": "attention"}
+
 
 def operator_name(problem: Problem) -> str:
     """What a problem computes: attention, gemm, or the row-wise operator's own name."""
@@ -25,22 +28,25 @@ def called_as(problem: Problem) -> str:
     """The operator whose floor a problem has.
 
     Gradients of row-wise operators are called by autograd, as element-wise maps are by Python: with
-    no module, no checks and no defaults around them.
+    no module, no checks and no defaults around them. A batched product is one function too; a plain
+    one is a layer, whose bias takes it to the library that looks its algorithm up in every call
+    (torch.bmm and torch.nn.Linear).
     """
     if isinstance(problem, Rowwise) and problem.direction == "bwd":
         return "pointwise"
+    if isinstance(problem, Matmul) and bool(np.all(np.asarray(problem.batch) > 1)):
+        return "bmm"
     return operator_name(problem)
 
 
 def floor_seconds(constants: Constants, harness: str, operator: str) -> float:
-    """Floor of harness × operator, of all row-wise operators, or of the harness.
+    """Floor of harness × operator, of those it stands among, or of the harness.
 
     Raises `ProblemError` naming the harnesses there are.
     """
     if harness not in HARNESSES:
         raise ProblemError(f"harness {harness!r} is not known; it is one of {', '.join(HARNESSES)}")
-    shared = () if operator in ("gemm", "attention") else ("rowwise",)
-    for name in (operator, *shared):
+    for name in (operator, _AMONG.get(operator, "rowwise")):
         key = f"floor_{harness}_{name}"
         if key in constants:
             return constants[key]
@@ -54,7 +60,7 @@ def host_seconds(constants: Constants, harness: str, calls: int) -> float:
     """
     if harness in ("kernel", "cuda_graph", "profiler") or "floor" in constants.off:
         return 0.0
-    return calls * constants["floor_cuda_events_eager_pointwise"]
+    return calls * constants["eager_host"] * constants["floor_cuda_events_eager_pointwise"]
 
 
 def with_floor(
@@ -66,10 +72,9 @@ def with_floor(
 ) -> np.ndarray:
     """What the harness reports for device time `seconds`.
 
-    Eager event timing starts a share of the host's work before the kernel, and the rest goes on
-    beside it, so that the longer of the two shows; in a graph, and in wall-clock time, launching
-    comes before. A class may add its library's own start, and may have host work that nothing of
-    it beats, whatever the harness.
+    The floor is what passes before the kernel starts. In eager event timing the host's work goes on
+    beside the kernel, so that the longer of the two shows. A class may add its library's own start,
+    and may have host work that nothing of it beats, whatever the harness.
     """
     if "floor" in constants.off:
         return seconds
@@ -79,5 +84,5 @@ def with_floor(
     if harness != "kernel" and kernel.host_floor is not None:
         return np.maximum(constants[kernel.host_floor], floor + seconds)
     if harness == "cuda_events_eager":
-        return np.maximum(floor, seconds + constants["eager_share"] * floor)
+        return np.maximum(constants["eager_host"] * floor, floor + seconds)
     return floor + seconds
