@@ -14,6 +14,7 @@ from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.timing import attention, attention_style, floors, slicing
+from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import SplitRule, kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.kernel import Style
@@ -24,6 +25,8 @@ H100, A100 = load("h100-sxm"), load("a100-sxm4-80gb")
 FLASH2 = kernel_class("flash2").split_rule
 EVEN = kernel_class("flash3").even_rule
 PAGED = replace(kernel_class("flash3"), paged=True)
+GRAPHED = replace(kernel_class("flash4-hopper"), paged=True, packed=True)
+CONSTANTS, BARE = default(), Circumstances()
 
 
 def slices_one_by_one(grid: int, tiles: int, slots: int, rule: SplitRule) -> int:
@@ -73,6 +76,34 @@ def test_even_slices_give_every_unit_its_share_of_key_tiles(shape):
     assert 1 <= found <= tiles
     # No slice is longer than the share, unless there may be no more slices.
     assert math.ceil(tiles / found) <= share or found == 128
+
+
+@given(st.integers(1, 256), st.integers(1, 8), st.integers(1, 100_000))
+def test_a_graph_asks_for_its_slices_whatever_the_keys(batch, groups, keys):
+    # vLLM captures up to 512 queries with a grid of 32 slices (flash_attn.py, max_num_splits).
+    rule, here, bc = kernel_class("flash4").graph_rule, machine(H100), 128
+    how = attention_style.style(Attention(1, 8, 1, 1, keys, 128), GRAPHED, here, CONSTANTS, BARE)
+    sizes = columns_of(batch, groups, 8, keys)
+    used, beside = attention._in_graph(sizes, (64.0, bc, 256.0), rule, here, CONSTANTS, how)
+    tiles = math.ceil(keys / bc)
+    assert used[0, 0] == math.ceil(tiles / math.ceil(tiles / 32))
+    idle = math.ceil(batch * groups * 32 / here.units)
+    idle -= math.ceil(batch * groups * used[0, 0] / here.units)
+    assert beside[0, 0] >= idle * here.at_clock(CONSTANTS["specialised_block_price"])
+    crowd = attention._in_graph({**sizes, "b": sizes["b"] + 512}, (64.0, bc, 256.0), rule, here,
+                                CONSTANTS, how)  # fmt: skip
+    assert crowd[0][0, 0] == 1
+
+
+def test_slices_without_keys_cost_what_their_blocks_do():
+    """Many short sequences in a graph take longer than more of them outside it."""
+    few, many = Attention(512, 4, 1, 1, 16, 128), Attention(513, 4, 1, 1, 16, 128)
+    for device in (H100, load("b200")):
+        name = "vllm-0.24.0:vllm_flash_attn_fa4"
+        captured, loose = (predict(p, device, implementation=name).seconds for p in (few, many))
+        assert captured > 3 * loose
+        alone = (predict(p, device, implementation="flash4").seconds for p in (few, many))
+        assert next(alone) <= next(alone)
 
 
 def test_flash2_cuts_keys_for_grouped_queries_alone():

@@ -15,7 +15,7 @@ from perfmodel.schedules import tiled
 from perfmodel.timing import rowwise, slicing
 from perfmodel.timing.attention_style import exchanging, operand_tile, order_of, passing, style
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import EvenRule, KernelClass, TileRow
+from perfmodel.timing.classes import EvenRule, GraphRule, KernelClass, TileRow
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -41,8 +41,8 @@ def forward_plan(
     if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
         return _split_plan(problem, kernel, machine, constants, around, how)
     tiles = _tiles(problem, kernel, machine)
-    if kernel.paged and kernel.even_rule is not None and problem.phase != "decode":
-        sliced = _even_plan(problem, kernel, machine, constants, how, tiles)
+    if kernel.paged and problem.phase != "decode" and "split" not in constants.off:
+        sliced = _sliced_prefill(problem, kernel, machine, constants, how, tiles)
         if sliced is not None:
             return sliced
     br, bc, threads = np.array(tiles).T[:, None]
@@ -70,7 +70,7 @@ def forward_plan(
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc})
 
 
-def _even_plan(
+def _sliced_prefill(
     problem: Attention,
     kernel: KernelClass,
     machine: Machine,
@@ -78,19 +78,51 @@ def _even_plan(
     how: Style,
     tiles: tuple[TileRow, ...],
 ) -> Plan | None:
-    """Few rows of one sequence leave units idle: keys in even shares, as for decode; else none."""
-    rule, sizes = kernel.even_rule, as_floats(problem.sizes())
-    assert rule is not None
+    """Slices of the keys where queries are many but row blocks few, as for decode; else none."""
+    sizes, mask = as_floats(problem.sizes()), problem.mask()
     tile = tuple(np.array(tiles, dtype=np.float64).T[:, None])
-    mask = problem.mask()
-    cut = slicing.cuts(sizes, tile, rule, machine, mask.left if mask is not None else None)
-    if "split" in constants.off or not np.any(cut):
+    if kernel.even_rule is not None:
+        cut = slicing.cuts(
+            sizes, tile, kernel.even_rule, machine, mask.left if mask is not None else None
+        )
+        splits = np.where(cut, slicing.evenly(sizes, tile, kernel.even_rule, machine), 1.0)
+        idle = _idle_combining(sizes, kernel.even_rule, machine, constants)
+        beside = np.where(cut & (splits == 1.0), idle, 0.0)
+    elif kernel.graph_rule is not None:
+        splits, beside = _in_graph(sizes, tile, kernel.graph_rule, machine, constants, how)
+        cut = splits > 1
+    else:
         return None
-    splits = np.where(cut, slicing.evenly(sizes, tile, rule, machine), 1.0)
+    if not np.any(cut):
+        return None
     made = _sliced_plan(problem, kernel, machine, how, mask, sizes, tile, splits)
-    idle = _idle_combining(sizes, rule, machine, constants)
-    beside = np.where(cut & (splits == 1.0), idle, 0.0)
     return replace(made, schedule=kernel.schedule, beside=beside)
+
+
+def _in_graph(
+    sizes: Mapping[str, Number],
+    tile: tuple[Number, ...],
+    rule: GraphRule,
+    machine: Machine,
+    constants: Constants,
+    how: Style,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Slices that have keys, and seconds of what their blocks' time leaves out; see `GraphRule`.
+
+    Every round of blocks looks for its sequences, on average among half of them, and rounds of
+    blocks without keys cost their launch.
+    """
+    rows, bc = tile[:2]
+    b, g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqx")
+    asked = np.where(b * q <= rule.most_queries, float(rule.slices), 1.0)
+    tiles = ceil_div(x, bc)
+    used = ceil_div(tiles, ceil_div(tiles, asked))
+    blocks = b * g * ceil_div(r * q, rows) / machine.units
+    rounds = ceil_div(blocks * asked, 1.0)
+    idle = rounds - ceil_div(blocks * used, 1.0)
+    search = ceil_div(b, 2.0 * rule.searched) * constants["tile_search"]
+    price = constants["block_price"] * how.price
+    return used, machine.at_clock(1.0) * (idle * price + rounds * search)
 
 
 def _tiles(problem: Attention, kernel: KernelClass, machine: Machine) -> tuple[TileRow, ...]:
@@ -131,16 +163,19 @@ def _split_plan(
         # end anywhere in a tile.
         sizes["x"] = np.minimum(sizes["x"], (ceil_div(mask.left, bc) + 1) * bc)
         mask = None
-    splits = np.ones((1, 1))
+    splits, beside = np.ones((1, 1)), np.zeros((1, 1))
     if "split" not in constants.off:
-        if kernel.even_rule is not None:
+        if kernel.paged and kernel.graph_rule is not None:
+            splits, beside = _in_graph(sizes, chosen, kernel.graph_rule, machine, constants, how)
+        elif kernel.even_rule is not None:
             splits = slicing.evenly(sizes, chosen, kernel.even_rule, machine)
         elif kernel.split_rule is not None:
             splits = slicing.by_rule(sizes, chosen, kernel.split_rule, machine)
         else:
             splits = slicing.promising(sizes, chosen, kernel, machine, constants, how, width, keep)
     made = _sliced_plan(problem, kernel, machine, how, mask, sizes, chosen, splits)
-    beside = _regrouping(problem, machine, constants, around) if kernel.regroups else 0.0
+    if kernel.regroups:
+        beside = beside + _regrouping(problem, machine, constants, around)
     if kernel.paged and kernel.even_rule is not None:
         idle = _idle_combining(sizes, kernel.even_rule, machine, constants)
         beside = beside + np.where(splits > 1, 0.0, idle)

@@ -100,6 +100,20 @@ class EvenRule:
 
 
 @dataclass(frozen=True)
+class GraphRule:
+    """Slices of the keys that a serving framework asks for in its CUDA graphs, whatever the keys.
+
+    Graphs are captured for up to `most_queries` queries, with a grid of `slices` slices: blocks
+    whose slice has no keys run all the same, each of them looking for its sequence `searched` at a
+    time. More queries are one slice.
+    """
+
+    slices: int = 32
+    most_queries: int = 512
+    searched: int = 31
+
+
+@dataclass(frozen=True)
 class HeadRule:
     """How FlashAttention-1 spreads a head over blocks.
 
@@ -156,6 +170,7 @@ class KernelClass:
     split_rule: SplitRule | None = None
     even_rule: EvenRule | None = None
     head_rule: HeadRule | None = None
+    graph_rule: GraphRule | None = None
     combines_ahead: bool = False
     price: str = "attention_block_price"
     regroups: bool = False
@@ -206,6 +221,7 @@ _PARTS = {
     "split_rule": SplitRule,
     "even_rule": EvenRule,
     "head_rule": HeadRule,
+    "graph_rule": GraphRule,
 }
 
 

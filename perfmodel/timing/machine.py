@@ -35,10 +35,6 @@ _L2_BYTES_PER_CLOCK = {
 _NODE = {"6": 16.0, "7": 12.0, "8.0": 7.0, "8": 8.0, "8.9": 4.0, "9": 4.0, "10": 3.3, "12": 4.0}
 _NODE_OF_CDNA = {"CDNA": 7.0, "CDNA2": 6.0, "CDNA3": 5.0, "CDNA4": 3.0}
 
-# Where integer instructions take turns with fp32 ones on the same lanes: Pascal has no integer
-# lanes of its own, GA10x, Ada and consumer Blackwell run fp32 on their integer lanes too.
-_SHARED_LANES = ("6.0", "6.1", "8.6", "8.7", "8.9", "12.0")
-
 # Lanes of a compute unit that take 32-bit integer operations, and lanes that its schedulers issue
 # to in a clock, whatever the operation (CUDA C++ Programming Guide, arithmetic instructions; other
 # makes run both kinds on the same lanes).
@@ -82,13 +78,21 @@ class Machine:
     tdp_watts: float
     base_share: float
     memory_family: str
-    lanes_shared: bool
     hbm_is_measured: bool
     assumptions: tuple[str, ...]
 
     def at_clock(self, seconds: Number) -> Number:
         """Seconds here of what takes `seconds` at the constants' clock of 1.75 GHz."""
         return seconds * (_CLOCK / self.clock_hz)
+
+    @property
+    def issue_bound(self) -> bool:
+        """Whether fp32 arithmetic takes every issue slot, so that any other instruction costs one.
+
+        GA10x, Ada, Hopper and Blackwell have as many fp32 lanes as they issue to; V100, T4 and A100
+        half as many, and Pascal issues a load beside an operation.
+        """
+        return self.generation >= 7 and self.vector_ops_per_unit > 0.75 * self.issue_per_unit
 
     def on_vector(self, dtype: str) -> bool:
         """Whether products of a type run on the vector unit; of fp32, on all but AMD's devices."""
@@ -188,7 +192,6 @@ def _machine(device: Device) -> Machine:
         tdp_watts=known(device.tdp_watts, 1e9, "board power (W)"),
         base_share=min((device.base_hz or 0.0) / clock, 1.0),
         memory_family=_family(device),
-        lanes_shared=capability in _SHARED_LANES,
         hbm_is_measured=device.memory.hbm.bandwidth.status == "measured",
         assumptions=tuple(said),
     )

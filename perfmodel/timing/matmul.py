@@ -88,8 +88,8 @@ def _style(
     on_vector = kernel.instruction == "vector"
     usual = "vector_gemm_share" if on_vector else "matrix_share"
     share = constants[kernel.share or usual]
-    if on_vector and machine.lanes_shared:
-        share /= 1.0 + constants["integer_share"]
+    if on_vector and machine.issue_bound:
+        share /= 1.0 + constants["issue_share"]
     specialised = machine.generation >= 9 and kernel.instruction == "native"
     return Style(
         compute=compute_type(problem, machine),
