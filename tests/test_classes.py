@@ -104,7 +104,8 @@ def test_the_usual_class_follows_the_generation():
         ("flash3", "a100-sxm4-80gb", "flash2"), ("flash3", "b200", "flash2"),
         ("flash3", "h100-sxm", None), ("flash4", "b200", None),
         ("cudnn", "t4", "flash2"), ("flash2", "b200", None),
-        ("cublas-fp32-batched", "t4", "cublas-fp32-volta-batched"),
+        ("cublas-fp32-turing-batched", "v100-sxm2", "cublas-fp32-volta-batched"),
+        ("cublas-fp32-batched", "t4", "cublas-fp32-turing-batched"),
     ],
 )  # fmt: skip
 def test_a_class_without_its_instructions_falls_back_and_says_so(name, slug, falls):
@@ -132,7 +133,8 @@ def test_strided_batches_of_fp32_have_classes_of_their_own():
     many, one = Matmul(64, 64, 64, 8, "fp32"), Matmul(64, 64, 64, 1, "fp32")
     assert predict(many, A100).implementation == "cublas-fp32-batched"
     assert predict(one, A100).implementation == "cublas-fp32"
-    assert predict(many, T4).implementation == "cublas-fp32-volta-batched"
+    assert predict(many, T4).implementation == "cublas-fp32-turing-batched"
+    assert predict(many, load("v100-sxm2")).implementation == "cublas-fp32-volta-batched"
     assert predict(one, T4).implementation == "cublas-fp32"
 
 
