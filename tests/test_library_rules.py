@@ -25,7 +25,7 @@ H100, A100 = load("h100-sxm"), load("a100-sxm4-80gb")
 FLASH2 = kernel_class("flash2").split_rule
 EVEN = kernel_class("flash3").even_rule
 PAGED = replace(kernel_class("flash3"), paged=True)
-GRAPHED = replace(kernel_class("flash4-hopper"), paged=True, packed=True)
+GRAPHED = replace(kernel_class("flash4-hopper"), paged=True, packed=True, graphed=True)
 CONSTANTS, BARE = default(), Circumstances()
 
 
@@ -76,6 +76,9 @@ def test_even_slices_give_every_unit_its_share_of_key_tiles(shape):
     assert 1 <= found <= tiles
     # No slice is longer than the share, unless there may be no more slices.
     assert math.ceil(tiles / found) <= share or found == 128
+    rule = kernel_class("flash3").graph_rule
+    graph = slicing.evenly(columns_of(*shape), (64, 128, 256), EVEN, machine(H100), rule)
+    assert graph[0, 0] == (min(found, 32) if batch <= 512 else found)
 
 
 @given(st.integers(1, 256), st.integers(1, 8), st.integers(1, 100_000))

@@ -85,10 +85,12 @@ def _sliced_prefill(
         cut = slicing.cuts(
             sizes, tile, kernel.even_rule, machine, mask.left if mask is not None else None
         )
-        splits = np.where(cut, slicing.evenly(sizes, tile, kernel.even_rule, machine), 1.0)
+        graph = kernel.graph_rule if kernel.graphed else None
+        even = slicing.evenly(sizes, tile, kernel.even_rule, machine, graph)
+        splits = np.where(cut, even, 1.0)
         idle = _idle_combining(sizes, kernel.even_rule, machine, constants)
         beside = np.where(cut & (splits == 1.0), idle, 0.0)
-    elif kernel.graph_rule is not None:
+    elif kernel.graphed and kernel.graph_rule is not None:
         splits, beside = _in_graph(sizes, tile, kernel.graph_rule, machine, constants, how)
         cut = splits > 1
     else:
@@ -165,10 +167,11 @@ def _split_plan(
         mask = None
     splits, beside = np.ones((1, 1)), np.zeros((1, 1))
     if "split" not in constants.off:
-        if kernel.paged and kernel.graph_rule is not None:
-            splits, beside = _in_graph(sizes, chosen, kernel.graph_rule, machine, constants, how)
-        elif kernel.even_rule is not None:
-            splits = slicing.evenly(sizes, chosen, kernel.even_rule, machine)
+        graph = kernel.graph_rule if kernel.graphed else None
+        if kernel.even_rule is not None:
+            splits = slicing.evenly(sizes, chosen, kernel.even_rule, machine, graph)
+        elif graph is not None:
+            splits, beside = _in_graph(sizes, chosen, graph, machine, constants, how)
         elif kernel.split_rule is not None:
             splits = slicing.by_rule(sizes, chosen, kernel.split_rule, machine)
         else:

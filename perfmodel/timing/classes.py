@@ -101,11 +101,12 @@ class EvenRule:
 
 @dataclass(frozen=True)
 class GraphRule:
-    """Slices of the keys that a serving framework asks for in its CUDA graphs, whatever the keys.
+    """Slices of the keys in a serving framework's CUDA graphs, for up to `most_queries` queries.
 
-    Graphs are captured for up to `most_queries` queries, with a grid of `slices` slices: blocks
-    whose slice has no keys run all the same, each of them looking for its sequence `searched` at a
-    time. More queries are one slice.
+    A graph's grid is fixed, and so are the buffers that slices are added up from: a library that
+    chooses by an `EvenRule` may take `slices` at most. One that does not takes all of them,
+    whatever the keys: blocks whose slice has no keys run all the same, each of them looking for its
+    sequence `searched` at a time. More queries are one slice there.
     """
 
     slices: int = 32
@@ -176,6 +177,7 @@ class KernelClass:
     regroups: bool = False
     packed: bool = False
     paged: bool = False
+    graphed: bool = False
     pages_by_decode: bool = False
     narrow_pages_to: int | None = None
     passed_bytes: float = 0.0
@@ -223,6 +225,10 @@ _PARTS = {
     "head_rule": HeadRule,
     "graph_rule": GraphRule,
 }
+
+
+# Lists of names in the table's head, each a flag of a class.
+_BATCHING = ("packed", "paged", "graphed")
 
 
 @lru_cache(maxsize=1)
@@ -307,7 +313,8 @@ def resolve(
         if chosen.name == implementation or not chosen.fallback.startswith(library):
             where = machine.device.slug
             said.append(f"{chosen.name} does not run on {where}; {chosen.fallback} taken")
-        chosen = replace(kernel_class(chosen.fallback), packed=chosen.packed, paged=chosen.paged)
+        batching = {name: getattr(chosen, name) for name in _BATCHING}
+        chosen = replace(kernel_class(chosen.fallback), **batching)
     if batched and chosen.batched is not None:
         chosen = _running(kernel_class(chosen.batched), machine)
     return chosen, tuple(said)
@@ -321,9 +328,9 @@ def _running(kernel: KernelClass, machine: Machine) -> KernelClass:
 
 
 def _batched_as(implementation: str) -> dict[str, Any]:
-    """Whether an implementation of attention takes packed sequences, and keys in pages."""
+    """Whether an implementation of attention takes packed sequences, keys in pages, and graphs."""
     lists = _document()
-    return {name: _named(lists[name], implementation) for name in ("packed", "paged")}
+    return {name: _named(lists[name], implementation) for name in _BATCHING}
 
 
 def _timing(implementation: str | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from perfmodel.algorithms.attention import SOFTMAX_VECTOR
 from perfmodel.arithmetic import Number
-from perfmodel.timing.classes import EvenRule, HeadRule, KernelClass, SplitRule, TileRow
+from perfmodel.timing.classes import EvenRule, GraphRule, HeadRule, KernelClass, SplitRule, TileRow
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -72,9 +72,13 @@ def _last_wave(waves: np.ndarray) -> np.ndarray:
 
 
 def evenly(
-    sizes: Mapping[str, Number], tile: tuple[Number, ...], rule: EvenRule, machine: Machine
+    sizes: Mapping[str, Number],
+    tile: tuple[Number, ...],
+    rule: EvenRule,
+    machine: Machine,
+    graph: GraphRule | None = None,
 ) -> np.ndarray:
-    """Numbers of slices that give every unit its even share; see `EvenRule`.
+    """Numbers of slices that give every unit its even share; see `EvenRule` and `GraphRule`.
 
     Shaped (n, 1), or (n, c) for tiles of (1, c) rows and keys.
     """
@@ -82,7 +86,10 @@ def evenly(
     b, g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqx")
     tiles = np.ceil(x / bc)
     share = np.ceil(rule.margin * b * g * np.ceil(r * q / rows) * tiles / machine.units)
-    return np.asarray(np.minimum(np.ceil(tiles / share), rule.most))
+    most = np.full_like(b, rule.most)
+    if graph is not None:
+        most = np.where(b * q <= graph.most_queries, np.minimum(graph.slices, most), most)
+    return np.asarray(np.minimum(np.ceil(tiles / share), most))
 
 
 def cuts(
