@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -153,6 +154,7 @@ class KernelClass:
     decode: Mapping[int, tuple[TileRow, ...]] | None = None
     narrow: Mapping[int, tuple[TileRow, ...]] | None = None
     splits: tuple[int, ...] = (1,)
+    workspace_bytes: float = math.inf
     formats: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     generations: tuple[float, float] | None = None

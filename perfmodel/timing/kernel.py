@@ -181,7 +181,7 @@ def _memory_seconds(
 ) -> dict[str, np.ndarray]:
     """Seconds at the L2 and HBM boundaries, and of waiting for what is behind them."""
     l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes, style.multicast)
-    hbm = moved.hbm_bytes / (memory.hbm_rate(machine, constants) * style.stream_share)
+    hbm = memory.hbm_seconds(machine, constants, moved, style.stream_share)
     latency = memory.mean_latency(machine, moved.missed, moved.near)
     waiting = memory.latency_seconds(cost, where, latency, style.waits * latency)
     waiting = memory.loaded_seconds(constants, waiting, np.maximum(hbm, l2))

@@ -226,10 +226,16 @@ def _widest_matrix(device: Device) -> float:
 def _family(device: Device) -> str:
     """Memory systems that reach alike shares of their peak.
 
-    Pascal's and Turing's controllers reach less of it than all later ones (and Volta's); host
-    memory and the on-package memory of other makes are a family of their own.
+    Pascal's and Turing's controllers reach less of it than Volta's and all later ones. GDDR is a
+    family of its own, and so is HBM since Ampere, whose L2 is partitions with their own part of the
+    memory: traffic crosses between them. Host memory and on-package memory of other makes reach
+    the least.
     """
-    if (device.compute_capability or "") in ("6.0", "6.1", "7.5"):
+    capability, technology = device.compute_capability or "", device.hbm_technology.upper()
+    if capability in ("6.0", "6.1", "7.5"):
         return "early"
-    name = device.hbm_technology.upper()
-    return "modern" if name.startswith(("HBM", "GDDR")) else "other"
+    if technology.startswith("GDDR"):
+        return "gddr"
+    if technology.startswith("HBM"):
+        return "whole" if capability == "7.0" else "split"
+    return "other"

@@ -9,6 +9,7 @@ from perfmodel.count import KernelCost
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
+from perfmodel.timing.traffic import Traffic
 
 
 def hbm_rate(machine: Machine, constants: Constants) -> float:
@@ -19,6 +20,18 @@ def hbm_rate(machine: Machine, constants: Constants) -> float:
     if machine.hbm_is_measured:
         return machine.hbm_bytes_per_s
     return machine.hbm_bytes_per_s * constants[f"hbm_share_{machine.memory_family}"]
+
+
+def hbm_seconds(
+    machine: Machine, constants: Constants, moved: Traffic, share: Number
+) -> np.ndarray:
+    """Seconds at the HBM boundary for a kernel that reaches `share` of a plain stream.
+
+    DRAM turns its bus around between reads and writes, so that each byte of the fewer of the two
+    costs `turn_price` bytes more: 4-8 % of a copy or triad beside reads alone (gpu-benches).
+    """
+    bytes_ = moved.hbm_bytes + constants["turn_price"] * moved.turned_bytes
+    return np.asarray(bytes_ / (hbm_rate(machine, constants) * share))
 
 
 def l2_seconds(

@@ -25,12 +25,15 @@ _ZERO = np.zeros(())
 class Traffic:
     """Bytes over HBM and L2, and the shares of a block's loads that HBM and that L1 answer.
 
+    `turned_bytes` are those of HBM's reads or writes, whichever are fewer.
+
     Concurrent blocks that ask for the same tile wait for one and the same miss: the fetch is
     counted once in the bytes, and for each of them in `missed`. What an earlier wave fetched, or an
     earlier run of the kernel left, is a hit. `near` is the share that the unit's own L1 answers.
     """
 
     hbm_bytes: np.ndarray
+    turned_bytes: np.ndarray
     l2_bytes: np.ndarray
     missed: np.ndarray
     near: np.ndarray
@@ -73,7 +76,7 @@ def traffic(
     touched = sum((t.total_bytes for t in cost.hbm.values()), start=_ZERO)
     if not cost.nest.kernel.steps:  # a combining kernel reads what was just written
         missed = 1.0 - held(touched)
-        return Traffic(np.asarray(touched * missed), asked, missed, _ZERO)
+        return Traffic(np.asarray(touched * missed), _ZERO, asked, missed, _ZERO)
     wave = _wave(schedule, cost, elements, where)
     near_share = _l1_share(machine, cost, wave, where)
     kept = warm * held(touched)
@@ -97,6 +100,7 @@ def traffic(
     missed = np.minimum(loaded * wave.sharing / loads, 1.0)
     return Traffic(
         np.asarray(loaded + written),
+        np.minimum(loaded, written),
         np.asarray(asked - near),
         np.asarray(missed),
         np.asarray(np.minimum(near / loads, 1.0 - missed)),
