@@ -222,4 +222,14 @@ def test_gradients_have_the_floor_of_a_plain_call():
     there = Rowwise("layernorm", 1024, 1024, "fp32")
     assert floors.called_as(there) == "layernorm"
     assert floors.called_as(replace(there, direction="bwd")) == "pointwise"
-    assert floors.called_as(Matmul(8, 8, 8)) == "gemm"
+
+
+def test_a_batched_product_has_a_floor_of_its_own_where_there_is_one():
+    one, many = Matmul(8, 8, 8), Matmul(8, 8, 8, 2)
+    assert [floors.called_as(p) for p in (one, many)] == ["gemm", "bmm"]
+    found = {
+        harness: [floors.floor_seconds(CONSTANTS, harness, name) for name in ("gemm", "bmm")]
+        for harness in ("cuda_events_eager", "cuda_graph")
+    }
+    assert found["cuda_events_eager"][1] < found["cuda_events_eager"][0]
+    assert found["cuda_graph"][1] == found["cuda_graph"][0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.attention import check_positive
 from perfmodel.arithmetic import Number, product
@@ -71,6 +73,11 @@ class Matmul:
         for name in ("m", "n", "k", "batch"):
             check_positive(name, getattr(self, name))
         matmul_format(self.dtype)
+
+    @property
+    def batched(self) -> bool:
+        """Whether all are strided batches, which libraries run by kernels of their own."""
+        return bool(np.all(np.asarray(self.batch) > 1))
 
     def sizes(self) -> dict[str, Number]:
         """Extent of every axis."""

@@ -34,7 +34,7 @@ def called_as(problem: Problem) -> str:
     """
     if isinstance(problem, Rowwise) and problem.direction == "bwd":
         return "pointwise"
-    if isinstance(problem, Matmul) and bool(np.all(np.asarray(problem.batch) > 1)):
+    if isinstance(problem, Matmul) and problem.batched:
         return "bmm"
     return operator_name(problem)
 

@@ -97,6 +97,7 @@ def _style(
         overlap=hidden_share(kernel, constants),
         multicast=2.0 if specialised else 1.0,
         persistent=specialised,
+        joined_by="vector_overlap_power" if on_vector else "overlap_power",
         warm=around.warm,
         activity=around.activity,
         credit_seconds=around.credit_seconds,

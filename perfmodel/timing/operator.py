@@ -121,7 +121,7 @@ def _class_of(
         implementation = _BY_SCHEDULE[schedule]
     if schedule in ("tiled", "split-kv") and implementation is None:
         return usual(name, problem.dtype, here), ()
-    batched = isinstance(problem, Matmul) and bool(np.all(np.asarray(problem.batch) > 1))
+    batched = isinstance(problem, Matmul) and problem.batched
     return resolve(name, implementation, problem.dtype, here, batched=batched)
 
 

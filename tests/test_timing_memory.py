@@ -1,0 +1,87 @@
+"""What a stream reaches of its memory: families, turning around, room for partial sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfmodel.algorithms import Matmul, Rowwise
+from perfmodel.hardware import load
+from perfmodel.predict import predict
+from perfmodel.timing import memory
+from perfmodel.timing.classes import kernel_class
+from perfmodel.timing.constants import default
+from perfmodel.timing.machine import machine
+from perfmodel.timing.menu import candidates
+from perfmodel.timing.traffic import Traffic
+
+CONSTANTS = default()
+A100, V100, H100 = (load(slug) for slug in ("a100-sxm4-40gb", "v100-pcie-32gb", "h100-pcie"))
+
+megabytes = st.floats(0.1, 1e5)
+
+
+def crossing(read: float, written: float) -> float:
+    """Seconds of a kernel that reads and writes so many bytes of A100's memory."""
+    each = (np.asarray(value) for value in (read + written, min(read, written), 0.0, 0.0, 0.0))
+    return float(memory.hbm_seconds(machine(A100), CONSTANTS, Traffic(*each), 1.0))
+
+
+@given(megabytes, megabytes)
+def test_reads_and_writes_apart_are_a_plain_stream_and_together_take_longer(read, written):
+    plain = memory.hbm_rate(machine(A100), CONSTANTS)
+    assert crossing(read, 0.0) == pytest.approx(read / plain)
+    assert crossing(0.0, written) == pytest.approx(written / plain)
+    both = crossing(read, written)
+    assert both == pytest.approx(crossing(written, read))
+    assert (read + written) / plain <= both <= 1.5 * (read + written) / plain
+    assert crossing(read * 1.01, written) >= both
+
+
+@pytest.mark.parametrize(
+    ("slug", "family"),
+    [
+        ("p4", "early"), ("t4", "early"), ("v100-sxm2", "whole"), ("a100-pcie-40gb", "split"),
+        ("h200-sxm", "split"), ("b200", "split"), ("mi300x", "split"), ("l4", "gddr"),
+        ("a40", "gddr"), ("rtx5090", "gddr"), ("epyc-9654", "other"), ("m4-max", "other"),
+    ],
+)  # fmt: skip
+def test_memories_that_are_built_alike_reach_alike_shares(slug, family):
+    assert machine(load(slug)).memory_family == family
+
+
+# Triad of gpu-benches, two reads and a write, in the specs; V100's is of the 16 GB board.
+@pytest.mark.parametrize("device", [A100, V100, load("a40"), load("l40")], ids=lambda d: d.slug)
+def test_two_reads_and_a_write_go_about_as_fast_as_published(device):
+    moved = 12 * 16384**2
+    problem = Rowwise("pointwise", 16384, 16384, "fp32", variant="add", inputs=2)
+    found = moved / predict(problem, device).seconds
+    assert found == pytest.approx(device.measured.hbm_bandwidth["triad"].si, rel=0.07)
+
+
+def test_partial_sums_of_fp32_stay_in_the_workspace_from_ampere_on():
+    small, large = Matmul(256, 256, 65536, dtype="fp32"), Matmul(512, 1536, 65536, dtype="fp32")
+    assert predict(small, A100).tile["slices"] > 1
+    assert 4 * 512 * 1536 * predict(large, A100).tile["slices"] <= 4 * 2**20
+    assert 4 * 512 * 1536 * predict(large, V100).tile["slices"] > 4 * 2**20
+
+
+@given(st.integers(1, 4096), st.integers(1, 4096))
+def test_a_menu_serves_slices_whose_sums_it_has_room_for(m, n):
+    menu = candidates(kernel_class("cublas-fp32"))
+    served = menu.serves(m, n)
+    assert np.all(served[menu.slices == 1])
+    assert np.array_equal(served, (menu.slices == 1) | (4 * m * n * menu.slices <= 4 * 2**20))
+    assert np.all(candidates(kernel_class("cublas")).serves(m, n))
+
+
+@pytest.mark.parametrize(
+    ("slug", "bound"),
+    [("p4", False), ("p100-pcie-16gb", False), ("v100-sxm2", False), ("t4", False),
+     ("a100-pcie-40gb", False), ("a10", True), ("l4", True), ("h100-sxm", True), ("b200", True),
+     ("mi300x", False)],
+)  # fmt: skip
+def test_where_fp32_takes_every_issue_slot(slug, bound):
+    assert machine(load(slug)).issue_bound is bound
