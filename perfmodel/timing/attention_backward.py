@@ -53,7 +53,8 @@ def backward_plan(
     around: Circumstances,
 ) -> Plan:
     """Backward attention by the order of the class's schedule, scores recomputed in tiles."""
-    how = style(problem, kernel, machine, constants, around)
+    # A class's own share is that of its forward loop.
+    how = style(problem, replace(kernel, share=None), machine, constants, around)
     share = how.matrix_share * constants[kernel.backward]
     # The first keys are seen by the most queries.
     how = replace(how, matrix_share=share, longest_first=True, integer_share=_INTEGER_BACKWARD)
