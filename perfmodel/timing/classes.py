@@ -148,6 +148,7 @@ class KernelClass:
     batched: str | None = None
     share: str | None = None
     start: str | None = None
+    few_start: str | None = None
     backward: str = "backward_share"
     host_floor: str | None = None
     schedule: str = "tiled"
@@ -161,6 +162,7 @@ class KernelClass:
     fallback: str | None = None
     promoted: bool = False
     cluster: int = 1
+    few_rows: int = 0
     few_load: int = 0
     swizzles: bool = True
     packs: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
+from perfmodel.arithmetic import Number
 from perfmodel.errors import ProblemError
 from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
@@ -69,18 +70,21 @@ def with_floor(
     operator: str,
     seconds: np.ndarray,
     kernel: KernelClass,
+    rows: Number = np.inf,
 ) -> np.ndarray:
-    """What the harness reports for device time `seconds`.
+    """What the harness reports for device time `seconds`, of products of `rows` rows.
 
     The floor is what passes before the kernel starts. In eager event timing the host's work goes on
     beside the kernel, so that the longer of the two shows. A class may add its library's own start,
-    and may have host work that nothing of it beats, whatever the harness.
+    another one for its kernel of few rows, and may have host work that nothing of it beats,
+    whatever the harness.
     """
     if "floor" in constants.off:
         return seconds
     floor = floor_seconds(constants, harness, operator)
     if harness != "kernel" and kernel.start is not None:
-        seconds = seconds + constants[kernel.start]
+        few = constants[kernel.few_start or kernel.start]
+        seconds = seconds + np.where(rows <= kernel.few_rows, few, constants[kernel.start])
     if harness != "kernel" and kernel.host_floor is not None:
         return np.maximum(constants[kernel.host_floor], floor + seconds)
     if harness == "cuda_events_eager":

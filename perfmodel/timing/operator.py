@@ -84,8 +84,9 @@ def time_operator(
     other = included_seconds(here, constants, columns, kernel, includes, around)
     extra = np.broadcast_to(np.asarray(other, dtype=np.float64).reshape(-1), (n,))
     device_seconds = total.seconds + extra
+    rows = problem.m if isinstance(problem, Matmul) else np.inf
     seconds = floors.with_floor(
-        constants, harness, floors.called_as(problem), device_seconds, kernel
+        constants, harness, floors.called_as(problem), device_seconds, kernel, rows
     )
     calls = sum(plan.calls for plan in plans)
     seconds = np.maximum(seconds, floors.host_seconds(constants, harness, calls))
