@@ -1,4 +1,4 @@
-"""What a stream reaches of its memory: families, turning around, room for partial sums."""
+"""What a stream reaches of its memory: families, turning around."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel.algorithms import Matmul, Rowwise
+from perfmodel.algorithms import Rowwise
 from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.timing import memory
-from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
-from perfmodel.timing.menu import candidates
 from perfmodel.timing.traffic import Traffic
 
 CONSTANTS = default()
-A100, V100, H100 = (load(slug) for slug in ("a100-sxm4-40gb", "v100-pcie-32gb", "h100-pcie"))
+A100, V100 = load("a100-sxm4-40gb"), load("v100-pcie-32gb")
 
 megabytes = st.floats(0.1, 1e5)
 
@@ -59,22 +57,6 @@ def test_two_reads_and_a_write_go_about_as_fast_as_published(device):
     problem = Rowwise("pointwise", 16384, 16384, "fp32", variant="add", inputs=2)
     found = moved / predict(problem, device).seconds
     assert found == pytest.approx(device.measured.hbm_bandwidth["triad"].si, rel=0.07)
-
-
-def test_partial_sums_of_fp32_stay_in_the_workspace_from_ampere_on():
-    small, large = Matmul(256, 256, 65536, dtype="fp32"), Matmul(512, 1536, 65536, dtype="fp32")
-    assert predict(small, A100).tile["slices"] > 1
-    assert 4 * 512 * 1536 * predict(large, A100).tile["slices"] <= 4 * 2**20
-    assert 4 * 512 * 1536 * predict(large, V100).tile["slices"] > 4 * 2**20
-
-
-@given(st.integers(1, 4096), st.integers(1, 4096))
-def test_a_menu_serves_slices_whose_sums_it_has_room_for(m, n):
-    menu = candidates(kernel_class("cublas-fp32"))
-    served = menu.serves(m, n)
-    assert np.all(served[menu.slices == 1])
-    assert np.array_equal(served, (menu.slices == 1) | (4 * m * n * menu.slices <= 4 * 2**20))
-    assert np.all(candidates(kernel_class("cublas")).serves(m, n))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -155,7 +154,6 @@ class KernelClass:
     decode: Mapping[int, tuple[TileRow, ...]] | None = None
     narrow: Mapping[int, tuple[TileRow, ...]] | None = None
     splits: tuple[int, ...] = (1,)
-    workspace_bytes: float = math.inf
     formats: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     generations: tuple[float, float] | None = None

@@ -57,7 +57,7 @@ def plan(
         menu = menu.take(kept)
         depth = depth if np.ndim(depth) == 0 else columns_of(np.asarray(depth), kept)
     slices = slice_k(sizes["k"] * np.ones(1), menu.slices, depth)
-    allowed = menu.serves(sizes["m"], sizes["n"])
+    allowed = menu.serves(sizes["m"])
     sizes = {**sizes, "m": clustered(sizes["m"], menu.rows, kernel.cluster)}
     schedule = tiled_matmul(
         menu.rows,

@@ -21,8 +21,7 @@ class Candidates:
     """Columns of the menu: tile rows, tile columns, threads, slices of k; (1, c) or (n, c).
 
     Every tile has the same `splits` slicings of k, next to each other and in rising order, k whole
-    first. A tile serves problems of `above` < m <= `upto` rows; the fp32 partial sums of all slices
-    may take `workspace_bytes`.
+    first. A tile serves problems of `above` < m <= `upto` rows.
     """
 
     rows: np.ndarray
@@ -32,12 +31,10 @@ class Candidates:
     upto: np.ndarray
     slices: np.ndarray
     splits: int
-    workspace_bytes: float = np.inf
 
-    def serves(self, m: Number, n: Number) -> np.ndarray:
-        """Whether the library has a column for results of m rows and n columns."""
-        held = (self.slices == 1) | (4.0 * m * n * self.slices <= self.workspace_bytes)
-        return np.asarray((m > self.above) & (m <= self.upto) & held)
+    def serves(self, m: Number) -> np.ndarray:
+        """Whether the library has a column for problems of m rows."""
+        return np.asarray((m > self.above) & (m <= self.upto))
 
     def take(self, index: np.ndarray) -> Candidates:
         """The columns `index` (n, c) of a (1, m) menu."""
@@ -63,14 +60,12 @@ def columns_of(part: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 def candidates(kernel: KernelClass) -> Candidates:
     """Every tile of the class with every slicing of k; menus by rows where a library has them."""
-    return _candidates(tuple(sorted(kernel.tiles.items())), kernel.splits, kernel.workspace_bytes)
+    return _candidates(tuple(sorted(kernel.tiles.items())), kernel.splits)
 
 
 @lru_cache(maxsize=64)
 def _candidates(
-    tiles: tuple[tuple[int, tuple[TileRow, ...]], ...],
-    splits: tuple[int, ...],
-    workspace_bytes: float,
+    tiles: tuple[tuple[int, tuple[TileRow, ...]], ...], splits: tuple[int, ...]
 ) -> Candidates:
     """The menu of `tiles` by the most rows they serve; the same one for every piece of a sweep."""
     limits = [limit for limit, _ in tiles]
@@ -79,9 +74,7 @@ def _candidates(
     menu = np.array(entries, dtype=np.float64)
     each, slices = np.meshgrid(np.arange(len(menu)), np.array(splits, float), indexing="ij")
     rows, columns, threads, least, most = menu[each.ravel()].T[:, None]
-    return Candidates(
-        rows, columns, threads, least, most, slices.ravel()[None], len(splits), workspace_bytes
-    )
+    return Candidates(rows, columns, threads, least, most, slices.ravel()[None], len(splits))
 
 
 def step_depth(kernel: KernelClass, menu: Candidates, width: float, weight: float) -> Number:

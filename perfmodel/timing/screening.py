@@ -114,10 +114,9 @@ def promising(
         persistent=how.persistent,
         loaded=constants["latency_share"] - 1.0,
     )
-    # What does not fit is out, sums included, and so is a slicing that comes to the one before it.
+    # What does not fit is out, and so is a slicing that comes to the same as the one before it.
     score += _infinite((m <= above) | (m > upto) | (held > machine.shared_per_block))
-    beyond = 4.0 * m * n * cuts[1:] > menu.workspace_bytes
-    score[1:] += _infinite((slices[1:] == slices[:-1]) | beyond)
+    score[1:] += _infinite(slices[1:] == slices[:-1])
     flat = score.T.reshape(score.shape[-1], -1)
     kept = np.argpartition(flat, keep - 1, axis=1)[:, : keep - 1]
     # A combining kernel is the largest thing to be wrong about: the best without one is in.
