@@ -114,7 +114,8 @@ class _Kind:
         """C = A·B; its backward pass is two matmuls: dA = dC·Bᵀ and dB = Aᵀ·dC."""
         m, n, k, batch = (sizes[name] for name in ("m", "n", "k", "batch"))
         forward = Matmul(m, n, k, batch, self.dtype)
-        backward = [Matmul(m, k, n, batch, self.dtype), Matmul(k, n, m, batch, self.dtype)]
+        sides = ((m, k, n), (k, n, m))
+        backward = [Matmul(*side, batch, self.dtype, gradient=True) for side in sides]
         parts = {"fwd": [forward], "bwd": backward, "fwdbwd": [forward, *backward]}
         return list(parts[self.direction])
 

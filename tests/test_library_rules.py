@@ -227,6 +227,7 @@ def test_gradients_have_the_floor_of_a_plain_call():
 def test_a_batched_product_has_a_floor_of_its_own_where_there_is_one():
     one, many = Matmul(8, 8, 8), Matmul(8, 8, 8, 2)
     assert [floors.called_as(p) for p in (one, many)] == ["gemm", "bmm"]
+    assert floors.called_as(replace(one, gradient=True)) == "bmm"
     found = {
         harness: [floors.floor_seconds(CONSTANTS, harness, name) for name in ("gemm", "bmm")]
         for harness in ("cuda_events_eager", "cuda_graph")

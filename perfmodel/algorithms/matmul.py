@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -60,7 +60,8 @@ def matmul_format(dtype: str) -> Format:
 class Matmul:
     """`batch` products of [m, k] by [k, n], or arrays of such problems.
 
-    Raises `ProblemError` for sizes below 1 and `UnknownName` for an unknown `dtype`.
+    `gradient` marks one of a backward pass, which autograd calls as a plain function. Raises
+    `ProblemError` for sizes below 1 and `UnknownName` for an unknown `dtype`.
     """
 
     m: Number
@@ -68,6 +69,7 @@ class Matmul:
     k: Number
     batch: Number = 1
     dtype: str = "bf16"
+    gradient: bool = field(default=False, metadata={"unsaid": True})
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k", "batch"):

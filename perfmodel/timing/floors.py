@@ -28,14 +28,14 @@ def operator_name(problem: Problem) -> str:
 def called_as(problem: Problem) -> str:
     """The operator whose floor a problem has.
 
-    Gradients of row-wise operators are called by autograd, as element-wise maps are by Python: with
-    no module, no checks and no defaults around them. A batched product is one function too; a plain
-    one is a layer, whose bias takes it to the library that looks its algorithm up in every call
-    (torch.bmm and torch.nn.Linear).
+    Gradients are called by autograd, those of row-wise operators as element-wise maps are by
+    Python: with no module, no checks and no defaults around them. A batched product is one function
+    too, as any product's gradients are; a plain one is a layer, whose bias takes it to the library
+    that looks its algorithm up in every call (torch.bmm and torch.nn.Linear).
     """
     if isinstance(problem, Rowwise) and problem.direction == "bwd":
         return "pointwise"
-    if isinstance(problem, Matmul) and problem.batched:
+    if isinstance(problem, Matmul) and (problem.batched or problem.gradient):
         return "bmm"
     return operator_name(problem)
 
