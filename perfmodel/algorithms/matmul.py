@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
-from perfmodel.algorithms.attention import check_positive
+from perfmodel.algorithms.attention import UNSAID, check_positive
 from perfmodel.arithmetic import Number, product
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import UnknownName
@@ -69,7 +69,7 @@ class Matmul:
     k: Number
     batch: Number = 1
     dtype: str = "bf16"
-    gradient: bool = field(default=False, metadata={"unsaid": True})
+    gradient: bool = field(default=False, metadata=UNSAID)
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k", "batch"):
