@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.hardware import load
-from perfmodel.predict import predict
+from perfmodel.predict import predict, predict_arrays
 from perfmodel.timing import attention, attention_style, floors, slicing
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import SplitRule, kernel_class
@@ -107,6 +107,19 @@ def test_slices_without_keys_cost_what_their_blocks_do():
         assert captured > 3 * loose
         alone = (predict(p, device, implementation="flash4").seconds for p in (few, many))
         assert next(alone) <= next(alone)
+
+
+@pytest.mark.parametrize("release", ["fa3", "fa4"])
+@pytest.mark.parametrize("head_dim", [64, 128, 512])
+def test_captured_and_loose_batches_together_are_what_they_are_apart(release, head_dim):
+    batch, queries = np.array([1, 1, 4, 16, 64, 2]), np.array([128, 512, 512, 16, 64, 2048])
+    how = {"implementation": f"vllm-0.24.0:vllm_flash_attn_{release}", "harness": "cuda_graph"}
+    for device in (H100, load("b200")):
+        whole = Attention(batch, 16, 2, queries, queries, head_dim, causal=True)
+        found = predict_arrays(whole, device, **how).seconds
+        for i, (b, q) in enumerate(zip(batch, queries, strict=True)):
+            alone = Attention(int(b), 16, 2, int(q), int(q), head_dim, causal=True)
+            assert found[i] == pytest.approx(predict(alone, device, **how).seconds, rel=1e-9)
 
 
 def test_flash2_cuts_keys_for_grouped_queries_alone():

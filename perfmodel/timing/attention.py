@@ -90,12 +90,11 @@ def _sliced_prefill(
         splits = np.where(cut, even, 1.0)
         idle = _idle_combining(sizes, kernel.even_rule, machine, constants)
         beside = np.where(cut & (splits == 1.0), idle, 0.0)
+        if not np.any(cut):
+            return None
     elif kernel.graphed and kernel.graph_rule is not None:
         splits, beside = _in_graph(sizes, tile, kernel.graph_rule, machine, constants, how)
-        cut = splits > 1
     else:
-        return None
-    if not np.any(cut):
         return None
     made = _sliced_plan(problem, kernel, machine, how, mask, sizes, tile, splits)
     return replace(made, schedule=kernel.schedule, beside=beside)
