@@ -15,7 +15,7 @@ from perfmodel.hardware import load
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.timing import attention, attention_style, floors, slicing
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import SplitRule, kernel_class
+from perfmodel.timing.classes import SplitRule, kernel_class, resolve
 from perfmodel.timing.constants import default
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import machine
@@ -247,3 +247,16 @@ def test_a_batched_product_has_a_floor_of_its_own_where_there_is_one():
     }
     assert found["cuda_events_eager"][1] < found["cuda_events_eager"][0]
     assert found["cuda_graph"][1] == found["cuda_graph"][0]
+
+
+@pytest.mark.parametrize("dtype", ["w8a16", "w8a8_int8"])
+def test_kernels_of_few_rows_start_by_themselves_where_layers_are_timed_one_by_one(dtype):
+    name = f"trtllm-1.0.0:{'weight_only' if dtype == 'w8a16' else 'smooth_quant'}/PLUGIN_V2_"
+    kernel, _ = resolve("gemm", name, dtype, machine(A100))
+    rows, device = np.array([1, 4, 5, 512]), np.full(4, 1e-5)
+    found = floors.with_floor(CONSTANTS, "cuda_graph", "gemm", device, kernel, rows)
+    starts = [CONSTANTS["start_trtllm_few"]] * 2 + [CONSTANTS["start_trtllm"]] * 2
+    floor = floors.floor_seconds(CONSTANTS, "cuda_graph", "gemm")
+    assert found == pytest.approx(1e-5 + floor + np.array(starts))
+    alone = floors.with_floor(CONSTANTS, "kernel", "gemm", device, kernel, rows)
+    assert np.ptp(alone) == 0

@@ -402,19 +402,6 @@ def test_floors_by_harness():
         assert floors.floor_seconds(CONSTANTS, harness, "nobody's operator") >= 0
 
 
-@pytest.mark.parametrize("dtype", ["w8a16", "w8a8_int8"])
-def test_kernels_of_few_rows_start_by_themselves_where_layers_are_timed_one_by_one(dtype):
-    name = f"trtllm-1.0.0:{'weight_only' if dtype == 'w8a16' else 'smooth_quant'}/PLUGIN_V2_"
-    kernel, _ = resolve("gemm", name, dtype, machine(A100))
-    rows, device = np.array([1, 4, 5, 512]), np.full(4, 1e-5)
-    found = floors.with_floor(CONSTANTS, "cuda_graph", "gemm", device, kernel, rows)
-    starts = [CONSTANTS["start_trtllm_few"]] * 2 + [CONSTANTS["start_trtllm"]] * 2
-    floor = floors.floor_seconds(CONSTANTS, "cuda_graph", "gemm")
-    assert found == pytest.approx(1e-5 + floor + np.array(starts))
-    alone = floors.with_floor(CONSTANTS, "kernel", "gemm", device, kernel, rows)
-    assert np.ptp(alone) == 0
-
-
 def test_a_host_that_prepares_for_long_hides_the_kernel():
     deep, _ = resolve("gemm", "vllm:DeepGemmFp8BlockScaledMMKernel", "fp8_block", machine(H100))
     floor = CONSTANTS[deep.host_floor]
