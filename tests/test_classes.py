@@ -197,6 +197,10 @@ def test_entries_of_the_table_are_sound(name):
             {"op": "gemm", "source": "here", "even_rule": {"margins": 1}},
             "eager, even_rule: no such",
         ),
+        *(
+            ({"op": "gemm", "source": "here", "generations": entry}, "eager: .* no known device")
+            for entry in (["volta", "hopper"], [9.0], 9, [9.0, 8.0], [20.0, 21.0])
+        ),
     ],
 )
 def test_a_wrong_key_in_the_table_is_one_line(entry, said, monkeypatch):

@@ -229,6 +229,8 @@ _PARTS = {
 }
 
 
+# Compute capabilities that classes may name: Maxwell to Blackwell.
+_FIRST, _BEYOND = 5.0, 13.0
 # Lists of names in the table's head, each a flag of a class.
 _BATCHING = ("packed", "paged", "graphed")
 
@@ -249,7 +251,9 @@ def classes() -> Mapping[str, KernelClass]:
         for key, kind in _PARTS.items():
             if key in entry:
                 entry[key] = _made(kind, f"{name}, {key}", entry[key])
-        for key in ("splits", "formats", "variants", "generations", "matches"):
+        if "generations" in entry:
+            entry["generations"] = _generations(name, entry["generations"])
+        for key in ("splits", "formats", "variants", "matches"):
             if key in entry:
                 entry[key] = tuple(entry[key])
         for key in ("decode", "narrow"):
@@ -257,6 +261,21 @@ def classes() -> Mapping[str, KernelClass]:
                 entry[key] = _tiles(entry[key])
         found[name] = _made(KernelClass, name, {"name": name, **entry})
     return found
+
+
+def _generations(name: str, entry: Any) -> tuple[float, float]:
+    """First and last compute capability; raises `PerfmodelError` for families nobody knows."""
+    try:
+        first, last = (float(capability) for capability in entry)
+        known = _FIRST <= first <= last < _BEYOND
+    except (TypeError, ValueError):
+        known = False
+    if not known:
+        raise PerfmodelError(
+            f"classes.yaml: {name}: generations {entry!r} name no known device family; give the "
+            f"first and the last compute capability, from {_FIRST} to below {_BEYOND}"
+        )
+    return first, last
 
 
 def _made(kind: type[Any], where: str, entry: Mapping[str, Any]) -> Any:
