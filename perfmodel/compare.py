@@ -40,7 +40,7 @@ LEFT_OUT = ("timer_floor", "noisy", "suspect", "failed")
 
 CHUNK = 32768  # rows in one call, so that memory does not grow with the table
 # What an attention row may say in its variant, joined by +.
-ATTENTION_VARIANTS = ("padding_mask", "dropout")
+ATTENTION_VARIANTS = ("padding_mask", "dropout", "keys_only")
 _SAMPLE = 8  # rows tried one by one before a whole group is refused with one reason
 _CLOCK_MARGIN = 1.02  # boards run a little above the clock that a peak is rated at
 _MICRO = 1e6

@@ -34,7 +34,14 @@ NAMED = [
     ("attention", "bf16", "vllm-0.24.0:vllm_vit_flash_attn_fa3", "flash3"),
     ("attention", "bf16", "vllm-0.24.0:vllm_flash_attn_fa4", "flash4"),
     ("attention", "bf16", "vllm-0.19.0:vllm_vit_flash_attn", "flash3"),
-    ("attention", "bf16", "trtllm-1.0.0:fmha", "fmha"),
+    ("attention", "bf16", "trtllm-1.0.0:fmha", "trtllm"),
+    ("attention", "bf16", "trtllm-1.0.0:torch_flow", "trtllm"),
+    ("attention", "bf16", "sglang-0.5.5:trtllm_mha", "trtllm"),
+    ("attention", "bf16", "sglang-0.5.5:flash_attention", "flash3"),
+    ("attention", "bf16", "sglang-0.5.11:flash_attention_v3", "flash3"),
+    ("attention", "bf16", "sglang-0.5.11:flash_attention_v4", "flash4"),
+    ("attention", "bf16", "sglang-0.5.5:aiter_attention", "aiter"),
+    ("attention", "bf16", "sglang-0.5.5:triton", "flash-triton"),
     ("attention", "bf16", "flashinfer-0.2", "fmha"),
     ("attention", "bf16", "vllm-0.14.0:vllm_flashinfer", "fmha"),
     ("attention", "bf16", "sglang-0.5.14:sglang", "fmha"),
@@ -45,6 +52,14 @@ NAMED = [
     ("gemm", "bf16", "torch.matmul", "cublas"),
     ("gemm", "bf16", "vllm-0.14.0:vllm_default", "cublas"),
     ("gemm", "bf16", "vllm-0.24.0:torch.nn.functional.linear", "cublas"),
+    ("gemm", "fp8", "trtllm-1.0.0:torch_flow", "cublas"),
+    ("gemm", "nvfp4", "vllm-0.14.0:vllm_default", "cublas"),
+    ("gemm", "fp8", "vllm-0.14.0:vllm_default", "cutlass-fp8"),
+    ("gemm", "fp8", "sglang-0.5.5:sglang", "cutlass-fp8"),
+    ("gemm", "fp8_block", "vllm-0.14.0:vllm_default", "deepgemm"),
+    ("gemm", "fp8_block", "sglang-0.5.5:sglang", "deepgemm"),
+    ("gemm", "fp8_block", "trtllm-1.0.0:torch_flow", "deepgemm"),
+    ("gemm", "fp8_block", "trtllm-1.0.0:deepgemm", "deepgemm"),
     ("gemm", "fp32", "torch-eager(2.1.0)", "cublas-fp32"),
     ("gemm", "fp32", "torch-eager(HF fx)", "cublas-fp32"),
     ("gemm", "fp8", "vllm-0.24.0:CutlassFP8ScaledMMLinearKernel", "cutlass-fp8"),
@@ -69,7 +84,7 @@ NAMED = [
 @pytest.mark.parametrize(("op", "dtype", "name", "expected"), NAMED)
 def test_names_of_implementations_find_their_class(op, dtype, name, expected):
     found, said = resolve(
-        op, name, dtype, machine(B200 if expected in ("flash4", "fmha") else H100)
+        op, name, dtype, machine(B200 if expected in ("flash4", "fmha", "trtllm") else H100)
     )
     assert found.name == expected
     assert (f"modelled as {expected}" in " ".join(said)) == (name != expected)
@@ -158,7 +173,7 @@ def test_entries_of_the_table_are_sound(name):
     assert entry.overlap is None or entry.overlap in constants
     assert entry.backward in constants
     assert entry.share is None or entry.share in constants
-    for other in (entry.fallback, entry.batched):
+    for other in (entry.fallback, entry.batched, entry.decoder):
         assert other is None or kernel_class(other).op == entry.op
     if entry.op == "attention":
         assert {"tiled-1": 1, "tiled-2": 1, "tiled-3": 1, "standard": 1}[entry.schedule]
@@ -222,7 +237,7 @@ def test_menus_go_by_head_dimension():
 @pytest.mark.parametrize(("device", "expected"), [(B200, "fmha"), (H100, "fmha-hopper"),
                                                  (A100, "fmha-ampere")])  # fmt: skip
 def test_kernels_of_frameworks_go_without_the_copies_of_a_library(device, expected):
-    found, _ = resolve("attention", "trtllm-1.0.0:fmha", "bf16", machine(device))
+    found, _ = resolve("attention", "flashinfer-0.2", "bf16", machine(device))
     assert found.name == expected
     assert not found.regroups
     assert found.even_rule is None
@@ -241,6 +256,8 @@ def test_kernels_of_frameworks_go_without_the_copies_of_a_library(device, expect
         ),
         ("fp8_block", "vllm-0.24.0:DeepGemmFp8BlockScaledMMKernel", None, "host_floor_deepgemm"),
         ("fp8_block", "trtllm-1.3.0:torch_flow", None, None),
+        ("fp8_block", "vllm-0.14.0:vllm_default", None, "host_floor_deepgemm"),
+        ("fp8", "vllm-0.14.0:vllm_default", None, None),
     ],
 )
 def test_runs_that_are_timed_otherwise_are_told_by_name(dtype, name, start, host_floor):
@@ -249,10 +266,38 @@ def test_runs_that_are_timed_otherwise_are_told_by_name(dtype, name, start, host
     assert {start, host_floor} - {None} <= default().keys()
 
 
+@pytest.mark.parametrize("device", [H100, B200])
+def test_how_runs_were_timed_stays_where_a_class_falls_back(device):
+    found, _ = resolve("gemm", "vllm-0.14.0:vllm_default", "fp8_block", machine(device))
+    assert (found.host_floor, found.one_copy) == ("host_floor_deepgemm", True)
+
+
+@pytest.mark.parametrize(
+    ("device", "prefill", "decode"),
+    [(B200, "trtllm", "trtllm"), (H100, "trtllm-hopper", "trtllm-xqa"),
+     (A100, "trtllm-mma", "trtllm-xqa")],
+)  # fmt: skip
+def test_decode_may_be_another_kernel_than_prefill(device, prefill, decode):
+    name = "trtllm-1.0.0:torch_flow"
+    queries = {"implementation": name}
+    assert predict(Attention(1, 8, 8, 256, 256, 64), device, **queries).implementation == prefill
+    assert predict(Attention(1, 8, 8, 1, 256, 64), device, **queries).implementation == decode
+    found, _ = resolve("attention", name, "bf16", machine(device), decode=True)
+    assert (found.packed, found.paged) == (True, True)
+
+
+def test_block_scales_are_added_up_outside_the_instruction_before_blackwell_alone():
+    found = {
+        device.slug: resolve("gemm", "deepgemm", "fp8_block", machine(device))[0].promoted
+        for device in (H100, B200)
+    }
+    assert found == {"h100-sxm": True, "b200": False}
+
+
 @pytest.mark.parametrize(
     ("name", "paged"),
     [("vllm", True), ("vllm-0.14.0:vllm_flash_attn", True), ("sglang-0.4", True), ("flash2", False),
-     ("vllm-0.19.0:vllm_vit_flash_attn", False)],
+     ("vllm-0.19.0:vllm_vit_flash_attn", False), ("sglang-0.5.11:flash_attention_v3", False)],
 )  # fmt: skip
 def test_serving_frameworks_find_their_keys_in_pages(name, paged):
     assert resolve("attention", name, "bf16", machine(load("a100-sxm4-80gb")))[0].paged is paged

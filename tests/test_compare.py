@@ -52,7 +52,9 @@ def test_every_kind_of_row_is_predicted_in_its_place():
         assert alone["limiter"]
 
 
-@pytest.mark.parametrize("variant", ["dropout", "padding_mask", "padding_mask+dropout"])
+@pytest.mark.parametrize(
+    "variant", ["dropout", "padding_mask", "padding_mask+dropout", "keys_only"]
+)
 def test_an_attention_row_says_in_its_variant_what_it_masks_and_drops(variant):
     row = predict_table(table({**ATTENTION, "implementation": "torch", "variant": variant})).iloc[0]
     asked = dict.fromkeys(variant.split("+"), True)
@@ -157,25 +159,38 @@ def test_sizes_of_2_to_the_40_do_not_overflow():
 
 def test_runs_of_another_board_or_release_than_their_table_names_are_predicted_for_it():
     for item in corrections():
-        device, implementation = item.board or item.device, item.release or item.implementation
-        assert {load(item.device).slug, load(device).slug} == {item.device, device}
-        assert not implementation or implementation in classes()
-        named = ATTENTION | {"device": item.device, "implementation": item.implementation}
-        meant = {"device": device, "implementation": implementation}
+        named = NAMED_BY[item.implementation] | {"device": item.device or "h100-sxm"}
+        meant = {"device": item.board, "implementation": item.release, "variant": item.variant}
+        meant = {name: value for name, value in meant.items() if value}
+        assert load(meant.get("device", "t4"))
+        assert meant.get("implementation", "flash1") in classes()
         rows = [named | {"source": item.source}, named | meant, named]
         found = predict_table(table(*rows))
-        assert list(found["device"]) == [item.device, device, item.device]
+        assert list(found["device"]) == [row["device"] for row in rows]
         assert found["predicted_us"][0] == found["predicted_us"][1] != found["predicted_us"][2]
         (said,) = notes(found)
         assert said.startswith(f"1 rows of {item.source} name ")
-        assert device in said or implementation in said
+        assert any(value in said for value in meant.values())
 
 
-def test_a_correction_leaves_other_implementations_of_its_source_alone():
-    item = next(item for item in corrections() if item.implementation)
-    row = ATTENTION | {"source": item.source, "device": item.device}
-    assert notes(table(row | {"implementation": "flash2"})) == []
-    assert len(notes(table(row | {"implementation": item.implementation}))) == 1
+# Rows that the corrections with an implementation speak of, and some that they do not.
+_KEYS_ONLY = ATTENTION | {"seq_q": 1, "implementation": "trtllm-1.2.0rc5:torch_flow"}
+NAMED_BY = {
+    "": ATTENTION,
+    "flash1": ATTENTION | {"implementation": "flash1"},
+    "trtllm-.*:torch_flow": _KEYS_ONLY,
+}
+
+
+def test_a_correction_leaves_other_runs_of_its_source_alone():
+    for item in corrections():
+        if not item.implementation:
+            continue
+        row = NAMED_BY[item.implementation] | {"source": item.source}
+        row = row | {"device": item.device or "h100-sxm"}
+        assert notes(table(row | {"implementation": "flash2"})) == []
+        assert len(notes(table(row))) == 1
+        assert not item.phase or notes(table(row | {"seq_q": 2048})) == []
 
 
 def test_an_empty_table_stays_empty():

@@ -21,7 +21,7 @@ from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import machine
 from perfmodel.timing.plan import combining_seconds
 
-H100, A100 = load("h100-sxm"), load("a100-sxm4-80gb")
+H100, A100, B200 = load("h100-sxm"), load("a100-sxm4-80gb"), load("b200")
 FLASH2 = kernel_class("flash2").split_rule
 EVEN = kernel_class("flash3").even_rule
 PAGED = replace(kernel_class("flash3"), paged=True)
@@ -120,6 +120,89 @@ def test_captured_and_loose_batches_together_are_what_they_are_apart(release, he
         for i, (b, q) in enumerate(zip(batch, queries, strict=True)):
             alone = Attention(int(b), 16, 2, int(q), int(q), head_dim, causal=True)
             assert found[i] == pytest.approx(predict(alone, device, **how).seconds, rel=1e-9)
+
+
+XQA, GEN = (kernel_class(name).wave_rule for name in ("trtllm-xqa", "trtllm"))
+
+
+@given(shapes)
+def test_xqa_slices_are_those_of_its_library(shape):
+    # TensorRT-LLM, computeMultiBlockCount: in its order, and in whole numbers.
+    batch, groups, _, keys = shape
+    slices = keys // 128
+    slices = max(min(slices, round(math.sqrt(8 * slices))), 1)
+    if batch * groups * slices > 8 * A100.units:
+        slices = max(8 * A100.units // (batch * groups), 1)
+    found = slicing.by_waves(columns_of(*shape), (32, 128, 256), XQA, machine(A100))
+    assert found[0, 0] == slices
+
+
+@given(shapes)
+def test_slices_on_blackwell_fill_one_wave_and_have_two_steps_each(shape):
+    # TensorRT-LLM, fmhaKernels.h: ⌈keys / 2·256⌉ of them, or as many as units are left for.
+    batch, groups, _, keys = shape
+    found = slicing.by_waves(columns_of(*shape), (128, 128, 256), GEN, machine(A100))[0, 0]
+    assert found == min(-(-keys // 512), max(A100.units // (batch * groups), 1))
+    assert found == 1 or found * batch * groups <= A100.units
+
+
+def test_blocks_that_combine_among_themselves_need_no_second_launch():
+    apart, inside = Style(compute="fp16"), Style(compute="fp16", combine=None)
+    l2 = machine(A100).l2_latency
+    assert combining_seconds(machine(A100), CONSTANTS, inside) == pytest.approx(3 * l2)
+    assert combining_seconds(machine(A100), CONSTANTS, apart) > 3 * l2
+
+
+def test_kernels_that_count_tokens_first_cost_many_queries_a_launch():
+    spared = replace(kernel_class("trtllm-hopper"), prepares=0)
+
+    def beside(kernel, queries):
+        problem = Attention(2, 8, 8, queries, 512, 64)
+        return attention.forward_plan(problem, kernel, machine(H100), CONSTANTS, BARE).beside
+
+    assert beside(kernel_class("trtllm-hopper"), 512) > CONSTANTS["kernel_gap"] > 0
+    assert beside(spared, 512) == 0
+    assert beside(kernel_class("trtllm-xqa"), 1) == 0
+
+
+def test_a_kernel_that_rotates_queries_narrows_them_too():
+    problem = Attention(8, 32, 8, 1, 4096, 128, kv_dtype="fp8")
+    how = {"implementation": "trtllm-1.0.0:torch_flow", "harness": "cuda_graph"}
+    alone, together = (
+        predict(problem, B200, includes=parts, **how).seconds
+        for parts in (("kv_write",), ("rope", "kv_write"))
+    )
+    assert together < alone
+
+
+@given(shapes, st.sampled_from(["flash3", "trtllm", "flash2"]))
+def test_values_in_the_memory_of_keys_halve_what_comes_from_it(shape, name):
+    batch, groups, together, keys = shape
+    heads = groups * together
+    apart, shared = (
+        predict(
+            Attention(batch, heads, groups, 1, keys, 128, keys_only=only),
+            H100,
+            implementation=name,
+        )
+        for only in (False, True)
+    )
+    assert shared.seconds <= apart.seconds * (1 + 1e-9)
+    assert shared.bytes["l2"] == pytest.approx(apart.bytes["l2"])
+    values = 2 * batch * groups * keys * 128
+    assert apart.bytes["hbm"] - shared.bytes["hbm"] == pytest.approx(values, rel=0.01)
+
+
+def test_a_single_copy_of_the_weights_is_still_there_where_several_take_turns():
+    # 16 MiB of 4-bit weights, on a device whose L2 holds 126 MB.
+    problem = Matmul(16, 8192, 4096, dtype="nvfp4")
+    several, single = (
+        predict(problem, B200, harness="cuda_graph", implementation=name).bytes["hbm"]
+        for name in ("trtllm-1.0.0:torch_flow", "vllm-0.14.0:vllm_default")
+    )
+    assert single < 0.1 * several
+    alone = predict(problem, B200, implementation="vllm-0.14.0:vllm_default").bytes["hbm"]
+    assert alone == several  # nothing is there without a loop
 
 
 def test_flash2_cuts_keys_for_grouped_queries_alone():

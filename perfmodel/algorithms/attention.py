@@ -48,8 +48,9 @@ class Attention:
     `head_dim_v` defaults to `head_dim`. `causal` aligns the last query with the last key. `window`
     lets a query see the nearest `window` keys only (None or 0: all). `padding_mask` hides padded
     keys by a mask that saves no work, `dropout` drops scores in training: unfused kernels pay each
-    in passes of their own, fused ones in registers. Raises `ProblemError` for sizes below 1 and for
-    query heads that are not a multiple of the key-value heads.
+    in passes of their own, fused ones in registers. `keys_only` says that values lie in the memory
+    of the keys, so that both cross the memory boundary once. Raises `ProblemError` for sizes below
+    1 and for query heads that are not a multiple of the key-value heads.
     """
 
     batch: Number
@@ -66,6 +67,7 @@ class Attention:
     direction: Direction = "fwd"
     padding_mask: bool = field(default=False, metadata=UNSAID)
     dropout: bool = field(default=False, metadata=UNSAID)
+    keys_only: bool = field(default=False, metadata=UNSAID)
 
     def __post_init__(self) -> None:
         for item in fields(self):

@@ -125,6 +125,7 @@ HeadDimV = Annotated[
 Causal = Annotated[bool, typer.Option("--causal", help="Hide later keys.")]
 Padding = Annotated[bool, typer.Option("--padding-mask", help="Mask padded keys.")]
 Dropout = Annotated[bool, typer.Option("--dropout", help="Drop scores, as in training.")]
+KeysOnly = Annotated[bool, typer.Option("--keys-only", help="Values lie in the keys' memory.")]
 Window = Annotated[str | None, _size("--window", help="See the nearest keys only; 0: all.")]
 KvDtype = Annotated[
     str | None, typer.Option("--kv-dtype", metavar="TYPE", help="Type of keys and values.")
@@ -147,6 +148,7 @@ def attention(
     direction: Direction = "fwd",
     padding_mask: Padding = False,
     dropout: Dropout = False,
+    keys_only: KeysOnly = False,
 ) -> Cases:
     """Scaled dot-product attention: MHA, GQA, MQA; prefill and decode."""
     sizes = {
@@ -166,8 +168,8 @@ def attention(
         sizes["window"] = ranges.parse(window, "--window", least=0)
     kinds: dict[str, tuple[Any, ...]] = {"causal": (causal,), "dtype": names(dtype)}
     kinds |= {"kv_dtype": names(kv_dtype), "direction": _directions(direction)}
-    passes = {"padding_mask": padding_mask, "dropout": dropout}
-    kinds |= {name: (True,) for name, asked in passes.items() if asked}
+    asked = {"padding_mask": padding_mask, "dropout": dropout, "keys_only": keys_only}
+    kinds |= {name: (True,) for name, wanted in asked.items() if wanted}
     return Cases(Attention, sizes, kinds, follows)
 
 

@@ -14,34 +14,43 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Columns of a table that a correction may replace.
-_CORRECTED = ("device", "implementation")
+_CORRECTED = ("device", "implementation", "variant")
 
 
 @dataclass(frozen=True)
 class Correction:
-    """Rows of `source` that name `device`, and `implementation` where given, ran otherwise.
+    """Rows of `source` that name `device` and `implementation`, where given, ran otherwise.
 
-    They ran on `board`, or as `release`, an implementation of its own; `evidence` says who says so.
+    `implementation` is a regular expression for all of a name, `phase` one of attention. They ran
+    on `board`, as `release`, an implementation of its own, or with `variant`; `evidence` says who
+    says so.
     """
 
     source: str
-    device: str
     evidence: str
+    device: str = ""
     implementation: str = ""
+    phase: str = ""
     board: str = ""
     release: str = ""
+    variant: str = ""
 
     def meant(self, table: pd.DataFrame) -> np.ndarray:
         """The rows of a tidy measured-run table that it speaks of."""
-        rows = (table["source"] == self.source) & (table["device"] == self.device)
+        rows = table["source"] == self.source
+        if self.device:
+            rows = rows & (table["device"] == self.device)
+        if self.phase:
+            decode = (table["seq_q"] == 1).fillna(False)
+            rows = rows & (table["op"] == "attention") & (decode == (self.phase == "decode"))
         if self.implementation:
-            rows = rows & (table["implementation"] == self.implementation)
+            rows = rows & table["implementation"].str.fullmatch(self.implementation)
         return rows.to_numpy(bool)
 
     def note(self, rows: int) -> str:
         """What to tell the reader of a report in which so many rows are meant."""
-        named = f"{self.implementation} on {self.device}" if self.implementation else self.device
-        ran = " on ".join(part for part in (self.release, self.board) if part)
+        named = " on ".join(part for part in (self.implementation, self.device) if part)
+        ran = " on ".join(part for part in (self.release or self.variant, self.board) if part)
         why = self.evidence.split(":")[0]
         return f"{rows} rows of {self.source} name {named} and are predicted for {ran}: {why}"
 
@@ -58,10 +67,11 @@ def corrections() -> tuple[Correction, ...]:
 
 
 def as_ran(table: pd.DataFrame) -> pd.DataFrame:
-    """A tidy measured-run table with the devices and implementations that the model is to take."""
+    """A tidy measured-run table with what the model is to take for what its rows say."""
     found = {name: table[name].to_numpy(dtype=object).copy() for name in _CORRECTED}
     for item in corrections():
-        for name, value in zip(_CORRECTED, (item.board, item.release), strict=True):
+        changes = (item.board, item.release, item.variant)
+        for name, value in zip(_CORRECTED, changes, strict=True):
             if value:
                 found[name][item.meant(table)] = value
     return table.assign(**found)

@@ -67,7 +67,17 @@ def forward_plan(
         score_vector=problem.score_vector(),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
-    return Plan(schedule.name, (part,), {"rows": br, "keys": bc})
+    beside = kernel.prepares * _preparing(machine, constants)
+    return Plan(schedule.name, (part,), {"rows": br, "keys": bc}, beside=beside)
+
+
+def _preparing(machine: Machine, constants: Constants) -> float:
+    """Seconds of a small kernel that reads lengths of sequences and leaves where each begins.
+
+    Its launch, its block, and a load, a sum and a store that wait for each other in the L2.
+    """
+    launched = machine.at_clock(constants["kernel_gap"] + constants["block_price"])
+    return float(launched + 3.0 * machine.l2_latency)
 
 
 def _sliced_prefill(
@@ -171,6 +181,8 @@ def _split_plan(
             splits = slicing.evenly(sizes, chosen, kernel.even_rule, machine, graph)
         elif graph is not None:
             splits, beside = _in_graph(sizes, chosen, graph, machine, constants, how)
+        elif kernel.wave_rule is not None:
+            splits = slicing.by_waves(sizes, chosen, kernel.wave_rule, machine)
         elif kernel.split_rule is not None:
             splits = slicing.by_rule(sizes, chosen, kernel.split_rule, machine)
         else:

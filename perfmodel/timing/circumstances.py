@@ -11,7 +11,7 @@ from perfmodel.timing.constants import Constants
 _WARM = {"cuda_graph": 1.0, "cuda_events_eager": 1.0, "wall_clock": 1.0, "profiler": 1.0}
 # Loops over prepared inputs, small numbers or zeros, which toggle fewer bits than random ones.
 _QUIET = ("cuda_graph", "wall_clock")
-_COLD = {("cuda_graph", "gemm")}
+_ROTATED = {("cuda_graph", "gemm")}
 # Calls one at a time, between which the host leaves the board idle; others follow at once.
 _ONE_AT_A_TIME = ("cuda_events_eager", "wall_clock")
 
@@ -20,19 +20,24 @@ _ONE_AT_A_TIME = ("cuda_events_eager", "wall_clock")
 class Circumstances:
     """How a run is timed, as far as the device itself feels it.
 
-    `warm` is the share of L2-sized inputs still there from the run before; `activity` the switching
-    activity of the data relative to random numbers, which the power limit depends on;
-    `credit_seconds` how long a run may draw more than that limit, for the board rested before it.
+    `warm` is the share of L2-sized inputs still there from the run before, `rotated` whether they
+    are not for being another copy each time; `activity` the switching activity of the data relative
+    to random numbers, which the power limit depends on; `credit_seconds` how long a run may draw
+    more than that limit, for the board rested before it.
     """
 
     warm: float = 0.0
+    rotated: bool = False
     activity: float = 1.0
     credit_seconds: float = 0.0
 
 
 def circumstances(harness: str, operator: str, constants: Constants) -> Circumstances:
     """What a harness means for the device; see the tables above."""
-    warm = 0.0 if (harness, operator) in _COLD else _WARM.get(harness, 0.0)
-    activity = constants["activity_quiet"] if harness in _QUIET else 1.0
-    credit = constants["power_credit"] if harness in _ONE_AT_A_TIME else 0.0
-    return Circumstances(warm, activity, credit)
+    rotated = (harness, operator) in _ROTATED
+    return Circumstances(
+        warm=0.0 if rotated else _WARM.get(harness, 0.0),
+        rotated=rotated,
+        activity=constants["activity_quiet"] if harness in _QUIET else 1.0,
+        credit_seconds=constants["power_credit"] if harness in _ONE_AT_A_TIME else 0.0,
+    )

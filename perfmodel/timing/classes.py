@@ -115,6 +115,20 @@ class GraphRule:
 
 
 @dataclass(frozen=True)
+class WaveRule:
+    """How a library cuts keys into slices: as many as `waves` waves of blocks take.
+
+    A slice has `keys` keys or more, and where `root` is given there are √(`root` · n) of them at
+    most, for n slices of so many keys. The number of those is rounded up or down.
+    """
+
+    keys: int
+    waves: float
+    root: float = 0.0
+    rounds_up: bool = False
+
+
+@dataclass(frozen=True)
 class HeadRule:
     """How FlashAttention-1 spreads a head over blocks.
 
@@ -150,6 +164,7 @@ class KernelClass:
     few_start: str | None = None
     backward: str = "backward_share"
     host_floor: str | None = None
+    one_copy: bool = False
     schedule: str = "tiled"
     decode: Mapping[int, tuple[TileRow, ...]] | None = None
     narrow: Mapping[int, tuple[TileRow, ...]] | None = None
@@ -174,7 +189,11 @@ class KernelClass:
     even_rule: EvenRule | None = None
     head_rule: HeadRule | None = None
     graph_rule: GraphRule | None = None
+    wave_rule: WaveRule | None = None
     combines_ahead: bool = False
+    combines_inside: bool = False
+    decoder: str | None = None
+    prepares: int = 0
     price: str = "attention_block_price"
     regroups: bool = False
     packed: bool = False
@@ -226,11 +245,14 @@ _PARTS = {
     "even_rule": EvenRule,
     "head_rule": HeadRule,
     "graph_rule": GraphRule,
+    "wave_rule": WaveRule,
 }
 
 
 # Compute capabilities that classes may name: Maxwell to Blackwell.
 _FIRST, _BEYOND = 5.0, 13.0
+# Which runs an entry of the list `timed` speaks of.
+_WHICH = ("names", "formats")
 # Lists of names in the table's head, each a flag of a class.
 _BATCHING = ("packed", "paged", "graphed")
 
@@ -305,6 +327,7 @@ def resolve(
     machine: Machine,
     *,
     batched: bool = False,
+    decode: bool = False,
     variant: str = "",
 ) -> tuple[KernelClass, tuple[str, ...]]:
     """The class that stands for an implementation on a device, and what was assumed.
@@ -324,7 +347,6 @@ def resolve(
         chosen = usual(op, dtype, machine)
     if implementation and op == "attention":
         chosen = replace(chosen, **_batched_as(implementation))
-    chosen = replace(chosen, **_timing(implementation))
     if op == "attention" and machine.device.kind == "cpu" and chosen.schedule != "standard":
         chosen = kernel_class("cpu-blocked")  # no library runs a GPU's tiles on a processor
     while not chosen.runs_on(machine) and chosen.fallback is not None:
@@ -334,11 +356,17 @@ def resolve(
         if chosen.name == implementation or not chosen.fallback.startswith(library):
             where = machine.device.slug
             said.append(f"{chosen.name} does not run on {where}; {chosen.fallback} taken")
-        batching = {name: getattr(chosen, name) for name in _BATCHING}
-        chosen = replace(kernel_class(chosen.fallback), **batching)
+        chosen = _as_batched(kernel_class(chosen.fallback), chosen)
     if batched and chosen.batched is not None:
         chosen = _running(kernel_class(chosen.batched), machine)
-    return chosen, tuple(said)
+    if decode and chosen.decoder is not None:
+        chosen = _as_batched(kernel_class(chosen.decoder), chosen)
+    return replace(chosen, **_timing(implementation, dtype)), tuple(said)
+
+
+def _as_batched(kernel: KernelClass, other: KernelClass) -> KernelClass:
+    """The class with sequences and caches as `other` has them."""
+    return replace(kernel, **{name: getattr(other, name) for name in _BATCHING})
 
 
 def _running(kernel: KernelClass, machine: Machine) -> KernelClass:
@@ -349,17 +377,18 @@ def _running(kernel: KernelClass, machine: Machine) -> KernelClass:
 
 
 def _batched_as(implementation: str) -> dict[str, Any]:
-    """Whether an implementation of attention takes packed sequences, keys in pages, and graphs."""
+    """How an implementation of attention has its sequences and caches: each flag of the table."""
     lists = _document()
     return {name: _named(lists[name], implementation) for name in _BATCHING}
 
 
-def _timing(implementation: str | None) -> dict[str, Any]:
-    """Constants of how an implementation's runs were timed, where that is special."""
+def _timing(implementation: str | None, dtype: str) -> dict[str, Any]:
+    """How an implementation's runs in a type were timed, where that is special."""
     found: dict[str, Any] = {}
     for entry in _document()["timed"]:
-        if implementation and _named(entry["names"], implementation):
-            found |= {key: value for key, value in entry.items() if key != "names"}
+        meant = dtype in entry.get("formats", (dtype,))
+        if implementation and meant and _named(entry["names"], implementation):
+            found |= {key: value for key, value in entry.items() if key not in _WHICH}
     return found
 
 

@@ -35,7 +35,8 @@ def included_seconds(
         if name not in INCLUDES:
             raise ProblemError(f"cannot include {name!r}; it is one of {', '.join(INCLUDES)}")
         if name == "kv_write" and isinstance(problem, Attention):
-            total = total + _kv_write(machine, constants, problem, kernel, around)
+            apart = "rope" not in includes
+            total = total + _kv_write(machine, constants, problem, kernel, around, apart=apart)
         elif name == "rope" and isinstance(problem, Attention):
             total = total + _rope(machine, constants, problem)
         elif name == "quantise_activations" and isinstance(problem, Matmul):
@@ -49,11 +50,13 @@ def _kv_write(
     problem: Attention,
     kernel: KernelClass,
     around: Circumstances,
+    *,
+    apart: bool,
 ) -> Number:
     """New keys and values go to their pages of the cache, a block of threads a token.
 
     Where the cache is narrower than the queries and the kernel multiplies it as it is, one more
-    kernel narrows the queries.
+    kernel narrows the queries; where queries are rotated on the way, this one does (not `apart`).
     """
     sizes, elements = problem.sizes(), problem.elements()
     tokens = product([sizes["b"], sizes["q"]])
@@ -71,7 +74,8 @@ def _kv_write(
         queries = product([tokens, sizes["g"], sizes["r"], sizes["d"]])
         width = elements["data"].bytes + elements["kv"].bytes
         moved = queries * width / hbm_rate(machine, constants)
-        seconds = seconds + machine.at_clock(constants["kernel_gap"]) + moved
+        gap = machine.at_clock(constants["kernel_gap"]) if apart else 0.0
+        seconds = seconds + gap + moved
     return seconds
 
 

@@ -39,31 +39,30 @@ class Style:
     `compute` is the type whose rate the matrix unit runs at, `matrix_share` the share of that rate
     its instructions can reach, `overlap` the share of non-matrix work hidden under the matrix unit,
     `multicast` how many blocks share an L2 read, `price` the multiple of a plain block's price,
-    `warm` the share of L2-sized inputs found there, `vector_share` the share of the vector rate,
-    `stream_share` the share of a plain stream's bandwidth that its access pattern reaches,
-    `activity` the switching activity of its data relative to random numbers, `together` the name of
-    the constant that says how far resident blocks start and drain together, `joined_by` of the
-    exponent that joins its resources, `vector_ops` and `special_ops` what its code takes beyond the
-    algorithm's own operations, `accurate` whether its special functions are exact to the last
-    digit, `integer_ops` its instructions for loads, stores, addresses and bounds, `integer_share`
-    the share of the algorithm's vector operations that integer lanes do (comparisons, conversions),
-    `resident` the most blocks that a unit holds, where its launch bounds say, `persistent` whether
-    a block goes on to further tiles and loads them ahead, `combine` the name of the constant for
-    the start of a combining kernel, `ahead` whether that is launched before the sliced one ends,
-    `credit_seconds` how long it may exceed the power limit,
-    `chain_seconds` what each of its blocks waits for dependent steps at 1.75 GHz,
-    `step_seconds` what each streamed tile waits for arithmetic that depends on itself,
-    `waits` for how many loads one after another beside its stream, `search_seconds` what each unit
-    spends on finding its blocks, beside all else,
-    `chained` whether its special functions and the vector work around them wait for each other,
-    `fetched_by` the exponent that joins matrix work and its operand fetches where warps do both,
-    `exchange` the seconds in which its warps pass data to each other through shared memory for each
-    second of matrix work, in turn with that,
-    `fills` how often a block fills its pipeline: as often as it starts its stream anew,
-    `fills_in` whether a block by itself does one thing after another, so that only another one
-    hides its non-matrix work,
-    `start` the name of the constant for what persistent blocks set up once, `longest_first` whether
-    a head's longest rows of tiles start first.
+    `warm` the share of L2-sized inputs found there, `shared` the inputs that lie in the memory of
+    another one, `vector_share` the share of the vector rate, `stream_share` the share of a plain
+    stream's bandwidth that its access pattern reaches, `activity` the switching activity of its
+    data relative to random numbers, `together` the name of the constant that says how far resident
+    blocks start and drain together, `joined_by` of the exponent that joins its resources,
+    `vector_ops` and `special_ops` what its code takes beyond the algorithm's own operations,
+    `accurate` whether its special functions are exact to the last digit, `integer_ops` its
+    instructions for loads, stores, addresses and bounds, `integer_share` the share of the
+    algorithm's vector operations that integer lanes do (comparisons, conversions), `resident` the
+    most blocks that a unit holds, where its launch bounds say, `persistent` whether a block goes on
+    to further tiles and loads them ahead, `combine` the name of the constant for the start of a
+    combining kernel, none where blocks combine among themselves, `ahead` whether that is launched
+    before the sliced one ends, `credit_seconds` how long it may exceed the power limit,
+    `chain_seconds` what each of its blocks waits for dependent steps at 1.75 GHz, `step_seconds`
+    what each streamed tile waits for arithmetic that depends on itself, `waits` for how many loads
+    one after another beside its stream, `search_seconds` what each unit spends on finding its
+    blocks, beside all else, `chained` whether its special functions and the vector work around them
+    wait for each other, `fetched_by` the exponent that joins matrix work and its operand fetches
+    where warps do both, `exchange` the seconds in which its warps pass data to each other through
+    shared memory for each second of matrix work, in turn with that, `fills` how often a block fills
+    its pipeline: as often as it starts its stream anew, `fills_in` whether a block by itself does
+    one thing after another, so that only another one hides its non-matrix work, `start` the name of
+    the constant for what persistent blocks set up once, `longest_first` whether a head's longest
+    rows of tiles start first.
     """
 
     compute: str
@@ -72,6 +71,7 @@ class Style:
     multicast: float = 1.0
     price: float = 1.0
     warm: float = 0.0
+    shared: tuple[str, ...] = ()
     vector_share: float = 1.0
     stream_share: float = 1.0
     activity: float = 1.0
@@ -84,7 +84,7 @@ class Style:
     integer_share: float = 0.0
     resident: Number = np.inf
     persistent: bool = False
-    combine: str = "split_price"
+    combine: str | None = "split_price"
     ahead: bool = False
     credit_seconds: float = 0.0
     chain_seconds: Number = 0.0
@@ -125,7 +125,16 @@ def time_kernel(
     if "waves" in constants.off:
         where = replace(where, busiest=np.asarray(cost.blocks / machine.units, dtype=np.float64))
     work = executed(schedule, cost, whole_tiles="padding" not in constants.off)
-    moved = traffic(machine, constants, schedule, cost, elements, where, style.warm)
+    moved = traffic(
+        machine,
+        constants,
+        schedule,
+        cost,
+        elements,
+        where,
+        style.warm,
+        shared=style.shared,
+    )
     share = pipes.busiest_share(cost, where, longest_first=style.longest_first)
     terms = {
         **_unit_seconds(machine, cost, work, share, style),

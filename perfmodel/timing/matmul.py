@@ -98,7 +98,7 @@ def _style(
         multicast=2.0 if specialised else 1.0,
         persistent=specialised,
         joined_by="vector_overlap_power" if on_vector else "overlap_power",
-        warm=around.warm,
+        warm=1.0 if around.rotated and kernel.one_copy else around.warm,
         activity=around.activity,
         credit_seconds=around.credit_seconds,
         vector_share=constants["vector_share"],

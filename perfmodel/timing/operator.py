@@ -123,7 +123,8 @@ def _class_of(
     if schedule in ("tiled", "split-kv") and implementation is None:
         return usual(name, problem.dtype, here), ()
     batched = isinstance(problem, Matmul) and problem.batched
-    return resolve(name, implementation, problem.dtype, here, batched=batched)
+    decode = isinstance(problem, Attention) and problem.phase == "decode"
+    return resolve(name, implementation, problem.dtype, here, batched=batched, decode=decode)
 
 
 def _check_schedule(schedule: str, name: str) -> None:

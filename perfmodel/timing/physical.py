@@ -46,13 +46,16 @@ def compulsory_bytes(problem: Problem) -> np.ndarray:
         ahead = 0.0 if problem.causal else reach
         seen["q"] = np.minimum(sizes["q"], sizes["x"] + ahead)
     elements = problem.elements()
+    inputs = algorithm.inputs
+    if isinstance(problem, Attention) and problem.keys_only:
+        inputs = tuple(name for name in inputs if name != "V")
 
     def moved(names: Sequence[str], extents: Mapping[str, np.ndarray]) -> np.ndarray:
         tensors = [algorithm.tensors[name] for name in names]
         each = [rule.size(extents, item) * elements[item.element].bytes for item in tensors]
         return np.asarray(sum(each))
 
-    return np.asarray(moved(algorithm.inputs, seen) + moved(algorithm.outputs, sizes))
+    return np.asarray(moved(inputs, seen) + moved(algorithm.outputs, sizes))
 
 
 def dense_peak(problem: Problem, device: Device) -> float:

@@ -156,7 +156,12 @@ def time_plan(machine: Machine, constants: Constants, plan: Plan, shape: tuple[i
 def combining_seconds(machine: Machine, constants: Constants, style: Style) -> float:
     """Seconds before a combining kernel moves its first byte: its launch, unless that is done by
     then, and its own start.
+
+    Where blocks combine among themselves, the last of them waits for three answers of the L2: its
+    own result is written, a counter is added to, the others' results are read.
     """
+    if style.combine is None:
+        return 3.0 * machine.l2_latency
     gap = 0.0 if style.ahead else constants["kernel_gap"]
     return float(machine.at_clock(gap + constants[style.combine]))
 

@@ -8,7 +8,15 @@ import numpy as np
 
 from perfmodel.algorithms.attention import SOFTMAX_VECTOR
 from perfmodel.arithmetic import Number
-from perfmodel.timing.classes import EvenRule, GraphRule, HeadRule, KernelClass, SplitRule, TileRow
+from perfmodel.timing.classes import (
+    EvenRule,
+    GraphRule,
+    HeadRule,
+    KernelClass,
+    SplitRule,
+    TileRow,
+    WaveRule,
+)
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -90,6 +98,19 @@ def evenly(
     if graph is not None:
         most = np.where(b * q <= graph.most_queries, np.minimum(graph.slices, most), most)
     return np.asarray(np.minimum(np.ceil(tiles / share), most))
+
+
+def by_waves(
+    sizes: Mapping[str, Number], tile: TileRow, rule: WaveRule, machine: Machine
+) -> np.ndarray:
+    """Numbers of slices (n, 1) that whole waves of blocks take; see `WaveRule`."""
+    b, g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqx")
+    slices = np.ceil(x / rule.keys) if rule.rounds_up else np.floor(x / rule.keys)
+    if rule.root:
+        slices = np.minimum(slices, np.round(np.sqrt(rule.root * slices)))
+    grid = b * g * np.ceil(r * q / tile[0])
+    room = np.floor(rule.waves * machine.units / grid)
+    return np.asarray(np.maximum(np.minimum(slices, room), 1.0))
 
 
 def cuts(

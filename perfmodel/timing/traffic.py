@@ -61,12 +61,14 @@ def traffic(
     where: Residency,
     warm: float,
     retain: Retain = held_share,
+    shared: Sequence[str] = (),
 ) -> Traffic:
     """Bytes over HBM: each tensor once per pass that the waves of blocks cannot share in L2.
 
     `warm` is the share of inputs that fit in L2 and are still there from an earlier run of the same
-    kernel, as in timing loops that do not clear the cache. `retain` gives the share of a working
-    set that the L2 still holds, from its size, the capacity and the fitted knee.
+    kernel, as in timing loops that do not clear the cache. An input that is `shared` lies in the
+    memory of another, whose bytes are there when it asks for them. `retain` gives the share of a
+    working set that the L2 still holds, from its size, the capacity and the fitted knee.
     """
 
     def held(working_set: Number) -> np.ndarray:
@@ -79,7 +81,8 @@ def traffic(
         return Traffic(np.asarray(touched * missed), _ZERO, asked, missed, _ZERO)
     wave = _wave(schedule, cost, elements, where)
     near_share = _l1_share(machine, cost, wave, where)
-    kept = warm * held(touched)
+    kept = {name: warm * held(touched) for name in wave.reads}
+    kept |= dict.fromkeys(shared, np.ones(()))
     loaded, written, loads, near = _ZERO, _ZERO, _ZERO, _ZERO
     for name, least in cost.hbm.items():
         if name not in wave.reads:
@@ -93,7 +96,7 @@ def traffic(
             between = wave.load_bytes + (wave.all_bytes - wave.load_bytes) / times
             passes = passes + (times - 1) * (1.0 - near_share) * (1.0 - held(between))
         fetched = least.read_bytes * passes
-        loaded = loaded + fetched * (1.0 - kept)
+        loaded = loaded + fetched * (1.0 - kept[name])
         loads = loads + cost.l2[name].read_bytes
         near = near + near_share * _repeated(schedule, cost, wave, where, name)
     loads = np.maximum(loads, 1.0)
