@@ -215,6 +215,21 @@ def test_a_window_lowers_the_floor():
     assert windowed < full / 100
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        # GP104 multiplies halves at 1/64 of the rate that it multiplies them at as fp32.
+        {**GEMM, "device": "p4", "dtype": "fp16"},
+        # One query at the end of the keys has nothing to see beyond them, causal or not.
+        {**ATTENTION, "batch": 64, "seq_q": 1, "seq_kv": 65536, "window": 4096, "causal": False},
+        {**ATTENTION, "device": "v100-sxm2", "dtype": "bf16"},
+    ],
+)
+def test_no_prediction_beats_the_floor(row):
+    found = predict_table(table(row)).iloc[0]
+    assert 0 < found["floor_us"] <= found["low_us"] <= found["predicted_us"]
+
+
 def test_a_measurement_below_the_floor_is_a_diagnosis():
     big = {**GEMM, "m": 8192, "n": 8192, "k": 8192, "implementation": "mine"}
     floor = predict_table(table(big)).loc[0, "floor_us"]

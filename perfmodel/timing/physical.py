@@ -41,7 +41,8 @@ def compulsory_bytes(problem: Problem) -> np.ndarray:
     if isinstance(problem, Attention):
         window = np.asarray(0 if problem.window is None else problem.window, np.float64)
         reach = np.where(window > 0, window, np.inf)
-        seen["x"] = np.minimum(sizes["x"], sizes["q"] + (1 if problem.causal else 2) * reach)
+        # The last query stands at the last key: nothing is to be seen beyond.
+        seen["x"] = np.minimum(sizes["x"], sizes["q"] + reach)
         # Aligned to the end, queries before the first key see none; their outputs are zeros.
         ahead = 0.0 if problem.causal else reach
         seen["q"] = np.minimum(sizes["q"], sizes["x"] + ahead)
@@ -59,7 +60,10 @@ def compulsory_bytes(problem: Problem) -> np.ndarray:
 
 
 def dense_peak(problem: Problem, device: Device) -> float:
-    """FLOP/s of the fastest unit that could multiply the types of `problem`."""
+    """FLOP/s of the fastest unit that could multiply the types of `problem`.
+
+    As they are, or widened to fp32; of all units where none takes them.
+    """
     if isinstance(problem, Matmul):
         kinds = {matmul_format(problem.dtype).compute}
     else:
@@ -68,4 +72,8 @@ def dense_peak(problem: Problem, device: Device) -> float:
     rates = {str(name): rate.si for name, rate in device.compute.matrix.items()}
     vector = {str(name): rate.si for name, rate in device.compute.vector.items()}
     found = [table[kind] for kind in kinds for table in (rates, vector) if kind in table]
-    return max(found or [*rates.values(), *vector.values()])
+    if not found:
+        found = [*rates.values(), *vector.values()]
+    elif "fp64" not in kinds:
+        found.append(vector.get("fp32", 0.0))
+    return max(found)
