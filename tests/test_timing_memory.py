@@ -1,4 +1,4 @@
-"""What a stream reaches of its memory: families, turning around."""
+"""What devices reach of what they are rated at: memory families, published rates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel.algorithms import Rowwise
+from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.timing import memory
@@ -42,8 +42,8 @@ def test_reads_and_writes_apart_are_a_plain_stream_and_together_take_longer(read
     ("slug", "family"),
     [
         ("p4", "early"), ("t4", "early"), ("v100-sxm2", "whole"), ("a100-pcie-40gb", "split"),
-        ("h200-sxm", "split"), ("b200", "split"), ("mi300x", "split"), ("l4", "gddr"),
-        ("a40", "gddr"), ("rtx5090", "gddr"), ("epyc-9654", "other"), ("m4-max", "other"),
+        ("h200-sxm", "split"), ("b200", "split"), ("mi300x", "amd"), ("l4", "gddr"),
+        ("a40", "gddr"), ("rtx5090", "gddr7"), ("epyc-9654", "other"), ("m4-max", "other"),
     ],
 )  # fmt: skip
 def test_memories_that_are_built_alike_reach_alike_shares(slug, family):
@@ -57,6 +57,41 @@ def test_two_reads_and_a_write_go_about_as_fast_as_published(device):
     problem = Rowwise("pointwise", 16384, 16384, "fp32", variant="add", inputs=2)
     found = moved / predict(problem, device).seconds
     assert found == pytest.approx(device.measured.hbm_bandwidth["triad"].si, rel=0.07)
+
+
+# Rates of large products as published (the specs say where), which libraries reach by the best of
+# many shapes; systolic arrays stand for their makers' libraries.
+@pytest.mark.parametrize(
+    ("slug", "dtype"),
+    [
+        ("a100-pcie-80gb", "bf16"), ("a100-sxm4-80gb", "bf16"), ("h100-sxm", "bf16"),
+        ("h100-sxm", "fp8"), ("gh200-144gb", "bf16"), ("gh200-144gb", "fp8"), ("b200", "bf16"),
+        ("b200", "fp8"), ("b300", "bf16"), ("b300", "fp8"), ("gb200", "bf16"), ("gb200", "fp8"),
+        ("l4", "fp16"), ("l4", "fp8"), ("mi210", "fp16"), ("mi300x", "bf16"), ("mi300x", "fp8"),
+        ("mi325x", "bf16"), ("mi325x", "fp8"), ("mi355x", "bf16"), ("gaudi2", "bf16"),
+        ("gaudi3", "bf16"), ("rtx-pro-6000-workstation", "bf16"),
+    ],
+)  # fmt: skip
+def test_large_products_run_about_as_fast_as_published(slug, dtype):
+    device = load(slug)
+    published = device.measured.matrix[dtype].si
+    found = max(
+        2.0 * n**3 / predict(Matmul(n, n, n, dtype=dtype), device).seconds
+        for n in (4096, 8192, 16384)
+    )
+    assert found == pytest.approx(published, rel=0.26)
+    assert found <= device.matrix_flops(dtype)
+
+
+@pytest.mark.parametrize("slug", ["gaudi2", "gaudi3", "tpu-v5e", "tpu-v6e", "trainium2"])
+def test_a_systolic_array_runs_every_kind_of_operator(slug):
+    device = load(slug)
+    product = predict(Matmul(8192, 8192, 8192), device)
+    assert 0.5 < 2.0 * 8192**3 / product.seconds / device.matrix_flops("bf16") < 1.0
+    assert any("of a GPU's size" in said for said in product.assumptions)
+    decode = predict(Attention(32, 32, 8, 1, 4096, 128), device)
+    assert 0.6 < 2 * 2 * 32 * 8 * 4096 * 128 / decode.seconds / device.hbm_bytes_per_s < 1.0
+    assert predict(Rowwise("softmax", 4096, 4096, "fp32"), device).seconds > 0
 
 
 @pytest.mark.parametrize(

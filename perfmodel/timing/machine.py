@@ -110,8 +110,10 @@ class Machine:
             return float(measured[dtype].si) / self.units
         if dtype in device.matrix_types and not self.on_vector(dtype):
             return device.matrix_flops(dtype) / self.units
-        if dtype in ("fp32", "fp64", "tf32"):
-            return device.vector_flops("fp32" if dtype == "tf32" else dtype) / self.units
+        if dtype in ("fp32", "tf32"):
+            return 2.0 * self.vector_ops_per_unit
+        if dtype == "fp64":
+            return device.vector_flops(dtype) / self.units
         if dtype in ("fp16", "bf16") and not device.matrix_types:
             # Libraries sum in fp32, which vector units do at that rate whatever the operands.
             return device.vector_flops("fp32") / self.units
@@ -152,29 +154,34 @@ def _machine(device: Device) -> Machine:
     clock = device.boost_hz
     if not clock:
         raise ProblemError(f"{device.slug} has no clock, so nothing can be timed on it")
-    shared = known(device.shared_bytes_per_clock, 128.0, "shared-memory bytes per clock")
+    parts = _parts(device, clock)
+    units = device.units * parts
+    if parts > 1:
+        said.append(f"each of its {device.units} units is taken for {parts} of a GPU's size")
+    by_clock = _of(device.shared_bytes_per_clock, parts)
+    shared = known(by_clock, 128.0, "shared-memory bytes per clock")
     vector = known(_vector_ops(device), _widest_matrix(device) / 32, "fp32 vector rate")
-    vector = vector / device.units
+    vector = vector / units
     per_clock = _by_generation(_L2_BYTES_PER_CLOCK, capability, 24.0)
     l2 = device.measured_l2_bytes_per_s or device.l2_bytes_per_s
     hbm = device.hbm_bytes_per_s
-    l2_rate = max(known(l2, per_clock * device.units * clock, "L2 bandwidth"), 1.05 * hbm)
+    l2_rate = max(known(l2, per_clock * units * clock, "L2 bandwidth"), 1.05 * hbm)
     infinite = 1e18
     return Machine(
         device=device,
-        units=device.units,
+        units=units,
         clock_hz=clock,
         generation=float(capability) if capability else 0.0,
         vector_ops_per_unit=vector,
         integer_per_unit=_by_generation(_INTEGER_LANES, capability, vector / clock) * clock,
         issue_per_unit=_by_generation(_ISSUE_LANES, capability, vector / clock) * clock,
         special_per_unit=known(
-            device.special_per_clock, vector / clock / 8, "special functions per clock"
+            _of(device.special_per_clock, parts), vector / clock / 8, "special functions per clock"
         )
         * clock,
         shared_bytes_per_unit=shared * clock,
-        shared_capacity=float(device.shared_capacity_bytes or infinite),
-        shared_per_block=float(device.shared_max_per_block_bytes or infinite),
+        shared_capacity=float(device.shared_capacity_bytes or infinite) / parts,
+        shared_per_block=float(device.shared_max_per_block_bytes or infinite) / parts,
         shared_reserved=float(device.shared_reserved_bytes or 0),
         registers_bytes=float(4 * device.registers) if device.registers else infinite,
         # Registers are given out in eights, so that 255 of them take 256.
@@ -195,6 +202,24 @@ def _machine(device: Device) -> Machine:
         hbm_is_measured=device.memory.hbm.bandwidth.status == "measured",
         assumptions=tuple(said),
     )
+
+
+def _parts(device: Device, clock_hz: float) -> int:
+    """Parts that a unit of a systolic accelerator is taken for, each as strong as an SM of A100.
+
+    A few such units have the matrix rate of hundreds of SMs, and are fed and kept busy as that asks
+    for: by as many tiles at once, over paths as wide together. A100's SM does 1,024 multiply-adds
+    of 16 bits a clock.
+    """
+    if device.kind != "accelerator":
+        return 1
+    rates = [device.matrix_flops(name) for name in ("bf16", "fp16") if name in device.matrix_types]
+    return max(round(max(rates, default=0.0) / device.units / clock_hz / 2048.0), 1)
+
+
+def _of(whole: float | None, parts: int) -> float | None:
+    """A part's share of what a unit has."""
+    return None if whole is None else whole / parts
 
 
 def _l1_capacity(device: Device) -> float:
@@ -226,16 +251,18 @@ def _widest_matrix(device: Device) -> float:
 def _family(device: Device) -> str:
     """Memory systems that reach alike shares of their peak.
 
-    Pascal's and Turing's controllers reach less of it than Volta's and all later ones. GDDR is a
-    family of its own, and so is HBM since Ampere, whose L2 is partitions with their own part of the
-    memory: traffic crosses between them. Host memory and on-package memory of other makes reach
-    the least.
+    Pascal's and Turing's controllers reach less of it than Volta's and all later ones. GDDR6 and
+    GDDR7 are families of their own, and so is HBM since Ampere, whose L2 is partitions with their
+    own part of the memory: traffic crosses between them. AMD's boards reach less of HBM, host
+    memory and on-package memory of other makes the least.
     """
     capability, technology = device.compute_capability or "", device.hbm_technology.upper()
     if capability in ("6.0", "6.1", "7.5"):
         return "early"
     if technology.startswith("GDDR"):
-        return "gddr"
+        return "gddr7" if technology.startswith("GDDR7") else "gddr"
+    if technology.startswith("HBM") and device.vendor == "AMD":
+        return "amd"
     if technology.startswith("HBM"):
         return "whole" if capability == "7.0" else "split"
     return "other"

@@ -25,11 +25,13 @@ def operation_joules(machine: Machine, constants: Constants, dtype: str, *, vect
     """Energy of one floating-point operation: a 7 nm reference scaled by process node and type.
 
     The vector unit fetches an instruction and three operands for every operation, the matrix unit
-    for hundreds, hence the two references.
+    for hundreds, hence the two references. AMD's matrix units take more (`amd_energy`).
     """
     scale = machine.node_nm / 7.0
     if vector:  # narrower types are summed in fp32
         return constants["vector_joules"] * scale * (4.0 if dtype == "fp64" else 1.0)
+    if machine.device.vendor == "AMD":
+        scale *= constants["amd_energy"]
     return constants["matrix_joules"] * scale * _RELATIVE.get(dtype, 0.25)
 
 

@@ -118,9 +118,10 @@ def promising(
     score += _infinite((m <= above) | (m > upto) | (held > machine.shared_per_block))
     score[1:] += _infinite(slices[1:] == slices[:-1])
     flat = score.T.reshape(score.shape[-1], -1)
-    kept = np.argpartition(flat, keep - 1, axis=1)[:, : keep - 1]
-    # A combining kernel is the largest thing to be wrong about: the best without one is in.
-    unsliced = np.argmin(score[0], axis=0)[:, None] * menu.splits
+    # A combining kernel is the largest thing to be wrong about: the two best without one are in.
+    few = min(2, len(score[0]))
+    kept = np.argpartition(flat, keep - few, axis=1)[:, : keep - few]
+    unsliced = np.argpartition(score[0], few - 1, axis=0)[:few].T * menu.splits
     return np.concatenate([kept, unsliced], axis=1)
 
 
