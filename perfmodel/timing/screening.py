@@ -119,9 +119,11 @@ def promising(
     score[1:] += _infinite(slices[1:] == slices[:-1])
     flat = score.T.reshape(score.shape[-1], -1)
     # A combining kernel is the largest thing to be wrong about: the two best without one are in.
-    few = min(2, len(score[0]))
-    kept = np.argpartition(flat, keep - few, axis=1)[:, : keep - few]
-    unsliced = np.argpartition(score[0], few - 1, axis=0)[:few].T * menu.splits
+    kept = np.argpartition(flat, keep - 2, axis=1)[:, : keep - 2]
+    first = np.argmin(score[0], axis=0)[None]
+    np.put_along_axis(score[0], first, np.float32(np.inf), axis=0)
+    second_best = np.argmin(score[0], axis=0)[None]
+    unsliced = np.concatenate([first, second_best]).T * menu.splits
     return np.concatenate([kept, unsliced], axis=1)
 
 
