@@ -191,6 +191,7 @@ def test_values_in_the_memory_of_keys_halve_what_comes_from_it(shape, name):
     assert shared.bytes["l2"] == pytest.approx(apart.bytes["l2"])
     values = 2 * batch * groups * keys * 128
     assert apart.bytes["hbm"] - shared.bytes["hbm"] == pytest.approx(values, rel=0.01)
+    assert apart.footprint_bytes - shared.footprint_bytes == pytest.approx(values)
 
 
 def test_a_single_copy_of_the_weights_is_still_there_where_several_take_turns():

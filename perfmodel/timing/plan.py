@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from perfmodel.arithmetic import Number
-from perfmodel.count import Cost, KernelCost, count
+from perfmodel.count import Cost, KernelCost, count, rule
 from perfmodel.elements import ElementType
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants
@@ -147,10 +147,17 @@ def time_plan(machine: Machine, constants: Constants, plan: Plan, shape: tuple[i
     for part in plan.parts:
         cost = count(part.schedule, part.sizes, part.elements)
         launches += _launches(machine, constants, part, cost, first=not launches)
-        held = np.maximum(held, np.asarray(cost.memory_bytes, dtype=np.float64))
+        held = np.maximum(held, np.asarray(cost.memory_bytes, dtype=np.float64) - _shared(part))
     spent = sum(launch.used * (launch.time.seconds + launch.gap) for launch in launches)
     seconds = np.where(plan.allowed, spent + plan.beside, np.inf)
     return Timing(plan, tuple(launches), np.broadcast_to(seconds, shape), held)
+
+
+def _shared(part: Part) -> Number:
+    """Bytes of inputs that lie in the memory of others."""
+    tensors = (part.schedule.algorithm.tensors[name] for name in part.style.shared)
+    each = (rule.size(part.sizes, item) * part.elements[item.element].bytes for item in tensors)
+    return sum(each)
 
 
 def combining_seconds(machine: Machine, constants: Constants, style: Style) -> float:
