@@ -182,7 +182,7 @@ def _split_plan(
         elif graph is not None:
             splits, beside = _in_graph(sizes, chosen, graph, machine, constants, how)
         elif kernel.wave_rule is not None:
-            splits = slicing.by_waves(sizes, chosen, kernel.wave_rule, machine)
+            splits = slicing.by_waves(sizes, kernel.wave_rule, machine)
         elif kernel.split_rule is not None:
             splits = slicing.by_rule(sizes, chosen, kernel.split_rule, machine)
         else:

@@ -100,16 +100,16 @@ def evenly(
     return np.asarray(np.minimum(np.ceil(tiles / share), most))
 
 
-def by_waves(
-    sizes: Mapping[str, Number], tile: TileRow, rule: WaveRule, machine: Machine
-) -> np.ndarray:
-    """Numbers of slices (n, 1) that whole waves of blocks take; see `WaveRule`."""
-    b, g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqx")
+def by_waves(sizes: Mapping[str, Number], rule: WaveRule, machine: Machine) -> np.ndarray:
+    """Numbers of slices (n, 1) that whole waves of blocks take; see `WaveRule`.
+
+    A block has one query of all heads that share their keys.
+    """
+    b, g, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgqx")
     slices = np.ceil(x / rule.keys) if rule.rounds_up else np.floor(x / rule.keys)
     if rule.root:
         slices = np.minimum(slices, np.round(np.sqrt(rule.root * slices)))
-    grid = b * g * np.ceil(r * q / tile[0])
-    room = np.floor(rule.waves * machine.units / grid)
+    room = np.floor(rule.waves * machine.units / (b * g * q))
     return np.asarray(np.maximum(np.minimum(slices, room), 1.0))
 
 
