@@ -178,7 +178,7 @@ _KEYS_ONLY = ATTENTION | {"seq_q": 1, "implementation": "trtllm-1.2.0rc5:torch_f
 NAMED_BY = {
     "": ATTENTION,
     "flash1": ATTENTION | {"implementation": "flash1"},
-    "trtllm-.*:torch_flow": _KEYS_ONLY,
+    "trtllm-.*": _KEYS_ONLY,
 }
 
 
