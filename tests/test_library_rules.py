@@ -146,6 +146,17 @@ def test_slices_on_blackwell_fill_one_wave_and_have_two_steps_each(shape):
     assert found == 1 or found * batch * groups <= A100.units
 
 
+@given(shapes)
+def test_triton_slices_of_sglang_are_those_of_its_library(shape):
+    # get_num_kv_splits_triton, for sequences of one length: more units by the doublings from 64.
+    batch, groups, _, keys = shape
+    units = int(A100.units * max(math.log2(keys / 64), 1.0))
+    slices = min(-(-units // (batch * groups)), 8, -(-keys // 32))
+    rule = kernel_class("sglang-triton").wave_rule
+    found = slicing.by_waves(columns_of(*shape), rule, machine(A100))[0, 0]
+    assert abs(found - slices) <= (units % (batch * groups) == 0)  # units are cut to whole ones
+
+
 def test_blocks_that_combine_among_themselves_need_no_second_launch():
     apart, inside = Style(compute="fp16"), Style(compute="fp16", combine=None)
     l2 = machine(A100).l2_latency

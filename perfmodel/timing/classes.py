@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from importlib.resources import files
+from math import inf
 from typing import Any, Literal
 
 import yaml
@@ -119,13 +120,18 @@ class WaveRule:
     """How a library cuts keys into slices: as many as `waves` waves of blocks take.
 
     A slice has `keys` keys or more, and where `root` is given there are √(`root` · n) of them at
-    most, for n slices of so many keys. The number of those is rounded up or down.
+    most, for n slices of so many keys. The number of those is rounded up or down. There are as many
+    times the waves as keys double from `doubles_from` on, where that is given, and slices are those
+    that fill them or, where a wave may be `begun`, that take any of the last one; `most` at most.
     """
 
     keys: int
     waves: float
     root: float = 0.0
     rounds_up: bool = False
+    doubles_from: int = 0
+    begun: bool = False
+    most: float = inf
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,11 @@ def by_waves(sizes: Mapping[str, Number], rule: WaveRule, machine: Machine) -> n
     slices = np.ceil(x / rule.keys) if rule.rounds_up else np.floor(x / rule.keys)
     if rule.root:
         slices = np.minimum(slices, np.round(np.sqrt(rule.root * slices)))
-    room = np.floor(rule.waves * machine.units / (b * g * q))
+    waves = rule.waves * np.ones_like(x)
+    if rule.doubles_from:
+        waves = waves * np.maximum(np.log2(x / rule.doubles_from), 1.0)
+    room = waves * machine.units / (b * g * q)
+    room = np.minimum(np.ceil(room) if rule.begun else np.floor(room), rule.most)
     return np.asarray(np.maximum(np.minimum(slices, room), 1.0))
 
 
