@@ -25,6 +25,7 @@ from perfmodel.timing import (
     physical,
     pipes,
     power,
+    screening,
     slicing,
     traffic,
 )
@@ -336,6 +337,18 @@ def test_the_vector_unit_keeps_its_base_clock():
     assert _power(p4, 1e12, dtype="fp32", share=0.8) == pytest.approx(slowest)
     unknown = replace(p4, base_share=0.0)
     assert _power(unknown, 1e12, dtype="fp32", share=0.8) > slowest
+
+
+@given(st.integers(2, 130), st.integers(0, 2**32 - 1))
+def test_the_smallest_scores_are_found_by_their_bits(columns, seed):
+    rng = np.random.default_rng(seed)
+    scores = np.exp(rng.normal(size=(7, columns)) * 3).astype(np.float32)
+    scores[rng.random(scores.shape) < 0.1] = np.inf
+    number = int(rng.integers(1, columns + 1))
+    kept = screening.smallest(scores, number)
+    assert all(len(set(row)) == number for row in kept.tolist())
+    worst = np.take_along_axis(scores, kept, axis=1).max(axis=1)
+    assert (worst <= np.sort(scores, axis=1)[:, number - 1] * np.float32(1 + 2e-5)).all()
 
 
 # The best rate anyone published for a device (`measured.matrix` of its spec), found over many

@@ -119,12 +119,23 @@ def promising(
     score[1:] += _infinite(slices[1:] == slices[:-1])
     flat = score.T.reshape(score.shape[-1], -1)
     # A combining kernel is the largest thing to be wrong about: the two best without one are in.
-    kept = np.argpartition(flat, keep - 2, axis=1)[:, : keep - 2]
+    kept = smallest(flat, keep - 2)
     first = np.argmin(score[0], axis=0)[None]
     np.put_along_axis(score[0], first, np.float32(np.inf), axis=0)
     second_best = np.argmin(score[0], axis=0)[None]
     unsliced = np.concatenate([first, second_best]).T * menu.splits
     return np.concatenate([kept, unsliced], axis=1)
+
+
+def smallest(scores: np.ndarray, number: int) -> np.ndarray:
+    """Columns of the `number` smallest of positive float32 scores in each row, in any order.
+
+    Positive numbers are in the order of their bits: with the column in place of the last of them,
+    which is 1e-5 of a score or less, values alone are partitioned, several times faster.
+    """
+    last = (1 << (scores.shape[1] - 1).bit_length()) - 1
+    bits = (scores.view(np.int32) & ~last) | np.arange(scores.shape[1], dtype=np.int32)
+    return np.asarray(np.partition(bits, number - 1, axis=1)[:, :number] & last)
 
 
 def _infinite(out: np.ndarray) -> np.ndarray:
