@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
-from perfmodel.hardware import load
+from perfmodel.hardware import Device, load, specs
 from perfmodel.predict import predict
 from perfmodel.timing import memory
 from perfmodel.timing.constants import default
@@ -57,6 +57,28 @@ def test_two_reads_and_a_write_go_about_as_fast_as_published(device):
     problem = Rowwise("pointwise", 16384, 16384, "fp32", variant="add", inputs=2)
     found = moved / predict(problem, device).seconds
     assert found == pytest.approx(device.measured.hbm_bandwidth["triad"].si, rel=0.07)
+
+
+# The best rate anyone published for a device (`measured.matrix` of its spec), found over many
+# shapes, against the best of three: what nobody fitted, on devices most of which no run here
+# is of. Bursts too short for the power limit are left out.
+def sustained(device: Device) -> dict[str, float]:
+    """Published best FLOP/s by type, of all but processors and Intel's GPUs (a sample's clocks)."""
+    rates = device.measured.matrix if device.measured else {}
+    if device.kind == "cpu" or (device.vendor, device.kind) == ("Intel", "gpu"):
+        return {}
+    types = ("fp16", "bf16", "fp8", "int8")
+    return {t: r.si for t, r in rates.items() if t in types and "short" not in (r.note or "")}
+
+
+@pytest.mark.parametrize("device", [d for d in specs() if sustained(d)], ids=lambda d: d.slug)
+def test_sustained_matrix_rates_are_near_the_published_ones(device):
+    for dtype, rate in sustained(device).items():
+        found = max(
+            2 * size**3 / predict(Matmul(size, size, size, 1, dtype), device).seconds
+            for size in (4096, 8192, 16384)
+        )
+        assert 0.7 < found / rate < 1.2, (dtype, found / 1e12)
 
 
 @pytest.mark.parametrize("slug", ["gaudi2", "gaudi3", "tpu-v5e", "tpu-v6e", "trainium2"])

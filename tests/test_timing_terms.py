@@ -13,7 +13,7 @@ from perfmodel.algorithms import Attention, Matmul
 from perfmodel.arithmetic import ceil_div
 from perfmodel.count import count
 from perfmodel.elements import element
-from perfmodel.hardware import Device, load, specs
+from perfmodel.hardware import Device, load
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.schedules import tiled
 from perfmodel.schedules.matmul import tiled_matmul
@@ -349,28 +349,6 @@ def test_the_smallest_scores_are_found_by_their_bits(columns, seed):
     assert all(len(set(row)) == number for row in kept.tolist())
     worst = np.take_along_axis(scores, kept, axis=1).max(axis=1)
     assert (worst <= np.sort(scores, axis=1)[:, number - 1] * np.float32(1 + 2e-5)).all()
-
-
-# The best rate anyone published for a device (`measured.matrix` of its spec), found over many
-# shapes, against the best of three: what nobody fitted, on devices most of which no run here
-# is of. Bursts too short for the power limit are left out.
-def sustained(device: Device) -> dict[str, float]:
-    """Published best FLOP/s by type, of all but processors and Intel's GPUs (a sample's clocks)."""
-    rates = device.measured.matrix if device.measured else {}
-    if device.kind == "cpu" or (device.vendor, device.kind) == ("Intel", "gpu"):
-        return {}
-    types = ("fp16", "bf16", "fp8", "int8")
-    return {t: r.si for t, r in rates.items() if t in types and "short" not in (r.note or "")}
-
-
-@pytest.mark.parametrize("device", [d for d in specs() if sustained(d)], ids=lambda d: d.slug)
-def test_sustained_matrix_rates_are_near_the_published_ones(device):
-    for dtype, rate in sustained(device).items():
-        found = max(
-            2 * size**3 / predict(Matmul(size, size, size, 1, dtype), device).seconds
-            for size in (4096, 8192, 16384)
-        )
-        assert 0.7 < found / rate < 1.2, (dtype, found / 1e12)
 
 
 def test_energy_falls_with_width_and_with_the_process():
