@@ -63,7 +63,8 @@ def test_two_reads_and_a_write_go_about_as_fast_as_published(device):
 # shapes, against the best of three: what nobody fitted, on devices most of which no run here
 # is of. Bursts too short for the power limit are left out.
 def sustained(device: Device) -> dict[str, float]:
-    """Published best FLOP/s by type, of all but processors and Intel's GPUs (a sample's clocks)."""
+    """Published best FLOP/s by type, of all but processors and Intel's GPU (a sample's, whose
+    L2 rate nobody published)."""
     rates = device.measured.matrix if device.measured else {}
     if device.kind == "cpu" or (device.vendor, device.kind) == ("Intel", "gpu"):
         return {}
