@@ -278,7 +278,7 @@ def test_units_search_sequences_31_at_a_time():
 
 def test_a_combining_kernel_runs_for_captured_sequences_even_with_nothing_to_combine():
     sizes = [columns_of(batch, 8, 8, 64) | {"d": np.array([[128.0]])} for batch in (512, 513)]
-    idle, none = (attention._idle_combining(s, EVEN, machine(H100), default()) for s in sizes)
+    idle, none = (attention._idle_combining(s, machine(H100), default()) for s in sizes)
     assert idle.item() > 0
     assert none.item() == 0
 

@@ -15,7 +15,7 @@ from perfmodel.schedules import tiled
 from perfmodel.timing import rowwise, slicing
 from perfmodel.timing.attention_style import exchanging, operand_tile, order_of, passing, style
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import EvenRule, GraphRule, KernelClass, TileRow
+from perfmodel.timing.classes import CAPTURED, SEARCHED, GraphRule, KernelClass, TileRow
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -98,7 +98,7 @@ def _sliced_prefill(
         graph = kernel.graph_rule if kernel.graphed else None
         even = slicing.evenly(sizes, tile, kernel.even_rule, machine, graph)
         splits = np.where(cut, even, 1.0)
-        idle = _idle_combining(sizes, kernel.even_rule, machine, constants)
+        idle = _idle_combining(sizes, machine, constants)
         beside = np.where(cut & (splits == 1.0), idle, 0.0)
         if not np.any(cut):
             return None
@@ -125,13 +125,13 @@ def _in_graph(
     """
     rows, bc = tile[:2]
     b, g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqx")
-    asked = np.where(b * q <= rule.most_queries, float(rule.slices), 1.0)
+    asked = np.where(b * q <= CAPTURED, float(rule.slices), 1.0)
     tiles = ceil_div(x, bc)
     used = ceil_div(tiles, ceil_div(tiles, asked))
     blocks = b * g * ceil_div(r * q, rows) / machine.units
     rounds = ceil_div(blocks * asked, 1.0)
     idle = rounds - ceil_div(blocks * used, 1.0)
-    search = ceil_div(b, 2.0 * rule.searched) * constants["tile_search"]
+    search = ceil_div(b, 2.0 * SEARCHED) * constants["tile_search"]
     price = constants["block_price"] * how.price
     return used, machine.at_clock(1.0) * (idle * price + rounds * search)
 
@@ -191,7 +191,7 @@ def _split_plan(
     if kernel.regroups:
         beside = beside + _regrouping(problem, machine, constants, around)
     if kernel.paged and kernel.even_rule is not None:
-        idle = _idle_combining(sizes, kernel.even_rule, machine, constants)
+        idle = _idle_combining(sizes, machine, constants)
         beside = beside + np.where(splits > 1, 0.0, idle)
     return replace(made, beside=beside)
 
@@ -253,7 +253,7 @@ def _copies(sizes: Mapping[str, Number]) -> np.ndarray:
 
 
 def _idle_combining(
-    sizes: Mapping[str, Number], rule: EvenRule, machine: Machine, constants: Constants
+    sizes: Mapping[str, Number], machine: Machine, constants: Constants
 ) -> np.ndarray:
     """Seconds of a combining kernel that finds nothing to combine, beyond the one before it.
 
@@ -267,4 +267,4 @@ def _idle_combining(
     rounds = np.maximum(blocks / (machine.units * _IDLE_COMBINING), 1.0)
     start = machine.at_clock(constants["block_price"])
     seconds = rounds * (start + 3.0 * machine.l2_latency)
-    return np.where(b <= rule.captured, seconds, 0.0)
+    return np.where(b <= CAPTURED, seconds, 0.0)

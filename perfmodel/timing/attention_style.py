@@ -8,7 +8,7 @@ from perfmodel.algorithms.attention import Attention
 from perfmodel.arithmetic import Number, ceil_div
 from perfmodel.schedules import tiled
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass, hidden_share, matrix_share
+from perfmodel.timing.classes import CAPTURED, SEARCHED, KernelClass, hidden_share, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -112,13 +112,12 @@ def _search_seconds(
     for the one before, until it comes to its own; where keys may be sliced it loads the numbers of
     slices first (tile_scheduler.hpp).
     """
-    rule = kernel.even_rule
-    if not kernel.paged or rule is None:
+    if not kernel.paged or kernel.even_rule is None:
         return 0.0
     sequences = problem.sizes()["b"]
-    load = np.where(np.asarray(sequences) <= rule.captured, machine.l2_latency, 0.0)
+    load = np.where(np.asarray(sequences) <= CAPTURED, machine.l2_latency, 0.0)
     step = machine.at_clock(constants["tile_search"]) + load
-    return np.asarray(ceil_div(sequences, rule.searched) * step)
+    return np.asarray(ceil_div(sequences, SEARCHED) * step)
 
 
 def passing(how: Style, kernel: KernelClass, machine: Machine, dim: Number) -> Number:

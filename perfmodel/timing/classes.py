@@ -19,6 +19,10 @@ from perfmodel.timing.machine import Machine
 Instruction = Literal["register", "native", "vector"]
 TileRow = tuple[int, int, int]
 
+# Queries up to which vLLM captures calls in a graph (max_cudagraph_capture_size), and sequences
+# that a warp of FlashAttention's tile scheduler looks through at a time (tile_scheduler.hpp).
+CAPTURED, SEARCHED = 512, 31
+
 # Share of the matrix rate that register-fed instructions reach on datacentre Blackwell: 569 of 2250
 # TFLOP/s measured.
 _REGISTER_SHARE = {10: 0.25, 11: 0.25}
@@ -86,8 +90,8 @@ class EvenRule:
 
     With n tiles of keys a row block, each unit's share is ⌈`margin` · all tiles / units⌉, and there
     are ⌈n / share⌉ slices, `most` of them at most. On keys in pages, the kernel that can slice and
-    the one that combines run for up to `captured` sequences even where there is one slice, and
-    every unit looks for its next tile `searched` sequences at a time. Grids of many queries are cut
+    the one that combines run for up to `CAPTURED` sequences even where there is one slice, and
+    every unit looks for its next tile `SEARCHED` sequences at a time. Grids of many queries are cut
     only where the row blocks of one sequence are fewer than `full` of the units and see more than
     `whole_tiles` tiles of keys.
     """
@@ -96,23 +100,19 @@ class EvenRule:
     full: float = 0.8
     whole_tiles: int = 4
     most: int = 128
-    captured: int = 512
-    searched: int = 31
 
 
 @dataclass(frozen=True)
 class GraphRule:
-    """Slices of the keys in a serving framework's CUDA graphs, for up to `most_queries` queries.
+    """Slices of the keys in a serving framework's CUDA graphs, for up to `CAPTURED` queries.
 
     A graph's grid is fixed, and so are the buffers that slices are added up from: a library that
     chooses by an `EvenRule` may take `slices` at most. One that does not takes all of them,
     whatever the keys: blocks whose slice has no keys run all the same, each of them looking for its
-    sequence `searched` at a time. More queries are one slice there.
+    sequence `SEARCHED` at a time. More queries are one slice there.
     """
 
-    slices: int = 32
-    most_queries: int = 512
-    searched: int = 31
+    slices: int
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from perfmodel.algorithms.attention import SOFTMAX_VECTOR
 from perfmodel.arithmetic import Number
 from perfmodel.timing.classes import (
+    CAPTURED,
     EvenRule,
     GraphRule,
     HeadRule,
@@ -96,7 +97,7 @@ def evenly(
     share = np.ceil(rule.margin * b * g * np.ceil(r * q / rows) * tiles / machine.units)
     most = np.full_like(b, rule.most)
     if graph is not None:
-        most = np.where(b * q <= graph.most_queries, np.minimum(graph.slices, most), most)
+        most = np.where(b * q <= CAPTURED, np.minimum(graph.slices, most), most)
     return np.asarray(np.minimum(np.ceil(tiles / share), most))
 
 
