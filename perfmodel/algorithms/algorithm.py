@@ -61,6 +61,7 @@ class Band:
     `shift` = seq_kv - seq_q aligns the last query with the last key. Causal: right = 0. A sliding
     window of w keys: left = w. None is unbounded. `share` is the share of the tile pairs that a
     block-sparse pattern keeps, spread evenly (FlashAttention, Proposition 4); it stands alone.
+    `aligned` starts the key tiles of every query tile at its window's first key (causal windows).
     """
 
     query: str
@@ -68,6 +69,7 @@ class Band:
     left: Number | None = None
     right: Number | None = None
     share: Number = 1
+    aligned: bool = False
 
     @property
     def bounded(self) -> bool:

@@ -65,6 +65,8 @@ def visit(band: Band | None, seq_q: Number, seq_kv: Number, br: Number, bc: Numb
         return Visits(pairs, queries, keys, s * every.area, rows, s * seq_kv, seen)
     if is_symbolic(seq_q, seq_kv, br, bc):
         return _symbolic(band, seq_q, seq_kv, br, bc)
+    if band.aligned and band.left is not None and band.right == 0:
+        return _aligned(band.left, seq_q, seq_kv, br, bc)
     return _exact(band, seq_q, seq_kv, br, bc)
 
 
@@ -126,6 +128,47 @@ def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) ->
         distinct_queries=seq_q - unseen,
         most_keys=_most_keys(band, seq_kv, br, bc, last_keys),
         distinct_keys=seq_kv - hidden,
+    )
+
+
+def _aligned(left: Number, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
+    """A causal window whose key tiles begin at each query tile's own first key.
+
+    Query tile i visits ⌈(e_i − f_i)/Bc⌉ tiles. The first ones, whose window reaches back beyond key
+    0, visit ⌈e_i/Bc⌉ as without a window; of the others each sees Br + left − 1 keys, but for the
+    last one, which may be ragged. No tile reaches beyond the last key.
+    """
+    tq, tk = ceil_div(seq_q, br), ceil_div(seq_kv, bc)
+    shift = seq_kv - seq_q
+    start = shift - left + 1
+    whole = clamp(floor_div(-start, br) + 1, 0, tq)
+    ends = where(whole == tq, 1, 0)
+    none_below = clamp(floor_div(-shift, br), 0, tq - 1)
+    early = clamp(minimum(whole, tq - 1) - none_below, 0, tq)
+    rising = floor_sum(early, bc, br, (none_below + 1) * br + shift + bc - 1)
+    first = clamp(floor_div((tk - 1) * bc - shift, br), 0, tq - 1)
+    at_end = clamp(minimum(whole, tq - 1) - first, 0, tq) + ends
+    # Interior tiles of the others, and how far the last of them would reach beyond the keys.
+    later = clamp(tq - 1 - whole, 0, tq)
+    each = ceil_div(br + left - 1, bc)
+    over = clamp(floor_div(seq_kv - each * bc - start, br) + 1, whole, whole + later)
+    many = whole + later - over
+    beyond = wide(many) * (each * bc - seq_kv + start)
+    beyond = beyond + floor_div(wide(many) * (over + whole + later - 1), 2) * br
+    last_keys = where(whole == tq, seq_kv, seq_kv - ((tq - 1) * br + start))
+    last_pairs = ceil_div(last_keys, bc)
+    pairs = rising + wide(later) * each + last_pairs
+    clipped = wide(at_end - ends) * (tk * bc - seq_kv) + beyond
+    keys = wide(pairs - last_pairs) * bc - clipped + last_keys
+    ragged_rows = tq * br - seq_q
+    return Visits(
+        pairs=wide(pairs),
+        queries=wide(pairs) * br - wide(ragged_rows) * last_pairs,
+        keys=wide(keys),
+        area=wide(keys) * br - wide(ragged_rows) * last_keys,
+        distinct_queries=seq_q - none_below * br,
+        most_keys=minimum(seq_kv, each * bc),
+        distinct_keys=seq_kv - clamp(none_below * br + start, 0, seq_kv),
     )
 
 
