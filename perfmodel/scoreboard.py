@@ -98,6 +98,7 @@ def belief(row: Mapping[str, object]) -> str:
         "matrix": "tile or instruction path of the library",
         "power": "power limit",
         "latency": "chain of dependent loads",
+        "transpose": "transposing of 8-bit values",
         "blocks": "price of thread blocks",
     }
     what = words.get(str(row["limiter"]), str(row["limiter"]))

@@ -13,7 +13,7 @@ from perfmodel.hardware import load, names
 from perfmodel.timing import constants
 from perfmodel.timing.floors import HARNESSES
 
-UNITS = {"1", "s", "W", "J"}
+UNITS = {"1", "s", "W", "J", "B"}
 GOOD = {
     "version": 1,
     "constants": {
@@ -39,7 +39,7 @@ def test_every_constant_is_meant_bounded_and_sourced(constant):
     assert len(constant.meaning) > 5
     assert len(constant.source) > 5
     # A share is a share, a time is below a millisecond: bounds that bound.
-    most = {"1": 10.0, "s": 1e-3, "W": 100.0, "J": 1e-9}[constant.unit]
+    most = {"1": 10.0, "s": 1e-3, "W": 100.0, "J": 1e-9, "B": 128.0}[constant.unit]
     assert constant.low >= 0
     assert constant.high <= most
 

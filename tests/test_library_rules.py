@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.hardware import load
 from perfmodel.predict import predict, predict_arrays
-from perfmodel.timing import attention, attention_style, floors, slicing
+from perfmodel.timing import attention, attention_style, floors, slicing, splitkv
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import SplitRule, kernel_class, resolve
 from perfmodel.timing.constants import default
@@ -87,13 +87,13 @@ def test_a_graph_asks_for_its_slices_whatever_the_keys(batch, groups, keys):
     rule, here, bc = kernel_class("flash4").graph_rule, machine(H100), 128
     how = attention_style.style(Attention(1, 8, 1, 1, keys, 128), GRAPHED, here, CONSTANTS, BARE)
     sizes = columns_of(batch, groups, 8, keys)
-    used, beside = attention._in_graph(sizes, (64.0, bc, 256.0), rule, here, CONSTANTS, how)
+    used, beside = splitkv._in_graph(sizes, (64.0, bc, 256.0), rule, here, CONSTANTS, how)
     tiles = math.ceil(keys / bc)
     assert used[0, 0] == math.ceil(tiles / math.ceil(tiles / 32))
     idle = math.ceil(batch * groups * 32 / here.units)
     idle -= math.ceil(batch * groups * used[0, 0] / here.units)
     assert beside[0, 0] >= idle * here.at_clock(CONSTANTS["specialised_block_price"])
-    crowd = attention._in_graph({**sizes, "b": sizes["b"] + 512}, (64.0, bc, 256.0), rule, here,
+    crowd = splitkv._in_graph({**sizes, "b": sizes["b"] + 512}, (64.0, bc, 256.0), rule, here,
                                 CONSTANTS, how)  # fmt: skip
     assert crowd[0][0, 0] == 1
 
@@ -241,7 +241,7 @@ def test_flash2_cuts_keys_for_grouped_queries_alone():
 )
 def test_copies_around_decode_of_grouped_queries(batch, groups, together, copies):
     sizes = {"b": np.array([batch]), "g": np.array([groups]), "r": np.array([together])}
-    assert attention._copies(sizes) == copies
+    assert splitkv._copies(sizes) == copies
 
 
 def seconds_of(shape: Attention, device, implementation: str, **kwargs) -> float:
@@ -278,7 +278,7 @@ def test_units_search_sequences_31_at_a_time():
 
 def test_a_combining_kernel_runs_for_captured_sequences_even_with_nothing_to_combine():
     sizes = [columns_of(batch, 8, 8, 64) | {"d": np.array([[128.0]])} for batch in (512, 513)]
-    idle, none = (attention._idle_combining(s, machine(H100), default()) for s in sizes)
+    idle, none = (splitkv._idle_combining(s, machine(H100), default()) for s in sizes)
     assert idle.item() > 0
     assert none.item() == 0
 
@@ -317,6 +317,152 @@ def test_packing_heads_saves_blocks_where_queries_are_few():
     alone = predict(Attention(64, 32, 32, 16, 16, 128), H100, implementation="flash3")
     assert alone.waves == pytest.approx(8 * packed.waves)
     assert packed.seconds < alone.seconds
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows", "keys"),
+    [
+        # heuristics.h: one group of warps where a group's queries fit in 64 rows, if heads are 64
+        # or 128 wide and no window hides keys (tile_size.h).
+        (Attention(4, 8, 8, 16, 16, 128, causal=True), 64, 128),
+        (Attention(4, 32, 8, 16, 16, 128, causal=True), 64, 128),
+        (Attention(4, 64, 8, 16, 16, 128, causal=True), 128, None),
+        (Attention(4, 32, 8, 128, 128, 64, causal=True), 192, 128),
+        (Attention(4, 8, 8, 1, 4096, 64), 64, 192),
+        (Attention(4, 8, 8, 1, 4096, 64, kv_dtype="fp8"), 64, 128),
+        (Attention(4, 8, 8, 1, 4096, 256), 128, 80),
+        (Attention(4, 8, 8, 1, 4096, 64, causal=True, window=128), 192, 160),
+        (Attention(4, 8, 8, 1, 4096, 128, causal=True, window=128), 128, 128),
+        (Attention(4, 8, 8, 16, 4096, 128, causal=True, window=128), 128, 128),
+        # A window that hides nothing is none.
+        (Attention(4, 8, 8, 1, 128, 64, causal=True, window=128), 64, 192),
+    ],
+)
+def test_tiles_of_flash3_go_by_queries_windows_and_types(shape, rows, keys):
+    tile = predict(shape, H100, implementation="vllm:flash_attn_fa3").tile
+    assert tile["rows"] == rows
+    assert keys is None or tile["keys"] == keys
+
+
+def test_arrays_mix_tiles_by_problem():
+    shape = Attention(4, 8, 8, np.array([16, 64, 65, 512]), 512, 128, causal=True)
+    found = predict_arrays(shape, H100, implementation="vllm:flash_attn_fa3")
+    assert [found.one(i).tile["rows"] for i in range(4)] == [64, 64, 128, 128]
+    windows = replace(shape, seq_q=1, seq_kv=np.array([64, 128, 129, 4096]), window=128)
+    found = predict_arrays(windows, H100, implementation="vllm:flash_attn_fa3")
+    assert [found.one(i).tile["rows"] for i in range(4)] == [64, 64, 128, 128]
+
+
+@pytest.mark.parametrize("queries", [1, 16])
+def test_a_window_of_none_among_others_hides_nothing(queries):
+    shape = Attention(4, 8, 8, queries, 4096, 128, causal=True, window=np.array([0, 128, 0, 8192]))
+    for name in ("vllm:flash_attn_fa3", "flash2"):
+        found = predict_arrays(shape, H100, implementation=name).seconds
+        whole = predict(replace(shape, window=None), H100, implementation=name).seconds
+        assert found[[0, 2, 3]] == pytest.approx([whole] * 3, rel=1e-9)
+        assert found[1] < whole
+
+
+def split(shape: Attention):
+    """The plan of one paged decode by FlashAttention-3, and its menu's single column."""
+    here = machine(H100)
+    how = attention_style.style(shape, PAGED, here, CONSTANTS, BARE)
+    return splitkv.split_plan(shape, PAGED, here, CONSTANTS, BARE, how)
+
+
+def test_windows_are_sliced_by_all_keys_and_combined_if_one_slice_has_any():
+    # flash_prepare_scheduler.cu counts the tiles of every key: 64 of them on 132 units are cut in
+    # two, of which a window of 128 keys, cut from its first key on, leaves one any work.
+    narrow, whole = (Attention(64, 1, 1, 1, 8192, 128, causal=True, window=w) for w in (128, None))
+    plan = split(narrow)
+    assert plan.tile["splits"].item() == 1
+    assert [part.only for part in plan.parts] == [("split-kv",), ("combine",)]
+    assert split(whole).tile["splits"].item() == 2
+    assert len(split(whole).parts) == 1
+    # Enough sequences are not cut, and nothing is left to combine.
+    (alone,) = split(replace(narrow, batch=1024)).parts
+    assert alone.sizes["x"].item() == 128
+
+
+@pytest.mark.parametrize(("name", "loads"), [("flash2", 1), ("flash3", 3), ("cudnn", 0)])
+def test_combining_kernels_wait_for_slices_as_their_code_loads_them(name, loads):
+    # flash_fwd_kernel.h adds one slice up after the other; flash_fwd_combine_kernel.h has three on
+    # the way; others load all at once.
+    kernel = kernel_class(name)
+    assert slicing.rounds_of_slices(60.0, kernel) == (60.0 / loads if loads else 0.0)
+
+
+def test_every_slice_costs_the_combining_kernel_a_latency():
+    few, many = (Attention(1, 8, 1, 1, keys, 128) for keys in (2048, 8192))
+    options = {"implementation": "flash2"}
+    tiles = [predict(p, A100, **options) for p in (few, many)]
+    more = tiles[1].tile["splits"] - tiles[0].tile["splits"]
+    assert more > 32
+    waits = tiles[1].terms["latency"] - tiles[0].terms["latency"]
+    assert waits > 0.9 * more * machine(A100).l2_latency
+
+
+def test_idle_slices_cost_the_rounds_of_their_blocks():
+    here = machine(H100)
+    how = attention_style.style(Attention(1, 1, 1, 1, 64, 128), PAGED, here, CONSTANTS, BARE)
+    sizes, tile = columns_of(100, 1, 1, 128), (128, 128, 384)
+    used, beside = splitkv._with_keys(sizes, tile, np.array([[2.0]]), here, CONSTANTS, how)
+    assert used.item() == 1
+    assert beside.item() == pytest.approx(
+        here.at_clock(CONSTANTS["block_price"] * how.price), rel=1e-12
+    )
+    _, none = splitkv._with_keys(sizes, tile, np.array([[1.0]]), here, CONSTANTS, how)
+    assert none.item() == 0
+
+
+@given(
+    st.integers(1, 4), st.integers(2, 300), st.integers(0, 300), st.integers(1, 400) | st.none(),
+    st.sampled_from([16, 64, 128]), st.sampled_from([32, 128]),
+)  # fmt: skip
+def test_masks_cost_compares_in_the_tiles_that_an_edge_cuts_and_no_others(
+    heads, queries, more, window, rows, keys
+):
+    shape = Attention(1, heads, heads, queries, queries + more, 64, causal=True, window=window)
+    found = float(attention_style.masking(shape, kernel_class("flash2"), rows, keys))
+    each = 3.0 if shape.windowed() else 2.0
+    tiles = heads * math.ceil(queries / rows)
+    reach = queries + more if window is None else min(queries + more, rows + window)
+    # At least one tile a query tile, no more than all that it sees.
+    assert (
+        tiles * rows * keys * each
+        <= found
+        <= tiles * rows * keys * each * (math.ceil(reach / keys))
+    )
+    plain = replace(shape, causal=False, window=None)
+    assert attention_style.masking(plain, kernel_class("flash2"), rows, keys) == 0
+
+
+def test_8_bit_values_are_transposed_by_who_loads_them():
+    here, wide = machine(H100), Attention(1, 8, 8, 512, 512, 128)
+    narrow = replace(wide, kv_dtype="fp8")
+    seconds = attention_style.transposing(narrow, PAGED, here, CONSTANTS, 160)
+    assert seconds == pytest.approx(160 * 128 / CONSTANTS["transposed_bytes"] / here.clock_hz)
+    assert attention_style.transposing(wide, PAGED, here, CONSTANTS, 160) == 0
+    assert attention_style.transposing(narrow, kernel_class("cudnn"), here, CONSTANTS, 160) == 0
+    # It runs beside the rest, but for the first tile of a block.
+    terms = predict(narrow, H100, implementation="vllm_fa3").terms
+    assert terms["transpose"] > 0
+
+
+def test_schedulers_that_order_their_tiles_spend_longer_on_each():
+    # flash_api.cpp: causal and windowed grids; one query is neither, but for heads of 128 in pages.
+    packed = replace(PAGED, packed=True)
+
+    def price(**kwargs) -> float:
+        shape = Attention(8, 8, 8, **{"seq_q": 16, "seq_kv": 512, "head_dim": 128, **kwargs})
+        return attention_style.style(shape, packed, machine(H100), CONSTANTS, BARE).price
+
+    plain, more = price(), CONSTANTS["ordered_price"] / CONSTANTS["block_price"]
+    ordered = pytest.approx(plain + more)
+    assert price(causal=True) == ordered
+    assert price(causal=True, seq_q=1) == ordered
+    assert price(causal=True, seq_q=1, head_dim=64) == plain
+    assert price(causal=True, seq_q=1, head_dim=64, window=128) == ordered
 
 
 def test_softmax_gradients_take_a_product_of_their_own_first():

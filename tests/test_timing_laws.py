@@ -15,7 +15,7 @@ from perfmodel.algorithms.rowwise import OPS
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import Device, load, names
 from perfmodel.predict import Predictions, predict_arrays
-from perfmodel.timing import attention, matmul
+from perfmodel.timing import matmul, splitkv
 from perfmodel.timing.classes import usual
 from perfmodel.timing.machine import machine
 from perfmodel.timing.physical import floor_seconds
@@ -153,7 +153,7 @@ FASTER = (
 def whole_menu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time every column of every menu, so that no screening stands between a term and the time."""
     monkeypatch.setattr(matmul.plan, "__kwdefaults__", {"keep": 10**6})
-    monkeypatch.setattr(attention._split_plan, "__kwdefaults__", {"keep": 10**6})
+    monkeypatch.setattr(splitkv.split_plan, "__kwdefaults__", {"keep": 10**6})
 
 
 @pytest.mark.parametrize("part", FASTER)

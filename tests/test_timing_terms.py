@@ -18,7 +18,6 @@ from perfmodel.predict import predict, predict_arrays
 from perfmodel.schedules import tiled
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import (
-    attention,
     floors,
     matmul,
     memory,
@@ -27,6 +26,7 @@ from perfmodel.timing import (
     power,
     screening,
     slicing,
+    splitkv,
     traffic,
 )
 from perfmodel.timing.classes import kernel_class, matrix_share, resolve
@@ -53,7 +53,7 @@ def excess(problem: Matmul | Attention, device: Device, monkeypatch: pytest.Monk
     device_seconds = kept.seconds - kept.terms["launch"]
     with monkeypatch.context() as patch:
         patch.setattr(matmul.plan, "__kwdefaults__", {"keep": 10**6})
-        patch.setattr(attention._split_plan, "__kwdefaults__", {"keep": 10**6})
+        patch.setattr(splitkv.split_plan, "__kwdefaults__", {"keep": 10**6})
         whole = predict_arrays(problem, device, **options)
     return device_seconds / (whole.seconds - whole.terms["launch"]) - 1
 

@@ -118,13 +118,23 @@ class Attention:
 
     def mask(self) -> Band | None:
         """The band of visible keys, or None where all are."""
-        left = None if self.window is None or np.all(np.asarray(self.window) == 0) else self.window
+        left = self.window
+        if left is not None:
+            none = np.asarray(left) == 0
+            # Among an array of windows one of 0 reaches back to every key.
+            if np.any(none):
+                left = None if np.all(none) else np.where(none, self.seq_q + self.seq_kv, left)
         # One query aligned to the end sees every key, causal or not.
         hides = self.causal and self.phase != "decode"
         if not hides and left is None:
             return None
         right = 0 if self.causal else (None if left is None else left - 1)
         return Band("q", "x", left=left, right=right)
+
+    def windowed(self) -> np.ndarray:
+        """Whether a window hides keys from the last query."""
+        window = np.asarray(0 if self.window is None else self.window)
+        return np.asarray((window > 0) & (window < self.seq_kv))
 
     def score_vector(self) -> float:
         """Vector operations a score that a fused kernel adds for padding and dropout."""

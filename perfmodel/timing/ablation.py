@@ -14,6 +14,7 @@ TERMS: Mapping[str, str] = {
     "special": "no special-function unit",
     "vector": "no vector unit",
     "shared": "no shared-memory traffic",
+    "transpose": "no transposing of 8-bit values",
     "l2": "no L2 bandwidth",
     "hbm": "no memory bandwidth",
     "latency": "no latency of streamed tiles",

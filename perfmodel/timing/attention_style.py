@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perfmodel.algorithms.attention import Attention
-from perfmodel.arithmetic import Number, ceil_div
+from perfmodel.arithmetic import Number, as_floats, ceil_div
 from perfmodel.schedules import tiled
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import CAPTURED, SEARCHED, KernelClass, hidden_share, matrix_share
@@ -39,12 +39,13 @@ def style(
     share = _matrix_share(problem, kernel, machine, constants)
     if kernel.paged:
         share *= constants["paged_share"]
-    price = kernel.price if kernel.packed else "attention_block_price"
+    price = constants[kernel.price if kernel.packed else "attention_block_price"]
+    price = price + _ordered(problem, kernel) * constants["ordered_price"]
     return Style(
         compute=compute_type(problem, machine),
         matrix_share=share,
         overlap=_overlap(problem, kernel, constants),
-        price=constants[price] / constants["block_price"],
+        price=price / constants["block_price"],
         together="attention_block_overlap",
         warm=around.warm,
         shared=("V",) if problem.keys_only else (),
@@ -103,6 +104,20 @@ def _overlap(problem: Attention, kernel: KernelClass, constants: Constants) -> f
     return 0.0 if narrow and wide else hidden_share(kernel, constants)
 
 
+def _ordered(problem: Attention, kernel: KernelClass) -> Number:
+    """Whether FlashAttention-3's scheduler orders tiles by their length and heads by the L2.
+
+    It does under a causal mask or a window. One query has no mask to speak of, and the library
+    drops it, but for heads of 128 with keys in pages, where the causal kernel has the better tile
+    (flash_api.cpp: head_swizzle, is_causal).
+    """
+    if kernel.even_rule is None or not kernel.packed:
+        return False
+    kept = kernel.paged and 64 < int(np.max(problem.head_dim)) <= 128
+    masked = problem.causal and (problem.phase != "decode" or kept)
+    return True if masked else problem.windowed()
+
+
 def _search_seconds(
     problem: Attention, kernel: KernelClass, machine: Machine, constants: Constants
 ) -> Number:
@@ -118,6 +133,41 @@ def _search_seconds(
     load = np.where(np.asarray(sequences) <= CAPTURED, machine.l2_latency, 0.0)
     step = machine.at_clock(constants["tile_search"]) + load
     return np.asarray(ceil_div(sequences, SEARCHED) * step)
+
+
+def masking(problem: Attention, kernel: KernelClass, rows: Number, keys: Number) -> Number:
+    """Instructions of the integer lanes that set the scores aside that the mask hides.
+
+    Kernels compare columns in those tiles alone that an edge of the band cuts: ⌈span / Bc⌉ of a
+    query tile that spans so many queries, one compare for each of their edges and a selection
+    (FlashAttention-2, flash_fwd_kernel.h: masking steps; FlashAttention-3, mask.h).
+    """
+    mask = problem.mask()
+    if mask is None:
+        return 0.0
+    b, g, r, q, x = (as_floats(problem.sizes())[axis] for axis in "bgrqx")
+    pack = r if kernel.packs else 1.0
+    span = ceil_div(rows, pack)
+    edges = 1.0 + problem.windowed()
+    reach = x if mask.left is None else np.minimum(x, span + mask.left)
+    cut = np.minimum(edges * ceil_div(span, keys), ceil_div(reach, keys))
+    tiles = b * g * (r / pack) * ceil_div(pack * q, rows)
+    return tiles * cut * rows * keys * (edges + 1.0)
+
+
+def transposing(
+    problem: Attention, kernel: KernelClass, machine: Machine, constants: Constants, keys: Number
+) -> Number:
+    """Seconds in which the warps that load a tile of values transpose it for the second product.
+
+    The matrix unit takes 8-bit operands along the contraction alone, and values lie across it
+    (FlashAttention-3, section 3.3).
+    """
+    stored = problem.elements()["kv"]
+    if not kernel.transposes or stored.bits > 8:
+        return 0.0
+    per_clock = constants["transposed_bytes"] * machine.clock_hz
+    return keys * stored.bytes * np.max(problem.head_dim) / per_clock
 
 
 def passing(how: Style, kernel: KernelClass, machine: Machine, dim: Number) -> Number:

@@ -174,6 +174,8 @@ class KernelClass:
     schedule: str = "tiled"
     decode: Mapping[int, tuple[TileRow, ...]] | None = None
     narrow: Mapping[int, tuple[TileRow, ...]] | None = None
+    windowed: Mapping[int, tuple[TileRow, ...]] | None = None
+    narrow_decode: Mapping[int, tuple[TileRow, ...]] | None = None
     splits: tuple[int, ...] = (1,)
     formats: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
@@ -197,6 +199,7 @@ class KernelClass:
     graph_rule: GraphRule | None = None
     wave_rule: WaveRule | None = None
     combines_ahead: bool = False
+    combine_loads: int = 0
     combines_inside: bool = False
     decoder: str | None = None
     prepares: int = 0
@@ -207,6 +210,9 @@ class KernelClass:
     graphed: bool = False
     pages_by_decode: bool = False
     narrow_pages_to: int | None = None
+    aligned_windows: bool = False
+    few_queries: int = 0
+    transposes: bool = False
     passed_bytes: float = 0.0
     stages: int = 2
     matches: tuple[str, ...] = ()
@@ -217,17 +223,23 @@ class KernelClass:
             return True
         return self.generations[0] <= machine.generation <= self.generations[1]
 
-    def menu(self, head_dim: int, *, decode: bool, narrow: bool = False) -> tuple[TileRow, ...]:
+    def menu(
+        self, head_dim: int, *, decode: bool, narrow: bool = False, windowed: bool = False
+    ) -> tuple[TileRow, ...]:
         """Tiles for the smallest listed head dimension that holds `head_dim` (0 for matmul).
 
-        `narrow` asks for those of 8-bit keys and values, where the library has others for many
-        queries.
+        `narrow` asks for those of 8-bit keys and values, `windowed` for those of decode where a
+        window hides keys: the usual ones where the library has no others.
         """
         table = self.tiles
-        if decode and self.decode is not None:
-            table = self.decode
+        if decode and narrow and not windowed and self.narrow_decode is not None:
+            table = self.narrow_decode
         elif narrow and self.narrow is not None:
             table = self.narrow
+        elif windowed and self.windowed is not None:
+            table = self.windowed
+        elif decode and self.decode is not None:
+            table = self.decode
         fitting = [dim for dim in sorted(table) if dim >= head_dim]
         return table[fitting[0]] if fitting else table[max(table)]
 
@@ -284,7 +296,7 @@ def classes() -> Mapping[str, KernelClass]:
         for key in ("splits", "formats", "variants", "matches"):
             if key in entry:
                 entry[key] = tuple(entry[key])
-        for key in ("decode", "narrow"):
+        for key in ("decode", "narrow", "windowed", "narrow_decode"):
             if key in entry:
                 entry[key] = _tiles(entry[key])
         found[name] = _made(KernelClass, name, {"name": name, **entry})

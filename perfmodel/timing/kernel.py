@@ -25,7 +25,9 @@ from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency, residency
 from perfmodel.timing.traffic import Traffic, traffic
 
-TERMS = ("matrix", "special", "vector", "shared", "l2", "hbm", "latency", "power", "blocks")
+TERMS = (
+    "matrix", "special", "vector", "shared", "transpose", "l2", "hbm", "latency", "power", "blocks",
+)  # fmt: skip
 
 # Floating-point and integer operations beside the special one in CUDA's expf, and in a division to
 # the last digit.
@@ -53,7 +55,8 @@ class Style:
     combining kernel, none where blocks combine among themselves, `ahead` whether that is launched
     before the sliced one ends, `credit_seconds` how long it may exceed the power limit,
     `chain_seconds` what each of its blocks waits for dependent steps at 1.75 GHz, `step_seconds`
-    what each streamed tile waits for arithmetic that depends on itself, `waits` for how many loads
+    what each streamed tile waits for arithmetic that depends on itself, `tile_seconds` in which a
+    tile is transposed before anything multiplies it, `waits` for how many loads
     one after another beside its stream, `search_seconds` what each unit spends on finding its
     blocks, beside all else, `chained` whether its special functions and the vector work around them
     wait for each other, `fetched_by` the exponent that joins matrix work and its operand fetches
@@ -69,7 +72,7 @@ class Style:
     matrix_share: Number = 1.0
     overlap: float = 0.0
     multicast: float = 1.0
-    price: float = 1.0
+    price: Number = 1.0
     warm: float = 0.0
     shared: tuple[str, ...] = ()
     vector_share: float = 1.0
@@ -89,7 +92,8 @@ class Style:
     credit_seconds: float = 0.0
     chain_seconds: Number = 0.0
     step_seconds: float = 0.0
-    waits: float = 0.0
+    tile_seconds: Number = 0.0
+    waits: Number = 0.0
     search_seconds: Number = 0.0
     chained: bool = False
     fetched_by: float | None = None
@@ -139,6 +143,7 @@ def time_kernel(
     terms = {
         **_unit_seconds(machine, cost, work, share, style),
         **_memory_seconds(machine, constants, cost, moved, where, style),
+        "transpose": _transposing_seconds(cost, where, style),
         "power": _beyond_power(machine, constants, work, moved, style),
     }
     terms |= {name: np.zeros(()) for name in constants.off & terms.keys()}
@@ -148,6 +153,8 @@ def time_kernel(
     terms["blocks"] = np.zeros(()) if "blocks" in constants.off else blocks
     busy = busy_seconds(terms, pipes.longest_share(cost) / share, where, style)
     chip = [busy, terms["l2"], terms["hbm"], terms["latency"]]
+    if np.any(terms["transpose"]):
+        chip.append(terms["transpose"])
     # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
     working = np.maximum(pipes.together(chip, constants[style.joined_by]), terms["power"])
     seconds = np.where(where.blocks_per_unit < 1, np.inf, terms["blocks"] + working)
@@ -197,6 +204,13 @@ def _memory_seconds(
     chain = machine.at_clock(style.chain_seconds)
     steps = memory.latency_seconds(cost, where, style.step_seconds, chain)
     return {"l2": l2, "hbm": hbm, "latency": waiting + steps}
+
+
+def _transposing_seconds(cost: KernelCost, where: Residency, style: Style) -> np.ndarray:
+    """Seconds in which the busiest unit's loading warps transpose the tiles of its stream."""
+    if not np.any(style.tile_seconds):
+        return np.zeros(())
+    return memory.latency_seconds(cost, where, style.tile_seconds)
 
 
 def _beyond_power(
@@ -281,8 +295,8 @@ def fill_seconds(
         return np.zeros(())
     compute = _stages(terms, style)
     loads = [terms[name] for name in ("l2", "hbm", "latency")]
-    first = _beyond_longest([*compute, *loads])
-    later = _beyond_longest(compute) if style.persistent else first
+    first = terms["transpose"] + _beyond_longest([*compute, *loads])
+    later = terms["transpose"] + _beyond_longest(compute) if style.persistent else first
     tiles = np.maximum(np.asarray(cost.passes, dtype=np.float64) / cost.blocks, 1.0)
     alone = np.maximum(where.busiest - 1.0, 0.0) / np.maximum(where.blocks_per_unit, 1.0)
     once = (first + alone * later) / (tiles * np.maximum(where.busiest, 1.0))

@@ -15,7 +15,6 @@ from perfmodel.timing.classes import (
     HeadRule,
     KernelClass,
     SplitRule,
-    TileRow,
     WaveRule,
 )
 from perfmodel.timing.constants import Constants
@@ -34,7 +33,7 @@ _COMBINING = 12.0
 
 
 def by_rule(
-    sizes: Mapping[str, Number], tile: TileRow, rule: SplitRule, machine: Machine
+    sizes: Mapping[str, Number], tile: tuple[Number, ...], rule: SplitRule, machine: Machine
 ) -> np.ndarray:
     """Numbers of slices (n, 1) that the library's own rule takes; see `SplitRule`."""
     rows, bc, _ = tile
@@ -138,9 +137,14 @@ def slice_keys(keys: Number, splits: np.ndarray, bc: Number) -> np.ndarray:
     return np.asarray(np.ceil(np.ceil(keys * np.ones((1, 1)) / splits) / bc) * bc)
 
 
+def rounds_of_slices(splits: Number, kernel: KernelClass) -> Number:
+    """How often a combining kernel waits for slices that it loads one after another."""
+    return splits / kernel.combine_loads if kernel.combine_loads else 0.0
+
+
 def promising(
     sizes: Mapping[str, Number],
-    tile: TileRow,
+    tile: tuple[Number, ...],
     kernel: KernelClass,
     machine: Machine,
     constants: Constants,
@@ -169,7 +173,7 @@ def promising(
     together = np.minimum(machine.shared_capacity // held, machine.registers_bytes // registers)
     together = np.clip(together, 1.0, min(machine.max_threads // threads, how.resident))
     rounds = np.maximum(busiest / together, 1.0)
-    scores = float(rows * bc)
+    scores = rows * bc
     pipes = (
         4.0 * scores * d / (machine.matrix_per_unit(how.compute) * how.matrix_share),
         SOFTMAX_VECTOR * scores / (machine.vector_ops_per_unit * how.vector_share),
@@ -185,7 +189,9 @@ def promising(
     second = (
         adding * machine.at_clock(constants["block_price"])
         + combining_seconds(machine, constants, how)
-        + np.maximum(adding * machine.l2_latency, partial)
+        + np.maximum(
+            adding * machine.l2_latency * (1.0 + rounds_of_slices(slices, kernel)), partial
+        )
     )
     score = rounds * price + np.where(slices > 1, second, 0.0) + np.hypot(chain, stream)
     # A slicing that comes to the same as the one before it is out.

@@ -1,0 +1,295 @@
+"""Plans that cut the keys into slices, and what adds the slices up: split-KV."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from perfmodel.algorithms.algorithm import Band
+from perfmodel.algorithms.attention import Attention
+from perfmodel.algorithms.rowwise import Rowwise
+from perfmodel.arithmetic import Number, as_floats, ceil_div, product
+from perfmodel.elements import ElementType
+from perfmodel.schedules import tiled
+from perfmodel.timing import rowwise, slicing
+from perfmodel.timing.attention_style import masking, operand_tile, transposing
+from perfmodel.timing.circumstances import Circumstances
+from perfmodel.timing.classes import CAPTURED, SEARCHED, GraphRule, KernelClass, TileRow
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.kernel import Style
+from perfmodel.timing.machine import Machine
+from perfmodel.timing.plan import Part, Plan
+
+# Blocks of a combining kernel that finds nothing, of 256 threads, that a unit holds at once.
+_IDLE_COMBINING = 8.0
+
+
+def split_plan(
+    problem: Attention,
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    around: Circumstances,
+    how: Style,
+    *,
+    keep: int = slicing.KEEP,
+) -> Plan:
+    """Split-KV over the `keep` most promising numbers of slices, query heads packed into tiles."""
+    every, mask = as_floats(problem.sizes()), problem.mask()
+    tile, width = _tile(problem, kernel, machine), problem.elements()["kv"].bytes
+    sizes = every
+    if problem.phase == "decode" and mask is not None and mask.left is not None:
+        sizes = {**every, "x": _seen_keys(every["x"], mask.left, tile[1], kernel)}
+        mask = None
+    splits, beside = np.ones((1, 1)), np.zeros((1, 1))
+    launched = splits
+    if "split" not in constants.off:
+        graph = kernel.graph_rule if kernel.graphed else None
+        if kernel.even_rule is not None:
+            launched = slicing.evenly(every, tile, kernel.even_rule, machine, graph)
+            splits, beside = _with_keys(sizes, tile, launched, machine, constants, how)
+        elif graph is not None:
+            splits, beside = _in_graph(sizes, tile, graph, machine, constants, how)
+            launched = splits
+        else:
+            splits = _chosen(sizes, tile, kernel, machine, constants, how, width, keep)
+            launched = splits
+    made = _sliced_plan(
+        problem, kernel, machine, constants, how, mask, sizes, tile, splits, launched
+    )
+    if kernel.regroups:
+        beside = beside + _regrouping(problem, machine, constants, around)
+    if kernel.paged and kernel.even_rule is not None:
+        idle = _idle_combining(sizes, machine, constants)
+        beside = beside + np.where(launched > 1, 0.0, idle)
+    return replace(made, beside=beside)
+
+
+def _chosen(
+    sizes: Mapping[str, Number],
+    tile: tuple[Number, ...],
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    how: Style,
+    width: float,
+    keep: int,
+) -> np.ndarray:
+    """Numbers of slices by a rule of the library; without one, the `keep` most promising."""
+    if kernel.wave_rule is not None:
+        return slicing.by_waves(sizes, kernel.wave_rule, machine)
+    if kernel.split_rule is not None:
+        return slicing.by_rule(sizes, tile, kernel.split_rule, machine)
+    return slicing.promising(sizes, tile, kernel, machine, constants, how, width, keep)
+
+
+def _seen_keys(keys: Number, window: Number, bc: Number, kernel: KernelClass) -> np.ndarray:
+    """Keys of the tiles that a window leaves one query.
+
+    One tile more than fill it, since sequences end anywhere in a tile; where the library cuts tiles
+    from the window's first key on, those that fill it.
+    """
+    beyond = 0 if kernel.aligned_windows else 1
+    return np.asarray(np.minimum(keys, (ceil_div(window, bc) + beyond) * bc))
+
+
+def sliced_prefill(
+    problem: Attention,
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    how: Style,
+    mask: Band | None,
+    tiles: tuple[TileRow, ...],
+    allowed: np.ndarray | bool,
+) -> Plan | None:
+    """Slices of the keys where queries are many but row blocks few, as for decode; else none."""
+    sizes = as_floats(problem.sizes())
+    tile = tuple(np.array(tiles, dtype=np.float64).T[:, None])
+    how = replace(how, integer_ops=masking(problem, kernel, *tile[:2]))
+    if kernel.even_rule is not None:
+        cut = slicing.cuts(
+            sizes, tile, kernel.even_rule, machine, mask.left if mask is not None else None
+        )
+        graph = kernel.graph_rule if kernel.graphed else None
+        even = slicing.evenly(sizes, tile, kernel.even_rule, machine, graph)
+        splits = np.where(cut, even, 1.0)
+        idle = _idle_combining(sizes, machine, constants)
+        beside = np.where(cut & (splits == 1.0), idle, 0.0)
+        if not np.any(cut):
+            return None
+    elif kernel.graphed and kernel.graph_rule is not None:
+        splits, beside = _in_graph(sizes, tile, kernel.graph_rule, machine, constants, how)
+    else:
+        return None
+    made = _sliced_plan(problem, kernel, machine, constants, how, mask, sizes, tile, splits, splits)
+    return replace(made, schedule=kernel.schedule, beside=beside, allowed=allowed)
+
+
+def _in_graph(
+    sizes: Mapping[str, Number],
+    tile: tuple[Number, ...],
+    rule: GraphRule,
+    machine: Machine,
+    constants: Constants,
+    how: Style,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Slices that have keys, and seconds of what their blocks' time leaves out; see `GraphRule`.
+
+    Every round of blocks looks for its sequences, on average among half of them, and rounds of
+    blocks without keys cost their launch.
+    """
+    b, q = (sizes[axis] * np.ones((1, 1)) for axis in "bq")
+    asked = np.where(b * q <= CAPTURED, float(rule.slices), 1.0)
+    used, idle = _with_keys(sizes, tile, asked, machine, constants, how)
+    search = ceil_div(b, 2.0 * SEARCHED) * machine.at_clock(constants["tile_search"])
+    return used, idle + _rounds(sizes, tile[0], asked, machine) * search
+
+
+def _with_keys(
+    sizes: Mapping[str, Number],
+    tile: tuple[Number, ...],
+    launched: np.ndarray,
+    machine: Machine,
+    constants: Constants,
+    how: Style,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Slices with keys of those `launched`, and seconds of the rounds of blocks without."""
+    rows, bc = tile[:2]
+    tiles = ceil_div(sizes["x"] * np.ones((1, 1)), bc)
+    used = ceil_div(tiles, ceil_div(tiles, launched))
+    idle = _rounds(sizes, rows, launched, machine) - _rounds(sizes, rows, used, machine)
+    return used, idle * machine.at_clock(constants["block_price"] * how.price)
+
+
+def _rounds(
+    sizes: Mapping[str, Number], rows: Number, slices: np.ndarray, machine: Machine
+) -> np.ndarray:
+    """Rounds of blocks, one a unit, of so many slices of every tile of rows."""
+    b, g, r, q = (sizes[axis] * np.ones((1, 1)) for axis in "bgrq")
+    return np.asarray(ceil_div(b * g * ceil_div(r * q, rows) * slices / machine.units, 1.0))
+
+
+def _sliced_plan(
+    problem: Attention,
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    how: Style,
+    mask: Band | None,
+    sizes: Mapping[str, Number],
+    tile: tuple[Number, ...],
+    splits: np.ndarray,
+    launched: np.ndarray,
+) -> Plan:
+    """Tiles (rows, keys, threads) and numbers of slices, which broadcast, and what adds them.
+
+    Of the slices `launched`, `splits` have keys; a kernel that adds up runs wherever there are two,
+    if one alone has anything to add.
+    """
+    rows, keys, threads = tile
+    how = replace(how, tile_seconds=transposing(problem, kernel, machine, constants, keys))
+    # The second kernel adds rows up: its blocks cost what plain ones do.
+    second = replace(
+        how,
+        price=1.0,
+        together="block_overlap",
+        resident=np.inf,
+        search_seconds=0.0,
+        tile_seconds=0.0,
+        integer_ops=0.0,
+        start=None,
+    )
+
+    def part(x: Number, slices: np.ndarray, *only: str) -> Part:
+        schedule = tiled.split_kv(
+            mask,
+            rows,
+            slicing.slice_keys(x, slices, keys),
+            keys,
+            pack=sizes["r"],
+            stages=kernel.stages,
+            operand_tile=operand_tile(kernel, machine, rows, keys, threads),
+            score_vector=problem.score_vector(),
+            threads=threads,
+        )
+        adds = replace(second, waits=slicing.rounds_of_slices(slices, kernel))
+        counted = {**sizes, "x": x}
+        return Part(schedule, counted, problem.elements(), how, {"combine": adds}, only)
+
+    parts: tuple[Part, ...] = (part(sizes["x"], splits),)
+    if np.any((launched > 1) & (splits == 1)):
+        added = np.where(launched > 1, np.maximum(splits, 2.0), 1.0)
+        parts = (
+            part(sizes["x"], splits, "split-kv"),
+            part(added * keys, added, "combine"),
+        )
+    full = np.ones_like(splits)
+    shown = {"rows": rows * full, "keys": keys * full, "splits": splits}
+    return Plan("split-kv", parts, shown)
+
+
+def _tile(problem: Attention, kernel: KernelClass, machine: Machine) -> tuple[Number, ...]:
+    """Rows, keys and threads of decode: one for all problems, or arrays where windows differ."""
+    dim, stored = int(np.max(problem.head_dim)), problem.elements()["kv"]
+    usual, other = (
+        decode_tile(kernel, machine, dim, stored, windowed=hides) for hides in (False, True)
+    )
+    hides = problem.windowed()
+    if usual == other or not np.any(hides):
+        return usual
+    return other if np.all(hides) else tuple(np.where(hides, other, usual).T[..., None])
+
+
+def decode_tile(
+    kernel: KernelClass, machine: Machine, dim: int, stored: ElementType, *, windowed: bool = False
+) -> TileRow:
+    """The first tile of the decode menu that fits in shared memory."""
+    return kernel.first_fitting(
+        kernel.menu(dim, decode=True, narrow=stored.bits <= 8, windowed=windowed),
+        lambda tile: (tile[0] + 2 * kernel.stages * tile[1]) * dim * stored.bytes,
+        machine.shared_per_block,
+    )
+
+
+def _regrouping(
+    problem: Attention, machine: Machine, constants: Constants, around: Circumstances
+) -> np.ndarray:
+    """Seconds of the copies around FlashAttention-2's decode of grouped queries."""
+    sizes = {axis: np.asarray(size) for axis, size in problem.sizes().items()}
+    heads = rowwise.whole(product([sizes["b"], sizes["g"], sizes["r"]]))
+    copied = Rowwise("pointwise", heads, sizes["d"], dtype=problem.dtype)
+    copy = rowwise.beside(machine, constants, copied, "torch-pointwise", around)
+    return np.asarray(_copies(sizes) * copy)
+
+
+def _copies(sizes: Mapping[str, Number]) -> np.ndarray:
+    """Copy kernels around FlashAttention-2's decode of grouped queries (flash_api.cpp).
+
+    It takes the queries of a group for rows of one problem. That order is a view while there is one
+    sequence or one key-value head, and the result alone is copied; else queries, result and
+    log-sum-exp are copied there and back: four.
+    """
+    grouped = np.asarray(sizes["r"] > 1, dtype=np.float64)
+    strided = np.asarray((sizes["b"] > 1) & (sizes["g"] > 1), dtype=np.float64)
+    return np.asarray(grouped * (1.0 + 3.0 * strided))
+
+
+def _idle_combining(
+    sizes: Mapping[str, Number], machine: Machine, constants: Constants
+) -> np.ndarray:
+    """Seconds of a combining kernel that finds nothing to combine, beyond the one before it.
+
+    It is launched ahead, so that its blocks alone are left. Each of them, of 1,024 elements of the
+    result, learns that from three loads one after another: where its sequence begins, how long it
+    is, how many slices it has (flash_fwd_combine_kernel.h).
+    """
+    b, g, r, q, d = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqd")
+    columns = np.where(d <= 64, 64.0, 128.0)
+    blocks = b * np.ceil(g * r * q * columns / 1024) * np.ceil(d / columns)
+    rounds = np.maximum(blocks / (machine.units * _IDLE_COMBINING), 1.0)
+    start = machine.at_clock(constants["block_price"])
+    seconds = rounds * (start + 3.0 * machine.l2_latency)
+    return np.where(b <= CAPTURED, seconds, 0.0)
