@@ -8,7 +8,7 @@ sample is stratified by position, not drawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -152,14 +152,20 @@ class _Problem:
         self.slopes = self.slopes + np.outer(gone, moved / (moved @ moved))
         return self.slopes
 
-    def sensitivity(self, x: np.ndarray, base: np.ndarray | None = None) -> np.ndarray:
+    def sensitivity(
+        self,
+        x: np.ndarray,
+        base: np.ndarray | None = None,
+        columns: Iterable[int] | None = None,
+    ) -> np.ndarray:
         """d ln(predicted) / d ln(constant) by a small step of each, for the rows that read it.
 
-        Shape (rows, constants); `base` are the errors at `x` where they are known.
+        Shape (rows, constants), 0 where a constant is not of the `columns` asked for (all unless
+        told); `base` are the errors at `x` where they are known.
         """
         base = self._errors(x) if base is None else base
         result = np.zeros((len(base), len(x)))
-        for j in range(len(x)):
+        for j in range(len(x)) if columns is None else columns:
             moved = x.copy()
             moved[j] += _STEP if x[j] + _STEP <= np.log(self.free[j].high) else -_STEP
             rows = self.touches[j]
@@ -193,11 +199,28 @@ def _free(constants: Sequence[Constant], only: Sequence[str] = ()) -> list[Const
 def first_slopes(table: pd.DataFrame, constants: Sequence[Constant]) -> np.ndarray:
     """Slopes of every row at the priors, where all fits to rows of a table start.
 
-    They hold no measurement, so that fits which leave rows out may share the others'.
+    They hold no measurement, so that fits which leave rows out may share the others'. A process for
+    each processor takes its share of the constants.
     """
+    from concurrent.futures import ProcessPoolExecutor
+    from functools import partial
+    from multiprocessing import get_context
+    from os import cpu_count
+
+    workers = cpu_count() or 1
+    shares = [range(i, len(_free(constants)), workers) for i in range(workers)]
+    task = partial(_first_slopes, table, tuple(constants))
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        return np.asarray(sum(pool.map(task, shares)))
+
+
+def _first_slopes(
+    table: pd.DataFrame, constants: Sequence[Constant], columns: Iterable[int]
+) -> np.ndarray:
+    """`first_slopes` of some constants, 0 for the others."""
     start = Constants({constant.name: constant.value for constant in constants})
     problem = _Problem(table, _free(constants), start)
-    return problem.sensitivity(problem.begin)
+    return problem.sensitivity(problem.begin, columns=columns)
 
 
 def fit(
