@@ -31,7 +31,7 @@ def is_one(value: Number) -> bool:
 
 
 def _is_float(value: Number) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.char == "d"
+    return isinstance(value, np.ndarray) and value.dtype == np.float64
 
 
 def ceil_div(a: Number, b: Number) -> Number:
@@ -114,8 +114,7 @@ def wide(value: Number) -> Number:
 
     Integers up to 2^53 stay exact in a float64; plain ints and symbols are exact at any size.
     """
-    # By the type's letter: comparing types takes several times as long.
-    if isinstance(value, np.ndarray) and value.dtype.char != "d":
+    if isinstance(value, np.ndarray) and value.dtype != np.float64:
         return value.astype(np.float64)
     return value
 

@@ -207,8 +207,9 @@ def first_slopes(table: pd.DataFrame, constants: Sequence[Constant]) -> np.ndarr
     from multiprocessing import get_context
     from os import cpu_count
 
-    workers = cpu_count() or 1
-    shares = [range(i, len(_free(constants)), workers) for i in range(workers)]
+    number = len(_free(constants))
+    workers = min(cpu_count() or 1, number)
+    shares = [range(i, number, workers) for i in range(workers)]
     task = partial(_first_slopes, table, tuple(constants))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         return np.asarray(sum(pool.map(task, shares)))

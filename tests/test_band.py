@@ -22,6 +22,20 @@ bands = st.builds(
 )
 
 
+def summed(tiles: list[list[tuple[int, int]]], seen: set[int], rows: int) -> Visits:
+    """The sums over the (rows, keys) of the key tiles that each query tile visits."""
+    pairs = [pair for visited in tiles for pair in visited]
+    return Visits(
+        pairs=len(pairs),
+        queries=sum(r for r, _ in pairs),
+        keys=sum(c for _, c in pairs),
+        area=sum(r * c for r, c in pairs),
+        distinct_queries=rows,
+        most_keys=max(sum(c for _, c in visited) for visited in tiles),
+        distinct_keys=len(seen),
+    )
+
+
 def brute(band: Band, seq_q: int, seq_kv: int, br: int, bc: int) -> Visits:
     """Every tile pair, visited iff some (row, key) in it is visible."""
     i, j = np.indices((seq_q, seq_kv))
@@ -31,28 +45,18 @@ def brute(band: Band, seq_q: int, seq_kv: int, br: int, bc: int) -> Visits:
         seen &= ahead <= band.right
     if band.left is not None:
         seen &= ahead > -band.left
-    extents = []
-    rows_seen, most, seen_keys = 0, 0, set()
+    extents, rows_seen, seen_keys = [], 0, set()
     for top in range(0, seq_q, br):
         row = [
             (seen[top : top + br, at : at + bc].shape, seen[top : top + br, at : at + bc].any())
             for at in range(0, seq_kv, bc)
         ]
         here = [shape for shape, any_seen in row if any_seen]
-        extents += here
+        extents.append(here)
         for k, (shape, any_seen) in enumerate(row):
             seen_keys |= set(range(k * bc, k * bc + shape[1])) if any_seen else set()
         rows_seen += min(br, seq_q - top) if here else 0
-        most = max(most, sum(c for _, c in here))
-    return Visits(
-        pairs=len(extents),
-        queries=sum(r for r, _ in extents),
-        keys=sum(c for _, c in extents),
-        area=sum(r * c for r, c in extents),
-        distinct_queries=rows_seen,
-        most_keys=most,
-        distinct_keys=len(seen_keys),
-    )
+    return summed(extents, seen_keys, rows_seen)
 
 
 @settings(max_examples=1500)
@@ -81,16 +85,7 @@ def brute_aligned(left: int, seq_q: int, seq_kv: int, br: int, bc: int) -> Visit
         extents.append(here)
         seen |= set(range(first, first + sum(keys for _, keys in here)))
         rows += below - top if here else 0
-    every = [pair for here in extents for pair in here]
-    return Visits(
-        pairs=len(every),
-        queries=sum(r for r, _ in every),
-        keys=sum(c for _, c in every),
-        area=sum(r * c for r, c in every),
-        distinct_queries=rows,
-        most_keys=max(sum(c for _, c in here) for here in extents),
-        distinct_keys=len(seen),
-    )
+    return summed(extents, seen, rows)
 
 
 @settings(max_examples=1500)

@@ -17,12 +17,13 @@ from perfmodel.predict import predict
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import attention_style, memory, pipes, rowwise, slicing, traffic
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import HeadRule, kernel_class
+from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.included import included_seconds
 from perfmodel.timing.kernel import Style, busy_seconds, fill_seconds
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
+from perfmodel.timing.rules import HeadRule
 
 H100, T4, A100 = load("h100-sxm"), load("t4"), load("a100-sxm4-80gb")
 CONSTANTS = default()

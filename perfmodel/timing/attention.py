@@ -13,12 +13,11 @@ from perfmodel.schedules import tiled
 from perfmodel.timing import slicing, splitkv
 from perfmodel.timing.attention_style import (
     exchanging,
-    masking,
+    on_tiles,
     operand_tile,
     order_of,
     passing,
     style,
-    transposing,
 )
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import KernelClass, TileRow
@@ -38,24 +37,20 @@ def forward_plan(
 ) -> Plan:
     """Forward attention by the class's schedule; decode adds the choice of slices."""
     how = style(problem, kernel, machine, constants, around)
+    mask = _mask(problem, kernel)
     if kernel.passed_bytes:
         how = replace(how, exchange=passing(how, kernel, machine, problem.head_dim))
     if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
-        return splitkv.split_plan(problem, kernel, machine, constants, around, how)
-    mask = _mask(problem, kernel)
+        return splitkv.split_plan(problem, mask, kernel, machine, constants, around, how)
     tiles, allowed = _tiles(problem, kernel, machine)
     if kernel.paged and problem.phase != "decode" and "split" not in constants.off:
         sliced = splitkv.sliced_prefill(
-            problem, kernel, machine, constants, how, mask, tiles, allowed
+            problem, mask, kernel, machine, constants, how, tiles, allowed
         )
         if sliced is not None:
             return sliced
     br, bc, threads = np.array(tiles).T[:, None]
-    how = replace(
-        how,
-        integer_ops=masking(problem, kernel, br, bc),
-        tile_seconds=transposing(problem, kernel, machine, constants, bc),
-    )
+    how = on_tiles(how, problem, mask, kernel, machine, constants, br, bc)
     query_slice = None
     if kernel.schedule == "tiled-1":
         if kernel.head_rule is not None and "split" not in constants.off:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from perfmodel.algorithms.algorithm import Band
 from perfmodel.algorithms.attention import Attention
 from perfmodel.arithmetic import Number, as_floats, ceil_div
 from perfmodel.schedules import tiled
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import CAPTURED, SEARCHED, KernelClass, hidden_share, matrix_share
+from perfmodel.timing.classes import KernelClass, hidden_share, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
+from perfmodel.timing.rules import CAPTURED, SEARCHED
 
 # Matrix operations a clock and unit for which attention's share of them is stated: in 16 bits those
 # of A100 for instructions fed from registers, of H100 and B200 for those of their generations.
@@ -135,14 +139,33 @@ def _search_seconds(
     return np.asarray(ceil_div(sequences, SEARCHED) * step)
 
 
-def masking(problem: Attention, kernel: KernelClass, rows: Number, keys: Number) -> Number:
+def on_tiles(
+    how: Style,
+    problem: Attention,
+    mask: Band | None,
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    rows: Number,
+    keys: Number,
+) -> Style:
+    """`how` with what depends on the tile: what `mask` costs there, and 8-bit values."""
+    return replace(
+        how,
+        integer_ops=masking(problem, mask, kernel, rows, keys),
+        tile_seconds=transposing(problem, kernel, machine, constants, keys),
+    )
+
+
+def masking(
+    problem: Attention, mask: Band | None, kernel: KernelClass, rows: Number, keys: Number
+) -> Number:
     """Instructions of the integer lanes that set the scores aside that the mask hides.
 
     Kernels compare columns in those tiles alone that an edge of the band cuts: ⌈span / Bc⌉ of a
     query tile that spans so many queries, one compare for each of their edges and a selection
     (FlashAttention-2, flash_fwd_kernel.h: masking steps; FlashAttention-3, mask.h).
     """
-    mask = problem.mask()
     if mask is None:
         return 0.0
     b, g, r, q, x = (as_floats(problem.sizes())[axis] for axis in "bgrqx")

@@ -8,20 +8,13 @@ import numpy as np
 
 from perfmodel.algorithms.attention import SOFTMAX_VECTOR
 from perfmodel.arithmetic import Number
-from perfmodel.timing.classes import (
-    CAPTURED,
-    EvenRule,
-    GraphRule,
-    HeadRule,
-    KernelClass,
-    SplitRule,
-    WaveRule,
-)
+from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import loaded_seconds
 from perfmodel.timing.plan import combining_seconds
+from perfmodel.timing.rules import CAPTURED, EvenRule, GraphRule, HeadRule, SplitRule, WaveRule
 
 # Numbers of slices that are timed in full.
 KEEP = 4

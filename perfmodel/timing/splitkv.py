@@ -14,13 +14,14 @@ from perfmodel.arithmetic import Number, as_floats, ceil_div, product
 from perfmodel.elements import ElementType
 from perfmodel.schedules import tiled
 from perfmodel.timing import rowwise, slicing
-from perfmodel.timing.attention_style import masking, operand_tile, transposing
+from perfmodel.timing.attention_style import on_tiles, operand_tile
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import CAPTURED, SEARCHED, GraphRule, KernelClass, TileRow
+from perfmodel.timing.classes import KernelClass, TileRow
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
+from perfmodel.timing.rules import CAPTURED, SEARCHED, GraphRule
 
 # Blocks of a combining kernel that finds nothing, of 256 threads, that a unit holds at once.
 _IDLE_COMBINING = 8.0
@@ -28,6 +29,7 @@ _IDLE_COMBINING = 8.0
 
 def split_plan(
     problem: Attention,
+    mask: Band | None,
     kernel: KernelClass,
     machine: Machine,
     constants: Constants,
@@ -37,14 +39,14 @@ def split_plan(
     keep: int = slicing.KEEP,
 ) -> Plan:
     """Split-KV over the `keep` most promising numbers of slices, query heads packed into tiles."""
-    every, mask = as_floats(problem.sizes()), problem.mask()
+    every = as_floats(problem.sizes())
     tile, width = _tile(problem, kernel, machine), problem.elements()["kv"].bytes
     sizes = every
     if problem.phase == "decode" and mask is not None and mask.left is not None:
         sizes = {**every, "x": _seen_keys(every["x"], mask.left, tile[1], kernel)}
         mask = None
     splits, beside = np.ones((1, 1)), np.zeros((1, 1))
-    launched = splits
+    launched = None
     if "split" not in constants.off:
         graph = kernel.graph_rule if kernel.graphed else None
         if kernel.even_rule is not None:
@@ -52,12 +54,15 @@ def split_plan(
             splits, beside = _with_keys(sizes, tile, launched, machine, constants, how)
         elif graph is not None:
             splits, beside = _in_graph(sizes, tile, graph, machine, constants, how)
-            launched = splits
+        elif kernel.wave_rule is not None:
+            splits = slicing.by_waves(sizes, kernel.wave_rule, machine)
+        elif kernel.split_rule is not None:
+            splits = slicing.by_rule(sizes, tile, kernel.split_rule, machine)
         else:
-            splits = _chosen(sizes, tile, kernel, machine, constants, how, width, keep)
-            launched = splits
+            splits = slicing.promising(sizes, tile, kernel, machine, constants, how, width, keep)
+    launched = splits if launched is None else launched
     made = _sliced_plan(
-        problem, kernel, machine, constants, how, mask, sizes, tile, splits, launched
+        problem, mask, kernel, machine, constants, how, sizes, tile, splits, launched
     )
     if kernel.regroups:
         beside = beside + _regrouping(problem, machine, constants, around)
@@ -65,24 +70,6 @@ def split_plan(
         idle = _idle_combining(sizes, machine, constants)
         beside = beside + np.where(launched > 1, 0.0, idle)
     return replace(made, beside=beside)
-
-
-def _chosen(
-    sizes: Mapping[str, Number],
-    tile: tuple[Number, ...],
-    kernel: KernelClass,
-    machine: Machine,
-    constants: Constants,
-    how: Style,
-    width: float,
-    keep: int,
-) -> np.ndarray:
-    """Numbers of slices by a rule of the library; without one, the `keep` most promising."""
-    if kernel.wave_rule is not None:
-        return slicing.by_waves(sizes, kernel.wave_rule, machine)
-    if kernel.split_rule is not None:
-        return slicing.by_rule(sizes, tile, kernel.split_rule, machine)
-    return slicing.promising(sizes, tile, kernel, machine, constants, how, width, keep)
 
 
 def _seen_keys(keys: Number, window: Number, bc: Number, kernel: KernelClass) -> np.ndarray:
@@ -97,18 +84,17 @@ def _seen_keys(keys: Number, window: Number, bc: Number, kernel: KernelClass) ->
 
 def sliced_prefill(
     problem: Attention,
+    mask: Band | None,
     kernel: KernelClass,
     machine: Machine,
     constants: Constants,
     how: Style,
-    mask: Band | None,
     tiles: tuple[TileRow, ...],
     allowed: np.ndarray | bool,
 ) -> Plan | None:
     """Slices of the keys where queries are many but row blocks few, as for decode; else none."""
     sizes = as_floats(problem.sizes())
     tile = tuple(np.array(tiles, dtype=np.float64).T[:, None])
-    how = replace(how, integer_ops=masking(problem, kernel, *tile[:2]))
     if kernel.even_rule is not None:
         cut = slicing.cuts(
             sizes, tile, kernel.even_rule, machine, mask.left if mask is not None else None
@@ -124,7 +110,7 @@ def sliced_prefill(
         splits, beside = _in_graph(sizes, tile, kernel.graph_rule, machine, constants, how)
     else:
         return None
-    made = _sliced_plan(problem, kernel, machine, constants, how, mask, sizes, tile, splits, splits)
+    made = _sliced_plan(problem, mask, kernel, machine, constants, how, sizes, tile, splits, splits)
     return replace(made, schedule=kernel.schedule, beside=beside, allowed=allowed)
 
 
@@ -174,11 +160,11 @@ def _rounds(
 
 def _sliced_plan(
     problem: Attention,
+    mask: Band | None,
     kernel: KernelClass,
     machine: Machine,
     constants: Constants,
     how: Style,
-    mask: Band | None,
     sizes: Mapping[str, Number],
     tile: tuple[Number, ...],
     splits: np.ndarray,
@@ -190,7 +176,7 @@ def _sliced_plan(
     if one alone has anything to add.
     """
     rows, keys, threads = tile
-    how = replace(how, tile_seconds=transposing(problem, kernel, machine, constants, keys))
+    how = on_tiles(how, problem, mask, kernel, machine, constants, rows, keys)
     # The second kernel adds rows up: its blocks cost what plain ones do.
     second = replace(
         how,

@@ -1,0 +1,267 @@
+"""Slices of the keys: how many a library's rule cuts, which have any, and what adds them up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfmodel.algorithms import Attention
+from perfmodel.hardware import load
+from perfmodel.predict import predict, predict_arrays
+from perfmodel.timing import attention_style, slicing, splitkv
+from perfmodel.timing.circumstances import Circumstances
+from perfmodel.timing.classes import kernel_class
+from perfmodel.timing.constants import default
+from perfmodel.timing.kernel import Style
+from perfmodel.timing.machine import machine
+from perfmodel.timing.plan import combining_seconds
+from perfmodel.timing.rules import SplitRule
+
+H100, A100, B200 = load("h100-sxm"), load("a100-sxm4-80gb"), load("b200")
+FLASH2 = kernel_class("flash2").split_rule
+EVEN = kernel_class("flash3").even_rule
+XQA, GEN = (kernel_class(name).wave_rule for name in ("trtllm-xqa", "trtllm"))
+PAGED = replace(kernel_class("flash3"), paged=True)
+GRAPHED = replace(kernel_class("flash4-hopper"), paged=True, packed=True, graphed=True)
+CONSTANTS, BARE = default(), Circumstances()
+
+
+def slices_one_by_one(grid: int, tiles: int, slots: int, rule: SplitRule) -> int:
+    """The rule as a loop over numbers of slices (FlashAttention-2, num_splits_heuristic)."""
+    if grid >= rule.full * slots or tiles <= rule.whole_tiles:
+        return 1
+    most, fills = min(128, slots, tiles), {}
+    for slices in range(1, most + 1):
+        if slices > 1 and math.ceil(tiles / slices) == math.ceil(tiles / (slices - 1)):
+            continue
+        waves = grid * slices / slots
+        fills[slices] = waves / math.ceil(waves)
+    best = max(fills.values())
+    return next(slices for slices, fill in fills.items() if fill >= rule.near * best)
+
+
+shapes = st.tuples(
+    st.integers(1, 300), st.integers(1, 16), st.integers(2, 32), st.integers(1, 200_000)
+)
+
+
+def columns_of(batch: int, groups: int, together: int, keys: int) -> dict[str, np.ndarray]:
+    """Axes of one decode problem as (1, 1) columns."""
+    sizes = {"b": batch, "g": groups, "r": together, "q": 1, "x": keys}
+    return {axis: np.array([[float(size)]]) for axis, size in sizes.items()}
+
+
+@given(shapes)
+def test_slices_are_those_of_the_rule(shape):
+    batch, groups, _, keys = shape
+    found = slicing.by_rule(columns_of(*shape), (64, 128, 128), FLASH2, machine(A100))
+    slots = A100.units * FLASH2.blocks_per_unit
+    expected = slices_one_by_one(batch * groups, math.ceil(keys / 128), slots, FLASH2)
+    assert found.shape == (1, 1)
+    assert found[0, 0] == expected
+
+
+@given(shapes)
+def test_even_slices_give_every_unit_its_share_of_key_tiles(shape):
+    # flash_prepare_scheduler.cu, for sequences of one length: blocks_per_sm is at least the mean.
+    batch, groups, together, keys = shape
+    found = float(slicing.evenly(columns_of(*shape), (64, 128, 256), EVEN, machine(H100))[0, 0])
+    tiles = math.ceil(keys / 128)
+    rows = batch * groups * math.ceil(together / 64)
+    share = math.ceil(1.1 * rows * tiles / H100.units)
+    assert found == min(math.ceil(tiles / share), 128)
+    assert 1 <= found <= tiles
+    # No slice is longer than the share, unless there may be no more slices.
+    assert math.ceil(tiles / found) <= share or found == 128
+    rule = kernel_class("flash3").graph_rule
+    graph = slicing.evenly(columns_of(*shape), (64, 128, 256), EVEN, machine(H100), rule)
+    assert graph[0, 0] == (min(found, 32) if batch <= 512 else found)
+
+
+@given(st.integers(1, 256), st.integers(1, 8), st.integers(1, 100_000))
+def test_a_graph_asks_for_its_slices_whatever_the_keys(batch, groups, keys):
+    # vLLM captures up to 512 queries with a grid of 32 slices (flash_attn.py, max_num_splits).
+    rule, here, bc = kernel_class("flash4").graph_rule, machine(H100), 128
+    how = attention_style.style(Attention(1, 8, 1, 1, keys, 128), GRAPHED, here, CONSTANTS, BARE)
+    sizes = columns_of(batch, groups, 8, keys)
+    used, beside = splitkv._in_graph(sizes, (64.0, bc, 256.0), rule, here, CONSTANTS, how)
+    tiles = math.ceil(keys / bc)
+    assert used[0, 0] == math.ceil(tiles / math.ceil(tiles / 32))
+    idle = math.ceil(batch * groups * 32 / here.units)
+    idle -= math.ceil(batch * groups * used[0, 0] / here.units)
+    assert beside[0, 0] >= idle * here.at_clock(CONSTANTS["specialised_block_price"])
+    crowd = splitkv._in_graph({**sizes, "b": sizes["b"] + 512}, (64.0, bc, 256.0), rule, here,
+                                CONSTANTS, how)  # fmt: skip
+    assert crowd[0][0, 0] == 1
+
+
+def test_slices_without_keys_cost_what_their_blocks_do():
+    """Many short sequences in a graph take longer than more of them outside it."""
+    few, many = Attention(512, 4, 1, 1, 16, 128), Attention(513, 4, 1, 1, 16, 128)
+    for device in (H100, load("b200")):
+        name = "vllm-0.24.0:vllm_flash_attn_fa4"
+        captured, loose = (predict(p, device, implementation=name).seconds for p in (few, many))
+        assert captured > 3 * loose
+        alone = (predict(p, device, implementation="flash4").seconds for p in (few, many))
+        assert next(alone) <= next(alone)
+
+
+@pytest.mark.parametrize("release", ["fa3", "fa4"])
+@pytest.mark.parametrize("head_dim", [64, 128, 512])
+def test_captured_and_loose_batches_together_are_what_they_are_apart(release, head_dim):
+    batch, queries = np.array([1, 1, 4, 16, 64, 2]), np.array([128, 512, 512, 16, 64, 2048])
+    how = {"implementation": f"vllm-0.24.0:vllm_flash_attn_{release}", "harness": "cuda_graph"}
+    for device in (H100, load("b200")):
+        whole = Attention(batch, 16, 2, queries, queries, head_dim, causal=True)
+        found = predict_arrays(whole, device, **how).seconds
+        for i, (b, q) in enumerate(zip(batch, queries, strict=True)):
+            alone = Attention(int(b), 16, 2, int(q), int(q), head_dim, causal=True)
+            assert found[i] == pytest.approx(predict(alone, device, **how).seconds, rel=1e-9)
+
+
+@given(shapes)
+def test_xqa_slices_are_those_of_its_library(shape):
+    # TensorRT-LLM, computeMultiBlockCount: in its order, and in whole numbers.
+    batch, groups, _, keys = shape
+    slices = keys // 128
+    slices = max(min(slices, round(math.sqrt(8 * slices))), 1)
+    if batch * groups * slices > 8 * A100.units:
+        slices = max(8 * A100.units // (batch * groups), 1)
+    found = slicing.by_waves(columns_of(*shape), XQA, machine(A100))
+    assert found[0, 0] == slices
+
+
+@given(shapes)
+def test_slices_on_blackwell_fill_one_wave_and_have_two_steps_each(shape):
+    # TensorRT-LLM, fmhaKernels.h: ⌈keys / 2·256⌉ of them, or as many as units are left for.
+    batch, groups, _, keys = shape
+    found = slicing.by_waves(columns_of(*shape), GEN, machine(A100))[0, 0]
+    assert found == min(-(-keys // 512), max(A100.units // (batch * groups), 1))
+    assert found == 1 or found * batch * groups <= A100.units
+
+
+@given(shapes)
+def test_triton_slices_of_sglang_are_those_of_its_library(shape):
+    # get_num_kv_splits_triton, for sequences of one length: more units by the doublings from 64.
+    batch, groups, _, keys = shape
+    units = int(A100.units * max(math.log2(keys / 64), 1.0))
+    slices = min(-(-units // (batch * groups)), 8, -(-keys // 32))
+    rule = kernel_class("sglang-triton").wave_rule
+    found = slicing.by_waves(columns_of(*shape), rule, machine(A100))[0, 0]
+    assert abs(found - slices) <= (units % (batch * groups) == 0)  # units are cut to whole ones
+
+
+def test_blocks_that_combine_among_themselves_need_no_second_launch():
+    apart, inside = Style(compute="fp16"), Style(compute="fp16", combine=None)
+    l2 = machine(A100).l2_latency
+    assert combining_seconds(machine(A100), CONSTANTS, inside) == pytest.approx(3 * l2)
+    assert combining_seconds(machine(A100), CONSTANTS, apart) > 3 * l2
+
+
+def test_flash2_cuts_keys_for_grouped_queries_alone():
+    grouped = Attention(1, 8, 4, 1, 16384, 128)
+    single = Attention(1, 4, 4, 1, 16384, 128)
+    tiles = [predict(p, A100, implementation="flash2").tile for p in (grouped, single)]
+    assert tiles[0]["splits"] > 1
+    assert tiles[1]["splits"] == 1
+
+
+def test_a_combining_kernel_runs_for_captured_sequences_even_with_nothing_to_combine():
+    sizes = [columns_of(batch, 8, 8, 64) | {"d": np.array([[128.0]])} for batch in (512, 513)]
+    idle, none = (splitkv._idle_combining(s, machine(H100), default()) for s in sizes)
+    assert idle.item() > 0
+    assert none.item() == 0
+
+
+def test_combining_ahead_saves_the_gap():
+    constants, here = default(), machine(A100)
+    ahead, after = (Style("bf16", combine="combine_price", ahead=early) for early in (True, False))
+    saved = combining_seconds(here, constants, after) - combining_seconds(here, constants, ahead)
+    assert saved == pytest.approx(here.at_clock(constants["kernel_gap"]))
+
+
+def split(shape: Attention):
+    """The plan of one paged decode by FlashAttention-3, and its menu's single column."""
+    here = machine(H100)
+    how = attention_style.style(shape, PAGED, here, CONSTANTS, BARE)
+    return splitkv.split_plan(shape, shape.mask(), PAGED, here, CONSTANTS, BARE, how)
+
+
+def test_windows_are_sliced_by_all_keys_and_combined_if_one_slice_has_any():
+    # flash_prepare_scheduler.cu counts the tiles of every key: 64 of them on 132 units are cut in
+    # two, of which a window of 128 keys, cut from its first key on, leaves one any work.
+    narrow, whole = (Attention(64, 1, 1, 1, 8192, 128, causal=True, window=w) for w in (128, None))
+    plan = split(narrow)
+    assert plan.tile["splits"].item() == 1
+    assert [part.only for part in plan.parts] == [("split-kv",), ("combine",)]
+    assert split(whole).tile["splits"].item() == 2
+    assert len(split(whole).parts) == 1
+    # Enough sequences are not cut, and nothing is left to combine.
+    (alone,) = split(replace(narrow, batch=1024)).parts
+    assert alone.sizes["x"].item() == 128
+
+
+@pytest.mark.parametrize(("name", "loads"), [("flash2", 1), ("flash3", 3), ("cudnn", 0)])
+def test_combining_kernels_wait_for_slices_as_their_code_loads_them(name, loads):
+    # flash_fwd_kernel.h adds one slice up after the other; flash_fwd_combine_kernel.h has three on
+    # the way; others load all at once.
+    kernel = kernel_class(name)
+    assert slicing.rounds_of_slices(60.0, kernel) == (60.0 / loads if loads else 0.0)
+
+
+def test_every_slice_costs_the_combining_kernel_a_latency():
+    few, many = (Attention(1, 8, 1, 1, keys, 128) for keys in (2048, 8192))
+    options = {"implementation": "flash2"}
+    tiles = [predict(p, A100, **options) for p in (few, many)]
+    more = tiles[1].tile["splits"] - tiles[0].tile["splits"]
+    assert more > 32
+    waits = tiles[1].terms["latency"] - tiles[0].terms["latency"]
+    assert waits > 0.9 * more * machine(A100).l2_latency
+
+
+def test_idle_slices_cost_the_rounds_of_their_blocks():
+    here = machine(H100)
+    how = attention_style.style(Attention(1, 1, 1, 1, 64, 128), PAGED, here, CONSTANTS, BARE)
+    sizes, tile = columns_of(100, 1, 1, 128), (128, 128, 384)
+    used, beside = splitkv._with_keys(sizes, tile, np.array([[2.0]]), here, CONSTANTS, how)
+    assert used.item() == 1
+    assert beside.item() == pytest.approx(
+        here.at_clock(CONSTANTS["block_price"] * how.price), rel=1e-12
+    )
+    _, none = splitkv._with_keys(sizes, tile, np.array([[1.0]]), here, CONSTANTS, how)
+    assert none.item() == 0
+
+
+@given(shapes, st.sampled_from(["flash3", "trtllm", "flash2"]))
+def test_values_in_the_memory_of_keys_halve_what_comes_from_it(shape, name):
+    batch, groups, together, keys = shape
+    heads = groups * together
+    apart, shared = (
+        predict(
+            Attention(batch, heads, groups, 1, keys, 128, keys_only=only),
+            H100,
+            implementation=name,
+        )
+        for only in (False, True)
+    )
+    assert shared.seconds <= apart.seconds * (1 + 1e-9)
+    assert shared.bytes["l2"] == pytest.approx(apart.bytes["l2"])
+    values = 2 * batch * groups * keys * 128
+    assert apart.bytes["hbm"] - shared.bytes["hbm"] == pytest.approx(values, rel=0.01)
+    assert apart.footprint_bytes - shared.footprint_bytes == pytest.approx(values)
+
+
+@pytest.mark.parametrize("window", [None, 128])
+def test_a_slice_of_many_queries_pays_for_its_mask_as_a_whole_row_does(window):
+    shape = Attention(1, 8, 1, 64, 16384, 128, causal=True, window=window)
+    plan = split(shape)
+    style, tile = plan.parts[0].style, plan.tile
+    rows, keys = tile["rows"].item(), tile["keys"].item()
+    expected = attention_style.masking(shape, shape.mask(), PAGED, rows, keys)
+    assert float(np.max(style.integer_ops)) == expected > 0
+    assert np.max(split(replace(shape, causal=False, window=None)).parts[0].style.integer_ops) == 0
