@@ -54,7 +54,7 @@ def style(
         warm=around.warm,
         shared=("V",) if problem.keys_only else (),
         activity=around.activity,
-        credit_seconds=around.credit_seconds,
+        lag_seconds=around.lag_seconds,
         vector_share=constants["softmax_vector_share"],
         resident=np.inf if kernel.resident is None else kernel.resident,
         persistent=kernel.instruction == "native" and machine.generation >= 9,

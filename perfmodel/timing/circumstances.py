@@ -22,14 +22,14 @@ class Circumstances:
 
     `warm` is the share of L2-sized inputs still there from the run before, `rotated` whether they
     are not for being another copy each time; `activity` the switching activity of the data relative
-    to random numbers, which the power limit depends on; `credit_seconds` how long a run may draw
-    more than that limit, for the board rested before it.
+    to random numbers, which the power limit depends on; `lag_seconds` the time constant with which
+    that limit takes hold of a run, for the board rested before it.
     """
 
     warm: float = 0.0
     rotated: bool = False
     activity: float = 1.0
-    credit_seconds: float = 0.0
+    lag_seconds: float = 0.0
 
 
 def circumstances(harness: str, operator: str, constants: Constants) -> Circumstances:
@@ -39,5 +39,5 @@ def circumstances(harness: str, operator: str, constants: Constants) -> Circumst
         warm=0.0 if rotated else _WARM.get(harness, 0.0),
         rotated=rotated,
         activity=constants["activity_quiet"] if harness in _QUIET else 1.0,
-        credit_seconds=constants["power_credit"] if harness in _ONE_AT_A_TIME else 0.0,
+        lag_seconds=constants["power_lag"] if harness in _ONE_AT_A_TIME else 0.0,
     )

@@ -53,7 +53,7 @@ class Style:
     most blocks that a unit holds, where its launch bounds say, `persistent` whether a block goes on
     to further tiles and loads them ahead, `combine` the name of the constant for the start of a
     combining kernel, none where blocks combine among themselves, `ahead` whether that is launched
-    before the sliced one ends, `credit_seconds` how long it may exceed the power limit,
+    before the sliced one ends, `lag_seconds` after which its board is held to the power limit,
     `chain_seconds` what each of its blocks waits for dependent steps at 1.75 GHz, `step_seconds`
     what each streamed tile waits for arithmetic that depends on itself, `tile_seconds` in which a
     tile is transposed before anything multiplies it, `waits` for how many loads
@@ -64,8 +64,8 @@ class Style:
     shared memory for each second of matrix work, in turn with that, `fills` how often a block fills
     its pipeline: as often as it starts its stream anew, `fills_in` whether a block by itself does
     one thing after another, so that only another one hides its non-matrix work, `start` the name of
-    the constant for what persistent blocks set up once, `longest_first` whether a head's longest
-    rows of tiles start first.
+    the constant for what persistent blocks set up once, `warps` how many warps keep a scheduler at
+    its products, `longest_first` whether a head's longest rows of tiles start first.
     """
 
     compute: str
@@ -89,7 +89,7 @@ class Style:
     persistent: bool = False
     combine: str | None = "split_price"
     ahead: bool = False
-    credit_seconds: float = 0.0
+    lag_seconds: float = 0.0
     chain_seconds: Number = 0.0
     step_seconds: float = 0.0
     tile_seconds: Number = 0.0
@@ -101,6 +101,7 @@ class Style:
     fills: Number = 1.0
     fills_in: bool = False
     start: str | None = None
+    warps: int = 1
     longest_first: bool = True
 
 
@@ -141,10 +142,9 @@ def time_kernel(
     )
     share = pipes.busiest_share(cost, where, longest_first=style.longest_first)
     terms = {
-        **_unit_seconds(machine, cost, work, share, style),
+        **_unit_seconds(machine, cost, work, share, where, style),
         **_memory_seconds(machine, constants, cost, moved, where, style),
         "transpose": _transposing_seconds(cost, where, style),
-        "power": _beyond_power(machine, constants, work, moved, style),
     }
     terms |= {name: np.zeros(()) for name in constants.off & terms.keys()}
     blocks = _block_seconds(machine, constants, where, style) + fill_seconds(
@@ -156,7 +156,10 @@ def time_kernel(
     if np.any(terms["transpose"]):
         chip.append(terms["transpose"])
     # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
-    working = np.maximum(pipes.together(chip, constants[style.joined_by]), terms["power"])
+    sustained = _sustained_seconds(machine, constants, work, moved, style)
+    at_boost = pipes.together(chip, constants[style.joined_by])
+    working = power.held_down_seconds(at_boost, sustained, style.lag_seconds)
+    terms["power"] = np.minimum(sustained, working)
     seconds = np.where(where.blocks_per_unit < 1, np.inf, terms["blocks"] + working)
     return KernelTime(
         seconds, terms, moved.hbm_bytes, moved.l2_bytes, where.waves, where.blocks_per_unit
@@ -164,7 +167,12 @@ def time_kernel(
 
 
 def _unit_seconds(
-    machine: Machine, cost: KernelCost, work: Executed, share: np.ndarray, style: Style
+    machine: Machine,
+    cost: KernelCost,
+    work: Executed,
+    share: np.ndarray,
+    where: Residency,
+    style: Style,
 ) -> dict[str, np.ndarray]:
     """Seconds of each pipe of the busiest unit, by itself."""
     special = work.special_ops + style.special_ops
@@ -175,14 +183,17 @@ def _unit_seconds(
         vector, integer = vector + _ACCURATE[0] * special, integer + _ACCURATE[1] * special
     slots = pipes.vector_slots(machine, vector, integer)
     matrix_rate = machine.matrix_per_unit(style.compute) * style.matrix_share
+    threads = cost.nest.kernel.threads * _resident(where)
+    awake = pipes.awake_share(machine, threads)
+    fed = awake if style.warps == 1 else pipes.awake_share(machine, threads / style.warps)
 
-    def unit(total: Number, rate: float) -> np.ndarray:
+    def unit(total: Number, rate: Number) -> np.ndarray:
         return pipes.per_unit_seconds(total, rate, cost.blocks, share)
 
     return {
-        "matrix": unit(work.matrix_flops, matrix_rate),
-        "special": unit(special, machine.special_per_unit),
-        "vector": unit(slots, machine.vector_ops_per_unit * style.vector_share),
+        "matrix": unit(work.matrix_flops, matrix_rate * fed),
+        "special": unit(special, machine.special_per_unit * awake),
+        "vector": unit(slots, machine.vector_ops_per_unit * style.vector_share * awake),
         "shared": unit(cost.shared_bytes, machine.shared_bytes_per_unit),
     }
 
@@ -213,11 +224,13 @@ def _transposing_seconds(cost: KernelCost, where: Residency, style: Style) -> np
     return memory.latency_seconds(cost, where, style.tile_seconds)
 
 
-def _beyond_power(
+def _sustained_seconds(
     machine: Machine, constants: Constants, work: Executed, moved: Traffic, style: Style
 ) -> np.ndarray:
-    """Seconds at the power limit, less those that a board may exceed it for."""
-    sustained = power.power_seconds(
+    """Least seconds at the board's power."""
+    if "power" in constants.off:
+        return np.zeros(())
+    return power.power_seconds(
         machine,
         constants,
         style.compute,
@@ -226,7 +239,6 @@ def _beyond_power(
         activity=style.activity,
         share=style.matrix_share,
     )
-    return np.asarray(np.maximum(sustained - style.credit_seconds, 0.0))
 
 
 def _resident(where: Residency) -> np.ndarray:

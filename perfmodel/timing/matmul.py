@@ -100,9 +100,11 @@ def _style(
         joined_by="vector_overlap_power" if on_vector else "overlap_power",
         warm=1.0 if around.rotated and kernel.one_copy else around.warm,
         activity=around.activity,
-        credit_seconds=around.credit_seconds,
+        lag_seconds=around.lag_seconds,
         vector_share=constants["vector_share"],
         stream_share=constants["stream_share_tiles"],
+        # Before asynchronous copies one warp stages operands in its registers while another works.
+        warps=2 if on_vector and machine.generation < 8 else 1,
     )
 
 

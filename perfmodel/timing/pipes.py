@@ -31,6 +31,21 @@ def vector_slots(machine: Machine, vector_ops: Number, integer_ops: Number) -> n
     return np.asarray(np.maximum(vector_ops, np.maximum(integer, issued)))
 
 
+def issue_lanes(machine: Machine) -> float:
+    """Threads that a unit's schedulers issue to in a clock; 0 for a device that has none."""
+    return machine.issue_per_unit / machine.clock_hz if machine.device.kind == "gpu" else 0.0
+
+
+def awake_share(machine: Machine, threads: Number) -> np.ndarray:
+    """Share of a unit's lanes that `threads` resident ones keep awake.
+
+    Lanes belong to schedulers, a quarter of a unit to each since Volta, and a warp to one of them:
+    two warps by themselves leave half of the matrix and vector lanes with nothing to issue (Volta
+    white paper, streaming multiprocessor).
+    """
+    return np.asarray(np.minimum(threads / max(issue_lanes(machine), 1.0), 1.0))
+
+
 def busiest_share(cost: KernelCost, where: Residency, *, longest_first: bool) -> np.ndarray:
     """Mean blocks' worth of work on the busiest unit: ⌈t/p⌉ where blocks are equal."""
     visits, mask = cost.nest.visits, cost.nest.mask

@@ -80,3 +80,28 @@ def power_seconds(
     if vector and machine.base_share > 0:
         seconds = np.minimum(seconds, at_boost / machine.base_share + memory / usable)
     return np.asarray(seconds)
+
+
+def held_down_seconds(at_boost: Number, sustained: Number, lag: float) -> np.ndarray:
+    """Seconds of a run that the board would do in `at_boost`, and in `sustained` at its power.
+
+    The longer of the two where it has been running. After a rest the regulator lowers the clock
+    over a time constant of `lag` = τ: the rate falls from r_b to r_s as r_s + (r_b - r_s) e^(-t/τ).
+    A run of u seconds at boost and S sustained does all its work when the integral of that is its
+    work, which is at
+
+        t + (S / u - 1) τ (1 - e^(-t/τ)) = S,        u <= t <= S.
+
+    The left side rises and is concave, so that Newton's steps from below, where 1 - e^(-t/τ) is at
+    most 1, stay below and close in: three leave 0.1 % where S is 3 u.
+    """
+    if lag <= 0 or not np.any(sustained > at_boost):
+        return np.asarray(np.maximum(at_boost, sustained))
+    boost = np.maximum(at_boost, 1e-30)
+    excess = np.maximum(sustained / boost - 1.0, 0.0)
+    seconds = np.maximum(at_boost, sustained - excess * lag)
+    for _ in range(3):
+        decayed = np.exp(-seconds / lag)
+        done = seconds + excess * lag * (1.0 - decayed)
+        seconds = seconds + np.maximum(sustained - done, 0.0) / (1.0 + excess * decayed)
+    return np.asarray(seconds)

@@ -61,7 +61,7 @@ def plan(
         waits=layout.waits if layout is not None else 0.0,
         warm=around.warm,
         activity=around.activity,
-        credit_seconds=around.credit_seconds,
+        lag_seconds=around.lag_seconds,
         vector_share=constants["vector_share"],
         integer_ops=_integer_ops(problem, layout),
         integer_share=_INTEGER.get(problem.op, 0.0),

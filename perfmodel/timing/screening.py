@@ -13,6 +13,7 @@ from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import hbm_rate, mean_latency
 from perfmodel.timing.menu import GROUP, Candidates, slice_k, stages_held
+from perfmodel.timing.pipes import issue_lanes
 from perfmodel.timing.plan import combining_seconds
 from perfmodel.timing.power import power_seconds
 from perfmodel.timing.traffic import held_share
@@ -97,7 +98,6 @@ def promising(
         activity=how.activity,
         share=how.matrix_share,
     )
-    limit = limit - how.credit_seconds
 
     # Times in units of the problem's least, so that half the digits hold the largest.
     unit = least + b * m * n * (2.0 * k) / (matrix_rate * machine.units)
@@ -111,6 +111,7 @@ def promising(
         busiest=np.ceil(tiles / machine.units * slices).astype(np.float32, copy=False),
         slices=slices.astype(np.float32, copy=False),
         together=together.astype(np.float32, copy=False),
+        alone=(issue_lanes(machine) * how.warps / threads).astype(np.float32, copy=False),
         persistent=how.persistent,
         loaded=constants["latency_share"] - 1.0,
     )
@@ -157,6 +158,7 @@ def _score(
     busiest: np.ndarray,
     slices: np.ndarray,
     together: np.ndarray,
+    alone: np.ndarray,
     persistent: bool,
     loaded: float,
 ) -> np.ndarray:
@@ -166,7 +168,7 @@ def _score(
     `chain` that of its loads one after another, longer by `loaded` times while memory is busy;
     `least` of memory, `l2` of the chip and `limit` of its power are of the problem; `second` is
     that of a combining kernel, which the first slicing has not; `per_step` is one over the steps
-    of k.
+    of k; `alone` how many blocks keep a unit's lanes awake.
     """
     # Arrays are as long as the menu times the problems: what is done with is written over, since
     # taking new memory for each costs more than the arithmetic.
@@ -183,6 +185,9 @@ def _score(
     crossing = np.multiply(share, port, out=behind)
     np.maximum(crossing, l2, out=crossing)
     share *= matrix
+    few = np.flatnonzero(alone > 1)
+    if few.size:
+        share[:, few] *= np.maximum(alone[few] / np.minimum(busiest[:, few], together[few]), 1)
     score = share * share
     square = crossing * crossing
     score += square

@@ -103,7 +103,7 @@ class _Chain:
             price=0.0,
             warm=self.around.warm,
             activity=self.around.activity,
-            credit_seconds=self.around.credit_seconds,
+            lag_seconds=self.around.lag_seconds,
             vector_share=self.constants["vector_share"],
         )
         styles = {"mask": replace(usual, integer_ops=_BROADCAST * elements)}
