@@ -94,6 +94,14 @@ class Machine:
         """
         return self.generation >= 7 and self.vector_ops_per_unit > 0.75 * self.issue_per_unit
 
+    @property
+    def staged(self) -> bool:
+        """Whether operands reach shared memory through registers, by warps that wait for them.
+
+        Asynchronous copies came with Ampere; other makes are taken to have none.
+        """
+        return self.generation < 8
+
     def on_vector(self, dtype: str) -> bool:
         """Whether products of a type run on the vector unit; of fp32, on all but AMD's devices."""
         types = self.device.matrix_types

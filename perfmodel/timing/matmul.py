@@ -97,15 +97,22 @@ def _style(
         overlap=hidden_share(kernel, constants),
         multicast=2.0 if specialised else 1.0,
         persistent=specialised,
-        joined_by="vector_overlap_power" if on_vector else "overlap_power",
+        joined_by=_joined_by(on_vector, machine),
         warm=1.0 if around.rotated and kernel.one_copy else around.warm,
         activity=around.activity,
         lag_seconds=around.lag_seconds,
         vector_share=constants["vector_share"],
         stream_share=constants["stream_share_tiles"],
-        # Before asynchronous copies one warp stages operands in its registers while another works.
-        warps=2 if on_vector and machine.generation < 8 else 1,
+        # One warp stages operands in its registers while another one works.
+        warps=2 if on_vector and machine.staged else 1,
     )
+
+
+def _joined_by(on_vector: bool, machine: Machine) -> str:
+    """The constant that says how far products hide what brings their operands."""
+    if machine.staged:
+        return "staged_overlap_power"
+    return "vector_overlap_power" if on_vector else "overlap_power"
 
 
 def _operand_tile(

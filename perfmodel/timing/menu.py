@@ -78,12 +78,14 @@ def _candidates(
 
 
 def step_depth(kernel: KernelClass, menu: Candidates, width: float, weight: float) -> Number:
-    """Extent of a step of k: a 128-byte line of the wider operand (16 in vector kernels).
+    """Extent of a step of k: a 128-byte line of the wider operand.
+
+    Kernels on the vector unit step by 8 (CUTLASS, default_gemm_configuration.h: OpClassSimt).
 
     Kernels for a few rows have no matrix instructions to feed: all threads of a block load
     `few_load` bytes of weights each.
     """
-    line = 16 if kernel.instruction == "vector" else int(128 // width)
+    line = 8 if kernel.instruction == "vector" else int(128 // width)
     if not kernel.few_load:
         return line
     of_threads = menu.threads * kernel.few_load / (menu.columns * weight)
@@ -125,7 +127,7 @@ def stages_held(machine: Machine, stage_bytes: Number) -> Number:
     Double buffering through registers before Ampere and on other makes; then as many asynchronous
     copies as half (Ampere) or all (Hopper on, one block a unit) of the shared memory holds.
     """
-    if machine.generation < 8:
+    if machine.staged:
         return 2
     if machine.generation < 9:
         return np.clip(machine.shared_per_block / 2 // stage_bytes, 3, 5)
