@@ -335,12 +335,16 @@ def reasons(table: pd.DataFrame) -> dict[str, int]:
     return {str(reason): int(count) for reason, count in found.items()}
 
 
+def beats_floor(table: pd.DataFrame) -> np.ndarray:
+    """Whether each measurement, unless flagged, is faster than its device can be."""
+    faster = table["measured_us"] * _CLOCK_MARGIN < table["floor_us"]
+    return np.asarray(faster & ~table["flag"].isin((*LEFT_OUT, "l2_resident")), dtype=bool)
+
+
 def diagnoses(table: pd.DataFrame) -> list[str]:
     """A line for each unflagged measurement that beats the physical floor of its device."""
-    faster = table["measured_us"] * _CLOCK_MARGIN < table["floor_us"]
-    beats = np.flatnonzero(faster & ~table["flag"].isin((*LEFT_OUT, "l2_resident")))
     lines = []
-    for i in beats:
+    for i in np.flatnonzero(beats_floor(table)):
         row = table.iloc[i]
         times = row["floor_us"] / row["measured_us"]
         matrix = row["op"] == "gemm" or (row["op"] == "attention" and row["seq_q"] > 1)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfmodel.compare import predict_table
+from perfmodel.compare import beats_floor, diagnoses, predict_table
 from perfmodel.errors import TableError, exit_code
 from perfmodel.estimation import first_slopes, fit, sample
 from perfmodel.evidence.records import tidy
 from perfmodel.fitted import constants_text, spread_text
-from perfmodel.heldout import left_out
+from perfmodel.heldout import folds, left_out
 from perfmodel.timing.constants import Constants
 
 if TYPE_CHECKING:
@@ -25,18 +25,23 @@ def _p90(predicted: pd.DataFrame) -> float:
 
 
 def possible(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows that can be predicted; says how many cannot, and why the first of them.
+    """The rows that can be predicted and measured; says how many cannot, and why the first of them.
 
     Raises `TableError` where none is left.
     """
     found = predict_table(table)
-    wrong = found["predicted_us"].isna().to_numpy()
-    if wrong.any():
-        first = found["reason"][wrong].iloc[0]
-        print(f"left out {int(wrong.sum())} rows that cannot be predicted ({first})")
-    if wrong.all():
+    unknown = found["predicted_us"].isna().to_numpy()
+    if unknown.any():
+        first = found["reason"][unknown].iloc[0]
+        print(f"left out {int(unknown.sum())} rows that cannot be predicted ({first})")
+    faster = beats_floor(found)
+    if faster.any():
+        first = diagnoses(found)[0]
+        print(f"left out {int(faster.sum())} rows faster than their device can be ({first})")
+    kept = ~(unknown | faster)
+    if not kept.any():
         raise TableError("no row can be fitted to; give runs that can be predicted")
-    return table[~wrong].reset_index(drop=True)
+    return table[kept].reset_index(drop=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,6 +65,7 @@ def _main(arguments: Sequence[str] | None) -> None:
     table = possible(tidy(read_table(chosen.table)))
     start = known.shipped()
     rows = sample(table)
+    folds(rows, "device")  # what ranges are taken from; better refused now than after the fit
     first = first_slopes(rows, start)
     # Ranges come from devices that the constants have not seen: that is what they will meet. Those
     # fits start at the priors too, and so need not wait for this one.

@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def folds(table: pd.DataFrame, column: str) -> list[tuple[str, pd.Series]]:
+    """Each value of a column with its rows, for which all others can be fitted to.
+
+    Raises `TableError` for a table of one value.
+    """
+    found = [(value, table[column] == value) for value in sorted(table[column].unique())]
+    found = [(value, mine) for value, mine in found if not mine.all()]
+    if not found:
+        raise TableError(f"nothing to leave out: give runs of more than one {column}")
+    return found
+
+
 def left_out(
     table: pd.DataFrame,
     column: str,
@@ -37,19 +49,16 @@ def left_out(
 
     import pandas as pd
 
-    folds = [(value, table[column] == value) for value in sorted(table[column].unique())]
-    folds = [(value, mine) for value, mine in folds if not mine.all()]
-    if not folds:
-        raise TableError(f"nothing to leave out: give runs of more than one {column}")
+    each = folds(table, column)
     slopes = first_slopes(table, start) if first is None else first
     task = partial(_fold, constants=tuple(start), steps=steps)
-    others = [~mine.to_numpy() for _, mine in folds]
+    others = [~mine.to_numpy() for _, mine in each]
     given = [table[rows] for rows in others], [slopes[rows] for rows in others]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        parts = pool.map(task, *given, [table[mine] for _, mine in folds])
+        parts = pool.map(task, *given, [table[mine] for _, mine in each])
         found = [
             part.set_axis(table.index[mine], axis="index").assign(held_out=value)
-            for part, (value, mine) in zip(parts, folds, strict=True)
+            for part, (value, mine) in zip(parts, each, strict=True)
         ]
     return pd.concat(found).sort_index()
 

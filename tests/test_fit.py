@@ -15,6 +15,7 @@ pd = pytest.importorskip("pandas", reason="fitting reads tables")
 from perfmodel.compare import predict_table  # noqa: E402
 from perfmodel.estimation import fit, sample, weights  # noqa: E402
 from perfmodel.evidence.records import tidy  # noqa: E402
+from perfmodel.fit import main, possible  # noqa: E402
 from perfmodel.fitted import spread_of  # noqa: E402
 from perfmodel.timing.constants import default, shipped  # noqa: E402
 
@@ -133,6 +134,27 @@ def test_flagged_and_impossible_rows_are_left_out():
     kept = sample(table)
     assert len(kept) == len(table) - 3
     assert (kept["flag"] == "l2_resident").sum() == 1
+
+
+def test_rows_faster_than_their_device_are_left_out_and_counted(planted, capsys):
+    table = planted.copy()
+    first = int(np.flatnonzero(table["op"] == "gemm")[-1])
+    table.loc[first, "measured_us"] = 1e-3
+    assert len(possible(table)) == len(table) - 1
+    said = capsys.readouterr().out
+    assert said.startswith(f"left out 1 rows faster than their device can be (row {first + 1} ")
+    assert said.count("\n") == 1
+
+
+def test_one_device_is_refused_before_anything_is_fitted(planted, tmp_path, capsys):
+    table = planted.query("device == 't4'")
+    path = tmp_path / "runs.csv"
+    table.to_csv(path, index=False)
+    assert main([str(path), "--output", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert said.err == "perfmodel.fit: nothing to leave out: give runs of more than one device\n"
+    assert said.out == ""
+    assert [found.name for found in tmp_path.iterdir()] == ["runs.csv"]
 
 
 def test_a_sample_takes_the_fastest_and_the_slowest_of_every_kind():

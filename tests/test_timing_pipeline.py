@@ -1,4 +1,4 @@
-"""What a kernel does not hide: filling and draining, latency by level, a moment above the power."""
+"""What a kernel does not hide: filling and draining, latency by level, lanes asleep."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perfmodel.count import count
 from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.schedules.matmul import tiled_matmul
-from perfmodel.timing import attention_style, memory, pipes, rowwise, slicing, traffic
+from perfmodel.timing import attention_style, memory, pipes, power, rowwise, slicing, traffic
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import default
@@ -135,14 +135,63 @@ def test_later_waves_find_what_earlier_ones_fetched():
     assert missed(16384, 16384, 256) < 0.6
 
 
-def test_a_timing_loop_starts_on_a_cool_board():
+def test_a_timing_loop_starts_on_a_rested_board():
     # A T4 at 70 W: 4096³ in fp32 takes milliseconds, and its power holds it down.
     problem = Matmul(4096, 4096, 4096, dtype="fp32")
     steady = predict(problem, T4)
     timed = predict(problem, T4, harness="cuda_events_eager")
-    assert steady.limiter == "power"
-    credit = steady.terms["power"] - timed.terms["power"]
-    assert credit == pytest.approx(CONSTANTS["power_credit"], rel=1e-6)
+    free = predict(problem, T4, constants=CONSTANTS.without("power"))
+    assert steady.limiter == timed.limiter == "power"
+    # Long after the time constant τ the run is ahead by (S / u - 1) τ.
+    boost = free.seconds - free.terms["launch"] - free.terms["blocks"]
+    ahead = (steady.terms["power"] / boost - 1.0) * CONSTANTS["power_lag"]
+    assert steady.terms["power"] - timed.terms["power"] == pytest.approx(ahead, rel=1e-3)
+
+
+@given(seconds, st.floats(0.5, 4.0), st.floats(1e-5, 1e-2))
+def test_a_board_is_held_down_as_its_clock_decays(at_boost, excess, lag):
+    sustained = at_boost * excess
+    found = float(power.held_down_seconds(at_boost, sustained, lag))
+    assert found <= max(at_boost, sustained) * (1 + 1e-12)
+    assert found >= at_boost * (1 - 1e-12)
+    if sustained > at_boost:
+        # All work is done when the rate, integrated, comes to it.
+        done = found / sustained + (1 / at_boost - 1 / sustained) * lag * -math.expm1(-found / lag)
+        assert done == pytest.approx(1.0, abs=2e-3)
+        assert found <= float(power.held_down_seconds(at_boost, sustained, lag / 2)) * (1 + 1e-9)
+    assert float(power.held_down_seconds(at_boost, sustained, 0.0)) == max(at_boost, sustained)
+
+
+@given(seconds, seconds, st.floats(1.0, 2.0))
+def test_neither_more_work_at_boost_nor_more_energy_ends_sooner(at_boost, sustained, more):
+    here = float(power.held_down_seconds(at_boost, sustained, 5e-4))
+    assert float(power.held_down_seconds(at_boost * more, sustained, 5e-4)) >= here * (1 - 3e-3)
+    assert float(power.held_down_seconds(at_boost, sustained * more, 5e-4)) >= here * (1 - 3e-3)
+
+
+def test_two_warps_leave_half_of_a_unit_asleep():
+    # Four schedulers of 32 lanes since Maxwell, two on P100.
+    for slug, threads, share in (
+        ("v100-pcie-32gb", 64, 0.5),
+        ("h100-sxm", 128, 1.0),
+        ("p100-pcie-16gb", 64, 1.0),
+        ("p100-pcie-16gb", 32, 0.5),
+        ("h100-sxm", 1024, 1.0),
+        ("mi300x", 64, 1.0),
+    ):
+        assert float(pipes.awake_share(machine(load(slug)), threads)) == share, slug
+
+
+def test_a_second_block_of_few_warps_costs_nothing():
+    # 128 x 32 tiles of 64 threads: V100's SMs take four of them in the time of one, since products
+    # staged through registers keep a scheduler busy with two warps, and a fifth starts anew.
+    def matrix_seconds(blocks: int) -> float:
+        device = load("v100-pcie-32gb")
+        found = predict(Matmul(128, 32, 512, batch=blocks * device.units, dtype="fp32"), device)
+        return float(found.terms["matrix"])
+
+    assert matrix_seconds(2) == pytest.approx(matrix_seconds(4), rel=1e-6)
+    assert matrix_seconds(8) == pytest.approx(2 * matrix_seconds(4), rel=1e-6)
 
 
 @given(st.integers(1, 16384), st.integers(64, 65536))

@@ -32,8 +32,8 @@ def vector_slots(machine: Machine, vector_ops: Number, integer_ops: Number) -> n
 
 
 def issue_lanes(machine: Machine) -> float:
-    """Threads that a unit's schedulers issue to in a clock; 0 for a device that has none."""
-    return machine.issue_per_unit / machine.clock_hz if machine.device.kind == "gpu" else 0.0
+    """Threads that a unit's schedulers issue to in a clock; 0 where that is not documented."""
+    return machine.issue_per_unit / machine.clock_hz if machine.generation > 0 else 0.0
 
 
 def awake_share(machine: Machine, threads: Number) -> np.ndarray:
