@@ -10,7 +10,7 @@ p-norm. What is serial (starting a block, filling and draining its pipeline) is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -65,7 +65,8 @@ class Style:
     its pipeline: as often as it starts its stream anew, `fills_in` whether a block by itself does
     one thing after another, so that only another one hides its non-matrix work, `start` the name of
     the constant for what persistent blocks set up once, `warps` how many warps keep a scheduler at
-    its products, `longest_first` whether a head's longest rows of tiles start first.
+    its products, `pitches` the bytes between rows of its operands, by the axis of those rows, where
+    a unit does not have all their addresses at hand, `longest_first` whether a head's longest rows of tiles start first.
     """
 
     compute: str
@@ -102,6 +103,7 @@ class Style:
     fills_in: bool = False
     start: str | None = None
     warps: int = 1
+    pitches: Mapping[str, Number] = field(default_factory=dict)
     longest_first: bool = True
 
 
@@ -208,6 +210,9 @@ def _memory_seconds(
 ) -> dict[str, np.ndarray]:
     """Seconds at the L2 and HBM boundaries, and of waiting for what is behind them."""
     l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes, style.multicast)
+    if style.pitches:
+        translated = memory.translation_seconds(machine, constants, cost, where, style.pitches)
+        l2 = l2 + (0.0 if "l2" in constants.off else translated)
     hbm = memory.hbm_seconds(machine, constants, moved, style.stream_share)
     latency = memory.mean_latency(machine, moved.missed, moved.near)
     waiting = memory.latency_seconds(cost, where, latency, style.waits * latency)

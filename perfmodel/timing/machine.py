@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from perfmodel.arithmetic import Number
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
@@ -42,6 +44,13 @@ _INTEGER_LANES = {"6.0": 64.0, "6": 128.0, "7": 64.0, "8": 64.0, "9": 64.0, "10"
 _ISSUE_LANES = dict.fromkeys(("6", "7", "8", "9", "10", "12"), 128.0) | {"6.0": 64.0}
 
 
+# Pages of 2 MiB whose addresses a unit has at hand, where each request is translated before its L1
+# is looked up: 16 for each group of units, which is two on P100 (reach of the first level: Jia et al.
+# 2018, Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, TLBs; Pascal white paper).
+# The L1 goes by virtual addresses since Volta.
+_PAGES_AT_HAND = {"6.0": 8.0, "6": 16.0}
+
+
 @dataclass(frozen=True)
 class Machine:
     """A device as the time model sees it: SI units, everything filled in.
@@ -74,6 +83,7 @@ class Machine:
     l2_latency: float
     l1_capacity: float
     l1_latency: float
+    pages_at_hand: float
     node_nm: float
     tdp_watts: float
     base_share: float
@@ -203,6 +213,7 @@ def _machine(device: Device) -> Machine:
         l2_latency=known(device.latency_seconds("l2"), 260 / _CLOCK, "L2 latency (s)"),
         l1_capacity=_l1_capacity(device),
         l1_latency=device.latency_seconds("l1") or 34 / _CLOCK,
+        pages_at_hand=_by_generation(_PAGES_AT_HAND, capability, np.inf),
         node_nm=_NODE_OF_CDNA.get(device.architecture, _by_generation(_NODE, capability, 6.0)),
         tdp_watts=known(device.tdp_watts, 1e9, "board power (W)"),
         base_share=min((device.base_hz or 0.0) / clock, 1.0),

@@ -90,6 +90,9 @@ def _style(
     share = constants[kernel.share or usual]
     if on_vector and machine.issue_bound:
         share /= 1.0 + constants["issue_share"]
+    # Layers have both operands row by row along k (torch.nn.Linear); few bytes of a batch's lie apart.
+    apart = np.isfinite(machine.pages_at_hand) and not (problem.batched or problem.gradient)
+    pitch = problem.k * problem.elements()["data"].bytes
     specialised = machine.generation >= 9 and kernel.instruction == "native"
     return Style(
         compute=compute_type(problem, machine),
@@ -105,6 +108,7 @@ def _style(
         stream_share=constants["stream_share_tiles"],
         # One warp stages operands in its registers while another one works.
         warps=2 if on_vector and machine.staged else 1,
+        pitches=dict.fromkeys("mn", pitch) if apart else {},
     )
 
 

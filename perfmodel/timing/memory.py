@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from perfmodel.arithmetic import Number
@@ -10,6 +12,9 @@ from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
 from perfmodel.timing.traffic import Traffic
+
+# Bytes of a page, and rows that a warp's request takes 32 bytes of, 16 a thread.
+_PAGE, _ROWS = 2.0**21, 16.0
 
 
 def hbm_rate(machine: Machine, constants: Constants) -> float:
@@ -51,6 +56,31 @@ def l2_seconds(
     chip = moved / (machine.l2_bytes_per_s * constants["l2_share"])
     port = moved / cost.blocks * where.busiest / (64.0 * machine.clock_hz)
     return np.asarray(np.maximum(chip, port))
+
+
+def translation_seconds(
+    machine: Machine,
+    constants: Constants,
+    cost: KernelCost,
+    where: Residency,
+    pitches: Mapping[str, Number],
+) -> np.ndarray:
+    """Seconds in which the chip translates addresses of pages that units have not at hand.
+
+    Rows of a matrix lie `pitches` = p bytes apart, by their axis. R rows of a tile span R p / 2 MiB
+    pages; of all that a unit's blocks touch it keeps as many as it has room for, whichever they are.
+    A step takes 32 bytes of each row: a warp's request those of 16 rows, from 1 + 15 p / 2 MiB
+    pages. What misses goes to a translator that all units share, one after another.
+    """
+    touched, looked_up = np.zeros(()), np.zeros(())
+    for axis, pitch in pitches.items():
+        rows = np.asarray(cost.nest.tile(axis), dtype=np.float64)
+        touched = touched + 1.0 + (rows - 1.0) * (pitch / _PAGE)
+        looked_up = looked_up + np.ceil(rows / _ROWS) * (1.0 + (_ROWS - 1.0) * (pitch / _PAGE))
+    resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
+    missed = np.maximum(1.0 - machine.pages_at_hand / (touched * resident), 0.0)
+    each = machine.at_clock(constants["translation_price"])
+    return np.asarray(cost.passes * looked_up * missed * each)
 
 
 def _streams_rows(cost: KernelCost) -> bool:
