@@ -175,9 +175,7 @@ def translated(device: str, m: int, n: int, k: int) -> float:
     schedule = tiled_matmul(128, 128, 8, stages=2)
     cost = count(schedule, problem.sizes(), problem.elements()).kernels[0]
     pitches = dict.fromkeys("mn", 4.0 * k)
-    return float(
-        memory.translation_seconds(here, CONSTANTS, cost, residency(here, cost), pitches)
-    )
+    return float(memory.translation_seconds(here, CONSTANTS, cost, residency(here, cost), pitches))
 
 
 def test_pascal_translates_what_lies_beyond_its_pages_worked_by_hand():
@@ -188,7 +186,8 @@ def test_pascal_translates_what_lies_beyond_its_pages_worked_by_hand():
     missed = 1 - 8 / (resident * 2 * 16.875)
     requests = blocks * (65536 / 8) * 2 * 8 * 2.875
     each = here.at_clock(CONSTANTS["translation_price"])
-    assert translated("p100-pcie-16gb", 1024, 1024, 65536) == pytest.approx(requests * missed * each)
+    found = translated("p100-pcie-16gb", 1024, 1024, 65536)
+    assert found == pytest.approx(requests * missed * each)
 
 
 @given(st.integers(1, 8192), st.integers(1, 8192), st.integers(1, 65536))

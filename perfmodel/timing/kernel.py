@@ -66,7 +66,8 @@ class Style:
     one thing after another, so that only another one hides its non-matrix work, `start` the name of
     the constant for what persistent blocks set up once, `warps` how many warps keep a scheduler at
     its products, `pitches` the bytes between rows of its operands, by the axis of those rows, where
-    a unit does not have all their addresses at hand, `longest_first` whether a head's longest rows of tiles start first.
+    a unit does not have all their addresses at hand, `longest_first` whether a head's longest rows
+    of tiles start first.
     """
 
     compute: str

@@ -45,9 +45,9 @@ _ISSUE_LANES = dict.fromkeys(("6", "7", "8", "9", "10", "12"), 128.0) | {"6.0": 
 
 
 # Pages of 2 MiB whose addresses a unit has at hand, where each request is translated before its L1
-# is looked up: 16 for each group of units, which is two on P100 (reach of the first level: Jia et al.
-# 2018, Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, TLBs; Pascal white paper).
-# The L1 goes by virtual addresses since Volta.
+# is looked up: 16 for each group of units, of which P100 has two in a group (reach of the first
+# level: Jia et al. 2018, Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, TLBs;
+# groups: Pascal white paper). The L1 goes by virtual addresses since Volta.
 _PAGES_AT_HAND = {"6.0": 8.0, "6": 16.0}
 
 

@@ -90,9 +90,6 @@ def _style(
     share = constants[kernel.share or usual]
     if on_vector and machine.issue_bound:
         share /= 1.0 + constants["issue_share"]
-    # Layers have both operands row by row along k (torch.nn.Linear); few bytes of a batch's lie apart.
-    apart = np.isfinite(machine.pages_at_hand) and not (problem.batched or problem.gradient)
-    pitch = problem.k * problem.elements()["data"].bytes
     specialised = machine.generation >= 9 and kernel.instruction == "native"
     return Style(
         compute=compute_type(problem, machine),
@@ -108,7 +105,7 @@ def _style(
         stream_share=constants["stream_share_tiles"],
         # One warp stages operands in its registers while another one works.
         warps=2 if on_vector and machine.staged else 1,
-        pitches=dict.fromkeys("mn", pitch) if apart else {},
+        pitches=_pitches(problem, machine),
     )
 
 
@@ -117,6 +114,17 @@ def _joined_by(on_vector: bool, machine: Machine) -> str:
     if machine.staged:
         return "staged_overlap_power"
     return "vector_overlap_power" if on_vector else "overlap_power"
+
+
+def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
+    """Bytes between rows of the operands, where a unit may have to wait for their addresses.
+
+    A layer's operands both have k as their last axis (torch.nn.Linear), so that rows of a tile lie
+    k elements apart. Batches are of small matrices, and gradients have other axes last.
+    """
+    if np.isinf(machine.pages_at_hand) or problem.batched or problem.gradient:
+        return {}
+    return dict.fromkeys("mn", problem.k * problem.elements()["data"].bytes)
 
 
 def _operand_tile(

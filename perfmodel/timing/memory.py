@@ -68,8 +68,8 @@ def translation_seconds(
     """Seconds in which the chip translates addresses of pages that units have not at hand.
 
     Rows of a matrix lie `pitches` = p bytes apart, by their axis. R rows of a tile span R p / 2 MiB
-    pages; of all that a unit's blocks touch it keeps as many as it has room for, whichever they are.
-    A step takes 32 bytes of each row: a warp's request those of 16 rows, from 1 + 15 p / 2 MiB
+    pages; of all that a unit's blocks touch it keeps as many as it has room for, whichever they
+    are. A step takes 32 bytes of each row: a warp's request those of 16 rows, from 1 + 15 p / 2 MiB
     pages. What misses goes to a translator that all units share, one after another.
     """
     touched, looked_up = np.zeros(()), np.zeros(())
