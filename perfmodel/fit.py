@@ -38,7 +38,7 @@ def possible(table: pd.DataFrame) -> pd.DataFrame:
     if faster.any():
         first = diagnoses(found)[0]
         print(f"left out {int(faster.sum())} rows faster than their device can be ({first})")
-    kept = ~(unknown | faster)
+    kept: np.ndarray = ~(unknown | faster)
     if not kept.any():
         raise TableError("no row can be fitted to; give runs that can be predicted")
     return table[kept].reset_index(drop=True)
