@@ -211,7 +211,9 @@ def test_two_warps_leave_half_of_a_unit_asleep():
         ("h100-sxm", 1024, 1.0),
         ("mi300x", 64, 1.0),
     ):
-        assert float(pipes.awake_share(machine(load(slug)), threads)) == share, slug
+        here = machine(load(slug))
+        assert float(pipes.awake_share(here, CONSTANTS, threads)) == share, slug
+        assert float(pipes.awake_share(here, CONSTANTS.without("lanes"), threads)) == 1.0
 
 
 def test_a_second_block_of_few_warps_costs_nothing():

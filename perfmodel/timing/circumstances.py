@@ -35,9 +35,10 @@ class Circumstances:
 def circumstances(harness: str, operator: str, constants: Constants) -> Circumstances:
     """What a harness means for the device; see the tables above."""
     rotated = (harness, operator) in _ROTATED
+    rested = harness in _ONE_AT_A_TIME and "lag" not in constants.off
     return Circumstances(
         warm=0.0 if rotated else _WARM.get(harness, 0.0),
         rotated=rotated,
         activity=constants["activity_quiet"] if harness in _QUIET else 1.0,
-        lag_seconds=constants["power_lag"] if harness in _ONE_AT_A_TIME else 0.0,
+        lag_seconds=constants["power_lag"] if rested else 0.0,
     )

@@ -145,7 +145,7 @@ def time_kernel(
     )
     share = pipes.busiest_share(cost, where, longest_first=style.longest_first)
     terms = {
-        **_unit_seconds(machine, cost, work, share, where, style),
+        **_unit_seconds(machine, constants, cost, work, share, where, style),
         **_memory_seconds(machine, constants, cost, moved, where, style),
         "transpose": _transposing_seconds(cost, where, style),
     }
@@ -171,6 +171,7 @@ def time_kernel(
 
 def _unit_seconds(
     machine: Machine,
+    constants: Constants,
     cost: KernelCost,
     work: Executed,
     share: np.ndarray,
@@ -187,8 +188,8 @@ def _unit_seconds(
     slots = pipes.vector_slots(machine, vector, integer)
     matrix_rate = machine.matrix_per_unit(style.compute) * style.matrix_share
     threads = cost.nest.kernel.threads * _resident(where)
-    awake = pipes.awake_share(machine, threads)
-    fed = awake if style.warps == 1 else pipes.awake_share(machine, threads / style.warps)
+    awake = pipes.awake_share(machine, constants, threads)
+    fed = pipes.awake_share(machine, constants, threads / style.warps)
 
     def unit(total: Number, rate: Number) -> np.ndarray:
         return pipes.per_unit_seconds(total, rate, cost.blocks, share)
@@ -211,9 +212,8 @@ def _memory_seconds(
 ) -> dict[str, np.ndarray]:
     """Seconds at the L2 and HBM boundaries, and of waiting for what is behind them."""
     l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes, style.multicast)
-    if style.pitches:
-        translated = memory.translation_seconds(machine, constants, cost, where, style.pitches)
-        l2 = l2 + (0.0 if "l2" in constants.off else translated)
+    if style.pitches and "translation" not in constants.off:
+        l2 = l2 + memory.translation_seconds(machine, constants, cost, where, style.pitches)
     hbm = memory.hbm_seconds(machine, constants, moved, style.stream_share)
     latency = memory.mean_latency(machine, moved.missed, moved.near)
     waiting = memory.latency_seconds(cost, where, latency, style.waits * latency)

@@ -6,6 +6,7 @@ import numpy as np
 
 from perfmodel.arithmetic import Number, ceil_div
 from perfmodel.count import KernelCost
+from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
 
@@ -31,19 +32,20 @@ def vector_slots(machine: Machine, vector_ops: Number, integer_ops: Number) -> n
     return np.asarray(np.maximum(vector_ops, np.maximum(integer, issued)))
 
 
-def issue_lanes(machine: Machine) -> float:
+def issue_lanes(machine: Machine, constants: Constants) -> float:
     """Threads that a unit's schedulers issue to in a clock; 0 where that is not documented."""
-    return machine.issue_per_unit / machine.clock_hz if machine.generation > 0 else 0.0
+    known = machine.generation > 0 and "lanes" not in constants.off
+    return machine.issue_per_unit / machine.clock_hz if known else 0.0
 
 
-def awake_share(machine: Machine, threads: Number) -> np.ndarray:
+def awake_share(machine: Machine, constants: Constants, threads: Number) -> np.ndarray:
     """Share of a unit's lanes that `threads` resident ones keep awake.
 
     Lanes belong to schedulers, a quarter of a unit to each since Volta, and a warp to one of them:
     two warps by themselves leave half of the matrix and vector lanes with nothing to issue (Volta
     white paper, streaming multiprocessor).
     """
-    return np.asarray(np.minimum(threads / max(issue_lanes(machine), 1.0), 1.0))
+    return np.asarray(np.minimum(threads / max(issue_lanes(machine, constants), 1.0), 1.0))
 
 
 def busiest_share(cost: KernelCost, where: Residency, *, longest_first: bool) -> np.ndarray:

@@ -111,7 +111,9 @@ def promising(
         busiest=np.ceil(tiles / machine.units * slices).astype(np.float32, copy=False),
         slices=slices.astype(np.float32, copy=False),
         together=together.astype(np.float32, copy=False),
-        alone=(issue_lanes(machine) * how.warps / threads).astype(np.float32, copy=False),
+        alone=(issue_lanes(machine, constants) * how.warps / threads).astype(
+            np.float32, copy=False
+        ),
         persistent=how.persistent,
         loaded=constants["latency_share"] - 1.0,
     )
