@@ -226,6 +226,16 @@ def test_a_wrong_key_in_the_table_is_one_line(entry, said, monkeypatch):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("text", [None, "a: [1,\n b: 2"])
+def test_a_table_that_is_not_there_or_no_yaml_is_one_line(text, tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "files", lambda package: tmp_path)
+    if text is not None:
+        (tmp_path / "classes.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(PerfmodelError, match=r"no table of classes .*; reinstall") as caught:
+        table._document.__wrapped__()
+    assert "\n" not in str(caught.value)
+
+
 def test_menus_go_by_head_dimension():
     entry = kernel_class("flash3")
     assert entry.menu(64, decode=False) == entry.tiles[64]

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from perfmodel.algorithms import Matmul
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import load, names
+from perfmodel.predict import predict
 from perfmodel.timing import constants
 from perfmodel.timing.floors import HARNESSES
 
@@ -110,6 +112,15 @@ def test_a_bad_file_is_refused_in_one_line(document, said, tmp_path):
         constants.read(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_constant_that_the_file_lacks_is_named_in_one_line():
+    # As in a file of an earlier release.
+    lacking = constants.Constants(constants.default())
+    del lacking["power_lag"]
+    problem = Matmul(64, 64, 64, dtype="fp32")
+    with pytest.raises(PerfmodelError, match=r"^no constant named 'power_lag'; it must be in"):
+        predict(problem, load("t4"), harness="wall_clock", constants=lacking)
 
 
 def test_a_missing_file_and_one_that_is_no_yaml_are_refused(tmp_path):

@@ -157,7 +157,7 @@ def test_a_board_is_held_down_as_its_clock_decays(at_boost, excess, lag):
     if sustained > at_boost:
         # All work is done when the rate, integrated, comes to it.
         done = found / sustained + (1 / at_boost - 1 / sustained) * lag * -math.expm1(-found / lag)
-        assert done == pytest.approx(1.0, abs=2e-3)
+        assert done == pytest.approx(1.0, abs=1e-5)
         assert found <= float(power.held_down_seconds(at_boost, sustained, lag / 2)) * (1 + 1e-9)
     assert float(power.held_down_seconds(at_boost, sustained, 0.0)) == max(at_boost, sustained)
 

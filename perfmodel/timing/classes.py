@@ -188,8 +188,13 @@ _BATCHING = ("packed", "paged", "graphed")
 
 @lru_cache(maxsize=1)
 def _document() -> Mapping[str, Any]:
-    text = files("perfmodel.timing").joinpath("classes.yaml").read_text(encoding="utf-8")
-    found: Mapping[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    path = files("perfmodel.timing").joinpath("classes.yaml")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        found: Mapping[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        line = " ".join(str(error).split())
+        raise PerfmodelError(f"{path}: no table of classes ({line}); reinstall perfmodel") from None
     return found
 
 

@@ -51,6 +51,10 @@ class Constants(dict[str, float]):
 
     off: frozenset[str] = frozenset()
 
+    def __missing__(self, name: str) -> float:
+        """Raises `PerfmodelError`: a file of an earlier release may lack what this one reads."""
+        raise PerfmodelError(f"no constant named {name!r}; it must be in constants.yaml")
+
     def without(self, *terms: str) -> Constants:
         """A copy with some terms switched off."""
         copy = Constants(self)
@@ -61,7 +65,7 @@ class Constants(dict[str, float]):
         """A copy with some values changed; raises `PerfmodelError` for an unknown name."""
         for name in changes:
             if name not in self:
-                raise PerfmodelError(f"no constant named {name!r}; it must be in constants.yaml")
+                self.__missing__(name)
         copy = Constants({**self, **changes})
         copy.off = self.off
         return copy

@@ -93,7 +93,7 @@ def held_down_seconds(at_boost: Number, sustained: Number, lag: float) -> np.nda
         t + (S / u - 1) τ (1 - e^(-t/τ)) = S,        u <= t <= S.
 
     The left side rises and is concave, so that Newton's steps from below, where 1 - e^(-t/τ) is at
-    most 1, stay below and close in: three leave 0.1 % where S is 3 u.
+    most 1, stay below and close in: three leave less than 1e-5 up to S = 6 u.
     """
     if lag <= 0 or not np.any(sustained > at_boost):
         return np.asarray(np.maximum(at_boost, sustained))
