@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.algorithms.rowwise import OPS
@@ -151,7 +153,17 @@ def test_strided_batches_of_fp32_have_classes_of_their_own():
     assert predict(one, A100).implementation == "cublas-fp32"
     assert predict(many, T4).implementation == "cublas-fp32-turing-batched"
     assert predict(many, load("v100-sxm2")).implementation == "cublas-fp32-volta-batched"
-    assert predict(one, T4).implementation == "cublas-fp32"
+    assert predict(one, T4).implementation == "cublas-fp32-turing"
+
+
+@given(m=st.integers(1, 3000), n=st.integers(1, 3000), k=st.integers(64, 40000))
+def test_ampere_cuts_fp32_products_as_its_library_does(m, n, k):
+    # Tiles of 32 rows or columns for no more than that, and slices that fill two waves at most.
+    tile = predict(Matmul(m, n, k, 1, "fp32"), A100).tile
+    assert tile["m"] >= 64 or m <= 32
+    assert tile["n"] >= 64 or n <= 32
+    blocks = -(-m // tile["m"]) * -(-n // tile["n"]) * tile["slices"]
+    assert tile["slices"] == 1 or blocks <= 2 * machine(A100).units
 
 
 def test_a_class_of_another_operator_is_not_taken():

@@ -316,9 +316,16 @@ def test_power_worked_by_hand():
     assert usable * seconds**3 == pytest.approx(joules * at_boost**2)
     # Work that is all memory costs its energy at any clock.
     assert _power(H100_SXM, 0.0, 1e15) == pytest.approx(1e15 * CONSTANTS["dram_joules"] / usable)
-    starved = replace(H100_SXM, tdp_watts=50.0)
-    least = CONSTANTS["least_voltage"] ** 2 * joules
-    assert _power(starved, 1e15) == pytest.approx(least / power.usable_watts(starved, CONSTANTS))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "voltage"), [("bf16", "least_voltage"), ("fp32", "vector_voltage")]
+)
+def test_below_the_least_voltage_an_operation_costs_the_same_energy(dtype, voltage):
+    starved = replace(H100_SXM, tdp_watts=50.0, base_share=0.0)
+    joules = power.operation_joules(H100_SXM, CONSTANTS, dtype, vector=dtype == "fp32")
+    least = CONSTANTS[voltage] ** 2 * 1e15 * joules / power.usable_watts(starved, CONSTANTS)
+    assert _power(starved, 1e15, dtype=dtype) == pytest.approx(least)
 
 
 @given(watts=st.floats(60, 2000), more=st.floats(1, 4), gigaflop=st.floats(1, 1e6))
@@ -357,6 +364,10 @@ def test_energy_falls_with_width_and_with_the_process():
     assert joules(now, "fp8") < joules(now, "bf16") < joules(now, "tf32")
     assert joules(now, "fp16") < joules(before, "fp16")
     assert joules(now, "fp32", True) > joules(now, "fp32")
+    # Fetching operands shrinks less than multiplying them.
+    gates, wires = (joules(now, t, v) / joules(before, t, v) for t, v in (("fp16", 0), ("fp32", 1)))
+    assert gates == pytest.approx(now.node_nm / before.node_nm)
+    assert gates < wires == pytest.approx(gates ** CONSTANTS["vector_node"])
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from importlib.resources import files
+from math import inf
 from typing import Any, Literal
 
 import yaml
@@ -88,6 +89,7 @@ class KernelClass:
     windowed: Mapping[int, tuple[TileRow, ...]] | None = None
     narrow_decode: Mapping[int, tuple[TileRow, ...]] | None = None
     splits: tuple[int, ...] = (1,)
+    sliced_waves: float = inf
     formats: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     generations: tuple[float, float] | None = None
@@ -95,6 +97,7 @@ class KernelClass:
     promoted: bool = False
     cluster: int = 1
     few_rows: int = 0
+    slim_columns: int = 0
     few_load: int = 0
     swizzles: bool = True
     packs: bool = False

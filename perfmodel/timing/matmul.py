@@ -53,11 +53,12 @@ def plan(
     menu = candidates(kernel)
     depth = step_depth(kernel, menu, width, elements["weights"].bytes)
     if menu.rows.size > keep:
-        kept = promising(problem, menu, how, machine, constants, depth, keep)
+        kept = promising(problem, menu, how, machine, constants, depth, keep, kernel.sliced_waves)
         menu = menu.take(kept)
         depth = depth if np.ndim(depth) == 0 else columns_of(np.asarray(depth), kept)
     slices = slice_k(sizes["k"] * np.ones(1), menu.slices, depth)
-    allowed = menu.serves(sizes["m"])
+    allowed = menu.serves(sizes["m"], sizes["n"])
+    allowed &= menu.fits(sizes, kernel.sliced_waves * machine.units)
     sizes = {**sizes, "m": clustered(sizes["m"], menu.rows, kernel.cluster)}
     schedule = tiled_matmul(
         menu.rows,
@@ -97,7 +98,7 @@ def _style(
         overlap=hidden_share(kernel, constants),
         multicast=2.0 if specialised else 1.0,
         persistent=specialised,
-        joined_by=_joined_by(on_vector, machine),
+        joined_by=_joined_by(machine) if on_vector else "overlap_power",
         warm=1.0 if around.rotated and kernel.one_copy else around.warm,
         activity=around.activity,
         lag_seconds=around.lag_seconds,
@@ -109,11 +110,9 @@ def _style(
     )
 
 
-def _joined_by(on_vector: bool, machine: Machine) -> str:
-    """The constant that says how far products hide what brings their operands."""
-    if machine.staged:
-        return "staged_overlap_power"
-    return "vector_overlap_power" if on_vector else "overlap_power"
+def _joined_by(machine: Machine) -> str:
+    """The constant that says how far products on the vector unit hide what brings operands."""
+    return "staged_overlap_power" if machine.staged else "vector_overlap_power"
 
 
 def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:

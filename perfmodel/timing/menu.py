@@ -21,7 +21,7 @@ class Candidates:
     """Columns of the menu: tile rows, tile columns, threads, slices of k; (1, c) or (n, c).
 
     Every tile has the same `splits` slicings of k, next to each other and in rising order, k whole
-    first. A tile serves problems of `above` < m <= `upto` rows.
+    first. A tile serves problems of `above` < m <= `upto` rows and n <= `widest` columns.
     """
 
     rows: np.ndarray
@@ -29,12 +29,19 @@ class Candidates:
     threads: np.ndarray
     above: np.ndarray
     upto: np.ndarray
+    widest: np.ndarray
     slices: np.ndarray
     splits: int
 
-    def serves(self, m: Number) -> np.ndarray:
-        """Whether the library has a column for problems of m rows."""
-        return np.asarray((m > self.above) & (m <= self.upto))
+    def serves(self, m: Number, n: Number) -> np.ndarray:
+        """Whether the library has a column for problems of m rows and n columns."""
+        return np.asarray((m > self.above) & (m <= self.upto) & (n <= self.widest))
+
+    def fits(self, sizes: Mapping[str, Number], most: float) -> np.ndarray:
+        """Whether a column is k whole, or takes no more than `most` blocks with its slices."""
+        tiles = np.ceil(sizes["m"] / self.rows) * np.ceil(sizes["n"] / self.columns)
+        blocks = sizes["b"] * tiles * self.slices
+        return np.asarray((self.slices == 1) | (blocks <= most))
 
     def take(self, index: np.ndarray) -> Candidates:
         """The columns `index` (n, c) of a (1, m) menu."""
@@ -45,6 +52,7 @@ class Candidates:
             threads=columns_of(self.threads, index),
             above=columns_of(self.above, index),
             upto=columns_of(self.upto, index),
+            widest=columns_of(self.widest, index),
             slices=columns_of(self.slices, index),
         )
 
@@ -60,21 +68,28 @@ def columns_of(part: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 def candidates(kernel: KernelClass) -> Candidates:
     """Every tile of the class with every slicing of k; menus by rows where a library has them."""
-    return _candidates(tuple(sorted(kernel.tiles.items())), kernel.splits)
+    return _candidates(tuple(sorted(kernel.tiles.items())), kernel.splits, kernel.slim_columns)
 
 
 @lru_cache(maxsize=64)
 def _candidates(
-    tiles: tuple[tuple[int, tuple[TileRow, ...]], ...], splits: tuple[int, ...]
+    tiles: tuple[tuple[int, tuple[TileRow, ...]], ...], splits: tuple[int, ...], slim: int
 ) -> Candidates:
-    """The menu of `tiles` by the most rows they serve; the same one for every piece of a sweep."""
+    """The menu of `tiles` by the most rows they serve, the last for any number.
+
+    The same one for every piece of a sweep.
+    """
     limits = [limit for limit, _ in tiles]
-    above = dict(zip(limits, [0, *limits], strict=False))
-    entries = [(*tile, above[limit], limit or np.inf) for limit, some in tiles for tile in some]
+    served = zip([0, *limits], [*limits[:-1], np.inf], strict=False)
+    entries = [
+        (*tile, *rows) for rows, (_, some) in zip(served, tiles, strict=True) for tile in some
+    ]
     menu = np.array(entries, dtype=np.float64)
     each, slices = np.meshgrid(np.arange(len(menu)), np.array(splits, float), indexing="ij")
     rows, columns, threads, least, most = menu[each.ravel()].T[:, None]
-    return Candidates(rows, columns, threads, least, most, slices.ravel()[None], len(splits))
+    widest = np.where(columns < slim, columns, np.inf)
+    cuts = slices.ravel()[None]
+    return Candidates(rows, columns, threads, least, most, widest, cuts, len(splits))
 
 
 def step_depth(kernel: KernelClass, menu: Candidates, width: float, weight: float) -> Number:

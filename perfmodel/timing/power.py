@@ -25,11 +25,15 @@ def operation_joules(machine: Machine, constants: Constants, dtype: str, *, vect
     """Energy of one floating-point operation: a 7 nm reference scaled by process node and type.
 
     The vector unit fetches an instruction and three operands for every operation, the matrix unit
-    for hundreds, hence the two references. AMD's matrix units take more (`amd_energy`).
+    for hundreds, hence the two references. What it fetches comes over wires, which shrink less than
+    gates do from one process to the next: its energy goes with a power of the node below one
+    (`vector_node`), that of the matrix unit with the node. AMD's matrix units take more
+    (`amd_energy`).
     """
     scale = machine.node_nm / 7.0
     if vector:  # narrower types are summed in fp32
-        return constants["vector_joules"] * scale * (4.0 if dtype == "fp64" else 1.0)
+        shrunk: float = scale ** constants["vector_node"]
+        return constants["vector_joules"] * shrunk * (4.0 if dtype == "fp64" else 1.0)
     if machine.device.vendor == "AMD":
         scale *= constants["amd_energy"]
     return constants["matrix_joules"] * scale * _RELATIVE.get(dtype, 0.25)
@@ -59,9 +63,9 @@ def power_seconds(
     A board at its limit of P usable watts lowers the clock, and the voltage with it. With E joules
     of arithmetic at the boost clock's voltage, D of memory traffic and t₀ seconds at boost, a clock
     of x = t₀/t costs E·x² + D = P·t, hence P·t³ ≥ (E + D)·t₀². Below a share v of the highest the
-    voltage stays (`least_voltage`), hence P·t ≥ E·v² + D. The longer of the two is taken. Of the
-    vector unit nothing is saved (v = 1): T4 sustains fp32 at half its boost clock with nearly the
-    energy an operation that V100 takes at all of it.
+    voltage stays, hence P·t ≥ E·v² + D. The longer of the two is taken. Of the vector unit less is
+    saved (`vector_voltage`, against `least_voltage`): T4 sustains fp32 at half its boost clock with
+    four fifths of the energy an operation that V100 takes near all of it.
 
     Makers guarantee the base clock under load at that power, so a loop on the vector unit, by which
     they rate it, is no slower than there; one on the matrix unit may be (A100 SXM at 8192³: 257
@@ -74,7 +78,7 @@ def power_seconds(
     arithmetic = work * (activity * operation_joules(machine, constants, dtype, vector=vector))
     memory = constants["dram_joules"] * dram_bytes
     seconds = np.cbrt((arithmetic + memory) / usable * at_boost * at_boost)
-    voltage = 1.0 if vector else constants["least_voltage"]
+    voltage = constants["vector_voltage" if vector else "least_voltage"]
     lowest = (arithmetic * voltage**2 + memory) / usable
     seconds = np.maximum(seconds, lowest)
     if vector and machine.base_share > 0:

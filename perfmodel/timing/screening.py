@@ -30,12 +30,13 @@ def promising(
     constants: Constants,
     depth: Number,
     keep: int,
+    sliced_waves: float = np.inf,
 ) -> np.ndarray:
     """Columns of the menu that can be fastest, by the few terms that tell them apart.
 
     Quantised matrix time, L2 and least memory time, latency, power, the price of a round of blocks
-    and the partial sums, joined much as the full model joins them. Tests hold the choice against
-    the whole menu.
+    and the partial sums, joined much as the full model joins them. Slices that take more than
+    `sliced_waves` waves are out. Tests hold the choice against the whole menu.
     """
     # Axes: slicing, tile, problem. Most terms need two of them, which keeps the arrays small; the
     # longest axis is the last one, so that numpy runs along it however the others broadcast.
@@ -44,8 +45,8 @@ def promising(
     largest = float(np.max(sizes["b"] * sizes["m"] * sizes["n"] * sizes["k"]))
     kind: Any = np.float32 if largest < 1e30 else np.float64
     shape = (-1, menu.splits)
-    menus = (menu.rows, menu.columns, menu.threads, menu.above, menu.upto)
-    rows, columns, threads, above, upto = (
+    menus = (menu.rows, menu.columns, menu.threads, menu.above, menu.upto, menu.widest)
+    rows, columns, threads, above, upto, widest = (
         part.reshape(shape)[:, :1].astype(kind) for part in menus
     )
     if isinstance(depth, np.ndarray):
@@ -118,8 +119,10 @@ def promising(
         loaded=constants["latency_share"] - 1.0,
     )
     # What does not fit is out, and so is a slicing that comes to the same as the one before it.
-    score += _infinite((m <= above) | (m > upto) | (held > machine.shared_per_block))
+    score += _infinite((m <= above) | (m > upto) | (n > widest) | (held > machine.shared_per_block))
     score[1:] += _infinite(slices[1:] == slices[:-1])
+    if np.isfinite(sliced_waves):
+        score[1:] += _infinite(tiles * cuts[1:] > sliced_waves * machine.units)
     flat = score.T.reshape(score.shape[-1], -1)
     # A combining kernel is the largest thing to be wrong about: the two best without one are in.
     kept = smallest(flat, keep - 2)
