@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # Rows of one kind that enter the fit: all while few, then as their square root, since the rows of a
 # kind mostly repeat each other.
 _PER_KIND, _PER_ROOT = 60, 4.0
+# Steps of a fit: half while the loss grows with every error, half while it lets go of the largest.
+STEPS = 12
 _KIND = ("source", "device", "op", "implementation", "dtype", "kv_dtype", "direction", "phase")
 # A constant's bounds are taken as two standard deviations of its prior on either side. One such
 # deviation weighs as much as this many rows that miss by the robust scale.
@@ -229,7 +231,7 @@ def fit(
     constants: Sequence[Constant],
     *,
     only: Sequence[str] = (),
-    steps: int = 12,
+    steps: int = STEPS,
     intervals: bool = True,
     first: np.ndarray | None = None,
     verbose: Literal[0, 1, 2] = 0,

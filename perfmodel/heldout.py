@@ -9,7 +9,7 @@ import numpy as np
 
 from perfmodel.compare import predict_table
 from perfmodel.errors import TableError
-from perfmodel.estimation import first_slopes, fit
+from perfmodel.estimation import STEPS, first_slopes, fit
 from perfmodel.timing.constants import Constant, Constants
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def left_out(
     column: str,
     start: Sequence[Constant],
     *,
-    steps: int = 7,
+    steps: int = STEPS,
     first: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """Every row predicted by constants fitted again without any row of its own `column` value.

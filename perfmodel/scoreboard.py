@@ -180,7 +180,8 @@ the geometric mean of predicted over measured; coverage the share of runs inside
 Plain roofline is the physical floor alone; scaled is that over 0.85, with a launch floor.
 """
 _HELD = """Fitted again to the rows of every other {column}, from the priors of the constants, and
-that {column} predicted: a fit that has never seen it, over a sample of the rows as for a fit.
+that {column} predicted: a fit that has never seen it, over a sample of the rows as for a fit,
+and of as many steps.
 What no other {column} identifies stays at its prior. `fitted median` is the error of the shipped
 constants on the same rows and `times` how much larger the held-out one is; `scaled median` is the
 baseline's.
