@@ -18,8 +18,8 @@ from perfmodel.timing.constants import Constants
 if TYPE_CHECKING:
     import pandas as pd
 
-# Steps of the fits that leave a device out, for the widths of ranges: with all of them ranges hold
-# as many runs to within a few hundredths, and the fit takes minutes longer.
+# Steps of the fits that leave a device out, for the widths of ranges: fewer than of the fit, which
+# would take minutes longer with as many.
 _RANGE_STEPS = 7
 
 
