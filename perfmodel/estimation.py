@@ -31,8 +31,9 @@ _KIND = ("source", "device", "op", "implementation", "dtype", "kv_dtype", "direc
 _PRIOR_ROWS = 4.0
 _ROBUST_SCALE = 0.15
 _STEP = 0.02
-# Steps of a fit for each time that its slopes are found by differences.
-_EXACT = 3
+# Steps of a fit for each time that slopes are found by differences, of those constants whose ln
+# has moved by more than so much since theirs were.
+_EXACT, _MOVED = 3, 0.06
 # Half of an interval in ln beyond which its ends say nothing (a factor of 10¹³).
 _WIDEST = 30.0
 
@@ -93,12 +94,15 @@ class _Problem:
         self.table, self.free, self.start, self.most = table, free, start, most
         self.first, self.evaluations, self.asked = first, 0, -1
         self.known: tuple[np.ndarray, np.ndarray] | None = None
-        self.slopes = np.empty((0, 0))
+        self.slopes, self.found_at = np.empty((0, 0)), np.empty(0)
         self.measured = np.log(table["measured_us"].to_numpy(float))
         self.weight = weights(table)
         self.latest = np.empty(0), np.empty(0)
         self.kinds = table.groupby(list(_KIND), dropna=False, sort=False).ngroup().to_numpy()
         self.touches = self._readers()
+        self.reads = np.zeros((len(table), len(free)))
+        for j, rows in enumerate(self.touches):
+            self.reads[rows, j] = 1.0
         self.x0 = np.log([constant.prior for constant in free])
         self.low = np.log([max(constant.low, constant.high * 1e-4) for constant in free])
         self.high = np.log([constant.high for constant in free])
@@ -142,17 +146,31 @@ class _Problem:
         now = np.concatenate([self.weight * base, self.pull @ (x - self.x0)])
         before, self.known = self.known, (x.copy(), now)
         self.asked += 1
-        if before is None or self.asked % _EXACT == 0:
-            known = self.first if before is None else None
-            found = self.sensitivity(x, base) if known is None else known
+        if before is None:
+            found = self.sensitivity(x, base) if self.first is None else self.first
             self.slopes = np.concatenate([self.weight[:, None] * found, self.pull])
+            self.found_at = x.copy()
             return self.slopes
-        # What the last step has shown brings the slopes up to date (Broyden 1965), which costs no
-        # prediction.
-        moved = x - before[0]
-        gone = now - before[1] - self.slopes @ moved
-        self.slopes = self.slopes + np.outer(gone, moved / (moved @ moved))
+        self._learn(x - before[0], now - before[1])
+        if self.asked % _EXACT == 0:
+            moved = np.flatnonzero(np.abs(x - self.found_at) > _MOVED)
+            found = self.sensitivity(x, base, moved)[:, moved]
+            self.slopes[: len(base), moved] = self.weight[:, None] * found
+            self.found_at[moved] = x[moved]
         return self.slopes
+
+    def _learn(self, step: np.ndarray, change: np.ndarray) -> None:
+        """Bring slopes up to date by what a step has changed, which costs no prediction.
+
+        Those of the constants that a row reads (Schubert 1970, Broyden's update of a sparse
+        matrix): one that no row reads would move for nothing. Pulls are linear, and stay.
+        """
+        rows = len(self.reads)
+        felt = self.reads * step
+        gone = (change - self.slopes @ step)[:rows]
+        self.slopes = self.slopes.copy()
+        length = np.maximum(np.square(felt).sum(axis=1), 1e-30)
+        self.slopes[:rows] += felt * (gone / length)[:, None]
 
     def sensitivity(
         self,

@@ -18,10 +18,6 @@ from perfmodel.timing.constants import Constants
 if TYPE_CHECKING:
     import pandas as pd
 
-# Steps of the fits that leave a device out, for the widths of ranges: fewer than of the fit, which
-# would take minutes longer with as many.
-_RANGE_STEPS = 7
-
 
 def _p90(predicted: pd.DataFrame) -> float:
     error = (predicted["predicted_us"] / predicted["measured_us"]).map(np.log).abs()
@@ -74,7 +70,7 @@ def _main(arguments: Sequence[str] | None) -> None:
     # Ranges come from devices that the constants have not seen: that is what they will meet. Those
     # fits start at the priors too, and so need not wait for this one.
     with ThreadPoolExecutor(1) as beside:
-        waiting = beside.submit(left_out, rows, "device", start, steps=_RANGE_STEPS, first=first)
+        waiting = beside.submit(left_out, rows, "device", start, steps=chosen.steps, first=first)
         fitted = fit(rows, start, steps=chosen.steps, first=first, verbose=1)
         held = waiting.result()
     values = Constants({item.constant.name: item.constant.value for item in fitted})

@@ -12,6 +12,7 @@ from perfmodel.timing import constants
 pytest.importorskip("scipy", reason="fitting needs SciPy (extra [fit])")
 pd = pytest.importorskip("pandas", reason="fitting reads tables")
 
+from perfmodel import estimation  # noqa: E402
 from perfmodel.compare import predict_table  # noqa: E402
 from perfmodel.estimation import fit, sample, weights  # noqa: E402
 from perfmodel.evidence.records import tidy  # noqa: E402
@@ -106,6 +107,30 @@ def test_a_fit_knows_nothing_of_an_earlier_one(planted):
     moved = [replace(c, value=c.high) if c.name in names else c for c in shipped()]
     from_shipped = fit(planted, shipped(), only=names, steps=3)
     assert fit(planted, moved, only=names, steps=3) == from_shipped
+
+
+def test_only_slopes_of_constants_that_moved_are_found_anew(planted, monkeypatch):
+    asked = []
+    found = estimation._Problem.sensitivity
+
+    def watched(self, x, base=None, columns=None):
+        asked.append((x.copy(), range(len(x)) if columns is None else list(columns)))
+        return found(self, x, base, columns)
+
+    monkeypatch.setattr(estimation._Problem, "sensitivity", watched)
+    # A floor that no run reads stays at its prior, and its slope stays 0.
+    names = (*PLANTED, "floor_wall_clock_any")
+    result = fit(planted, shipped(), only=names, steps=20)
+    unread = next(i.constant for i in result if i.constant.name == "floor_wall_clock_any")
+    assert unread.value == pytest.approx(unread.prior, rel=1e-9)
+    where = [c.name for c in shipped() if c.name in names].index("floor_wall_clock_any")
+    (start, first), *later = asked
+    assert list(first) == [0, 1, 2]
+    assert later
+    assert all(where not in columns for _, columns in later)
+    assert any(columns for _, columns in later)
+    moved = np.abs(later[0][0] - start) > estimation._MOVED
+    assert later[0][1] == list(np.flatnonzero(moved))
 
 
 def test_fitted_values_stay_within_their_bounds(planted):
