@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.hardware import load
 from perfmodel.predict import predict, predict_arrays
-from perfmodel.timing import attention, attention_style, floors, splitkv
+from perfmodel.timing import attention, attention_style, floors, rowwise, splitkv
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import kernel_class, resolve
 from perfmodel.timing.constants import default
@@ -261,6 +261,40 @@ def test_gradients_have_the_floor_of_a_plain_call():
     there = Rowwise("layernorm", 1024, 1024, "fp32")
     assert floors.called_as(there) == "layernorm"
     assert floors.called_as(replace(there, direction="bwd")) == "pointwise"
+
+
+@pytest.mark.parametrize(
+    "variant", ["add_scalar", "mul_scalar", "div_scalar", "pow_scalar", "relu"]
+)
+def test_a_map_with_a_scalar_is_dispatched_twice(variant):
+    # ATen wraps the scalar in a tensor and calls the map of two tensors; relu is clamp_min with 0.
+    scalar = Rowwise("pointwise", 1024, 1024, "fp32", variant)
+    plain = replace(scalar, variant="tanh")
+    assert [floors.called_as(p) for p in (scalar, plain)] == ["scalar", "pointwise"]
+    assert floors.called_as(replace(scalar, direction="bwd")) == "pointwise"
+    eager, graph, profiler = (
+        [floors.floor_seconds(CONSTANTS, harness, floors.called_as(p)) for p in (scalar, plain)]
+        for harness in ("cuda_events_eager", "cuda_graph", "profiler")
+    )
+    assert eager[0] > eager[1]
+    # Where the host is not in the way, the second dispatch is not seen.
+    assert graph[0] == graph[1]
+    assert profiler[0] == profiler[1]
+
+
+@given(columns=st.integers(1, 2**16), rows=st.integers(1, 2**20))
+def test_folding_the_moments_of_a_row_costs_the_same_whatever_its_length(columns, rows):
+    kernel = kernel_class("torch-layernorm")
+    without = replace(kernel.rows, folded_vector_ops=0.0, folded_special_ops=0.0)
+
+    def beyond(kernel):
+        problem = Rowwise("layernorm", rows, columns, "fp32")
+        made = rowwise.plan(problem, kernel, machine(A100), CONSTANTS, BARE).parts[0].style
+        return np.array([made.vector_ops, made.special_ops])
+
+    # 128 threads a row, five folds of a warp, 11 operations and a reciprocal each.
+    found = (beyond(kernel) - beyond(replace(kernel, rows=without))) / rows
+    assert found == pytest.approx([128 * 5 * 11, 128 * 5])
 
 
 def test_a_batched_product_has_a_floor_of_its_own_where_there_is_one():

@@ -43,7 +43,9 @@ class Rows:
     bytes; `power_of_two` rounds the threads up. `waits` are loads that a row waits for one after
     another besides, `dependent_ops` operations of a round of loads that wait for each other.
     `vector_ops` and `special_ops` are what an element takes beyond the algorithm's own operations,
-    the `again_` ones what it takes more where a row is streamed.
+    the `again_` ones what it takes more where a row is streamed, the `folded_` ones what a thread
+    takes for each row to fold its part of the statistics with another's, time and again until a
+    warp's are one.
     """
 
     held_columns: int
@@ -62,6 +64,8 @@ class Rows:
     special_ops: float = 0.0
     again_vector_ops: float = 0.0
     again_special_ops: float = 0.0
+    folded_vector_ops: float = 0.0
+    folded_special_ops: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,10 @@ HARNESSES = (
 )  # fmt: skip
 
 # Whose floor an operator has that has none of its own, where not that of row-wise ones.
-_AMONG = {"gemm": "gemm", "bmm": "gemm", "attention": "attention"}
+_AMONG = {"bmm": "gemm", "gemm": "any", "attention": "any", "scalar": "pointwise", "rowwise": "any"}
+# Maps with a scalar, which the framework wraps in a tensor and dispatches once more; relu is one,
+# the larger of each element and 0 (ATen: wrapped_scalar_tensor, Activation.cpp).
+_WITH_SCALAR = ("add_scalar", "mul_scalar", "div_scalar", "pow_scalar", "relu")
 
 
 def operator_name(problem: Problem) -> str:
@@ -31,10 +34,13 @@ def called_as(problem: Problem) -> str:
     Gradients are called by autograd, those of row-wise operators as element-wise maps are by
     Python: with no module, no checks and no defaults around them. A batched product is one function
     too, as any product's gradients are; a plain one is a layer, whose bias takes it to the library
-    that looks its algorithm up in every call (torch.bmm and torch.nn.Linear).
+    that looks its algorithm up in every call (torch.bmm and torch.nn.Linear). A map with a scalar
+    is `scalar`.
     """
     if isinstance(problem, Rowwise) and problem.direction == "bwd":
         return "pointwise"
+    if isinstance(problem, Rowwise) and problem.variant in _WITH_SCALAR:
+        return "scalar"
     if isinstance(problem, Matmul) and (problem.batched or problem.gradient):
         return "bmm"
     return operator_name(problem)
@@ -47,11 +53,10 @@ def floor_seconds(constants: Constants, harness: str, operator: str) -> float:
     """
     if harness not in HARNESSES:
         raise ProblemError(f"harness {harness!r} is not known; it is one of {', '.join(HARNESSES)}")
-    for name in (operator, _AMONG.get(operator, "rowwise")):
-        key = f"floor_{harness}_{name}"
-        if key in constants:
-            return constants[key]
-    return constants[f"floor_{harness}_any"]
+    name = operator
+    while name != "any" and f"floor_{harness}_{name}" not in constants:
+        name = _AMONG.get(name, "rowwise")
+    return constants[f"floor_{harness}_{name}"]
 
 
 def host_seconds(constants: Constants, harness: str, calls: int) -> float:

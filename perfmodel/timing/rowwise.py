@@ -28,6 +28,8 @@ _LOAD = 4
 _INTEGER = {"softmax": 1 / 4, "quantise": 5 / 6}
 # Cycles until an operation's result can be used (Jia et al. 2018: 4 on Volta, and since).
 _DEPENDENT = 4.0
+# Times that partial results are folded until a warp's 32 threads have one.
+_WARP_FOLDS = 5
 # Integer instructions of an access: the load or store, its address, the bound and the branch.
 _ACCESS = 4.0
 
@@ -103,7 +105,11 @@ def _beyond(problem: Rowwise, layout: Rows | None) -> dict[str, Number]:
     again = np.asarray(problem.cols) > layout.held_columns
     vector = layout.vector_ops + again * layout.again_vector_ops
     special = layout.special_ops + again * layout.again_special_ops
-    return {"vector_ops": elements * vector, "special_ops": elements * special}
+    folds = _WARP_FOLDS * problem.rows * _threads(np.asarray(problem.cols), layout)
+    return {
+        "vector_ops": elements * vector + folds * layout.folded_vector_ops,
+        "special_ops": elements * special + folds * layout.folded_special_ops,
+    }
 
 
 def _integer_ops(problem: Rowwise, layout: Rows | None) -> Number:
