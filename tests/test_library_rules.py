@@ -297,6 +297,21 @@ def test_folding_the_moments_of_a_row_costs_the_same_whatever_its_length(columns
     assert found == pytest.approx([128 * 5 * 11, 128 * 5])
 
 
+def test_gradients_of_a_norm_update_no_moments():
+    # layer_norm_grad_input_kernel adds up two plain sums; Welford's update is of the forward pass.
+    kernel = kernel_class("torch-layernorm")
+    forward, back = (
+        rowwise.plan(
+            Rowwise("layernorm", 4096, 1024, "fp32", direction=way),
+            kernel, machine(A100), CONSTANTS, BARE,
+        ).parts[-1].style
+        for way in ("fwd", "bwd")
+    )  # fmt: skip
+    assert forward.vector_ops > 0
+    assert forward.step_seconds > 0
+    assert (back.vector_ops, back.special_ops, back.step_seconds) == (0.0, 0.0, 0.0)
+
+
 def test_a_batched_product_has_a_floor_of_its_own_where_there_is_one():
     one, many = Matmul(8, 8, 8), Matmul(8, 8, 8, 2)
     assert [floors.called_as(p) for p in (one, many)] == ["gemm", "bmm"]

@@ -59,7 +59,7 @@ def plan(
         joined_by="row_overlap_power",
         price=0.0,
         chain_seconds=steps * constants["row_price"],
-        step_seconds=_DEPENDENT * (layout.dependent_ops if layout else 0.0) / machine.clock_hz,
+        step_seconds=_DEPENDENT * _dependent_ops(problem, layout) / machine.clock_hz,
         waits=layout.waits if layout is not None else 0.0,
         warm=around.warm,
         activity=around.activity,
@@ -98,8 +98,11 @@ def _flat(problem: Rowwise, chain: Chain | None) -> Rowwise:
 
 
 def _beyond(problem: Rowwise, layout: Rows | None) -> dict[str, Number]:
-    """Operations that the class's code takes beyond the algorithm's own."""
-    if layout is None or problem.op == "pointwise":
+    """Operations that the class's code takes beyond the algorithm's own.
+
+    They are those of the forward pass: gradients add up plain sums, with no moments to update.
+    """
+    if layout is None or problem.op == "pointwise" or problem.direction == "bwd":
         return {}
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     again = np.asarray(problem.cols) > layout.held_columns
@@ -110,6 +113,11 @@ def _beyond(problem: Rowwise, layout: Rows | None) -> dict[str, Number]:
         "vector_ops": elements * vector + folds * layout.folded_vector_ops,
         "special_ops": elements * special + folds * layout.folded_special_ops,
     }
+
+
+def _dependent_ops(problem: Rowwise, layout: Rows | None) -> float:
+    """Operations of a round of loads that wait for each other, in the forward pass."""
+    return layout.dependent_ops if layout is not None and problem.direction != "bwd" else 0.0
 
 
 def _integer_ops(problem: Rowwise, layout: Rows | None) -> Number:
