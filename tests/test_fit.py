@@ -12,9 +12,8 @@ from perfmodel.timing import constants
 pytest.importorskip("scipy", reason="fitting needs SciPy (extra [fit])")
 pd = pytest.importorskip("pandas", reason="fitting reads tables")
 
-from perfmodel import estimation  # noqa: E402
 from perfmodel.compare import predict_table  # noqa: E402
-from perfmodel.estimation import fit, sample, weights  # noqa: E402
+from perfmodel.estimation import _MOVED, _Problem, fit, sample, weights  # noqa: E402
 from perfmodel.evidence.records import tidy  # noqa: E402
 from perfmodel.fit import main, possible  # noqa: E402
 from perfmodel.fitted import spread_of  # noqa: E402
@@ -111,13 +110,13 @@ def test_a_fit_knows_nothing_of_an_earlier_one(planted):
 
 def test_only_slopes_of_constants_that_moved_are_found_anew(planted, monkeypatch):
     asked = []
-    found = estimation._Problem.sensitivity
+    found = _Problem.sensitivity
 
     def watched(self, x, base=None, columns=None):
         asked.append((x.copy(), range(len(x)) if columns is None else list(columns)))
         return found(self, x, base, columns)
 
-    monkeypatch.setattr(estimation._Problem, "sensitivity", watched)
+    monkeypatch.setattr(_Problem, "sensitivity", watched)
     # A floor that no run reads stays at its prior, and its slope stays 0.
     names = (*PLANTED, "floor_wall_clock_any")
     result = fit(planted, shipped(), only=names, steps=20)
@@ -129,7 +128,7 @@ def test_only_slopes_of_constants_that_moved_are_found_anew(planted, monkeypatch
     assert later
     assert all(where not in columns for _, columns in later)
     assert any(columns for _, columns in later)
-    moved = np.abs(later[0][0] - start) > estimation._MOVED
+    moved = np.abs(later[0][0] - start) > _MOVED
     assert later[0][1] == list(np.flatnonzero(moved))
 
 

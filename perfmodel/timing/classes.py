@@ -45,7 +45,7 @@ class Rows:
     `vector_ops` and `special_ops` are what an element takes beyond the algorithm's own operations,
     the `again_` ones what it takes more where a row is streamed, the `folded_` ones what a thread
     takes for each row to fold its part of the statistics with another's, time and again until a
-    warp's are one.
+    warp's are one: all of the forward pass.
     """
 
     held_columns: int

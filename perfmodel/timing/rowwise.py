@@ -53,13 +53,15 @@ def plan(
     flat = problem.op == "pointwise" and kernel.op != "pointwise"
     layout = None if flat else _for_type(kernel.rows, problem)
     schedule, steps = _schedule(problem, layout)
+    # What the code takes beyond the algorithm is the forward pass's: gradients add up plain sums.
+    forward = layout if problem.direction != "bwd" else None
     how = Style(
         compute="fp32",
         overlap=1.0,
         joined_by="row_overlap_power",
         price=0.0,
         chain_seconds=steps * constants["row_price"],
-        step_seconds=_DEPENDENT * _dependent_ops(problem, layout) / machine.clock_hz,
+        step_seconds=_DEPENDENT * (forward.dependent_ops if forward else 0.0) / machine.clock_hz,
         waits=layout.waits if layout is not None else 0.0,
         warm=around.warm,
         activity=around.activity,
@@ -68,7 +70,7 @@ def plan(
         integer_ops=_integer_ops(problem, layout),
         integer_share=_INTEGER.get(problem.op, 0.0),
         accurate=kernel.accurate,
-        **_beyond(problem, layout),
+        **_beyond(problem, forward),
         resident=np.inf if kernel.resident is None else kernel.resident,
     )
     # Tiles are arrays here, and an int beyond 64 bits goes with none.
@@ -98,11 +100,8 @@ def _flat(problem: Rowwise, chain: Chain | None) -> Rowwise:
 
 
 def _beyond(problem: Rowwise, layout: Rows | None) -> dict[str, Number]:
-    """Operations that the class's code takes beyond the algorithm's own.
-
-    They are those of the forward pass: gradients add up plain sums, with no moments to update.
-    """
-    if layout is None or problem.op == "pointwise" or problem.direction == "bwd":
+    """Operations that the class's code takes beyond the algorithm's own."""
+    if layout is None or problem.op == "pointwise":
         return {}
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     again = np.asarray(problem.cols) > layout.held_columns
@@ -113,11 +112,6 @@ def _beyond(problem: Rowwise, layout: Rows | None) -> dict[str, Number]:
         "vector_ops": elements * vector + folds * layout.folded_vector_ops,
         "special_ops": elements * special + folds * layout.folded_special_ops,
     }
-
-
-def _dependent_ops(problem: Rowwise, layout: Rows | None) -> float:
-    """Operations of a round of loads that wait for each other, in the forward pass."""
-    return layout.dependent_ops if layout is not None and problem.direction != "bwd" else 0.0
 
 
 def _integer_ops(problem: Rowwise, layout: Rows | None) -> Number:
