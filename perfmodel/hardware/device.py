@@ -166,6 +166,13 @@ class Device(Block):
         return next((found[name] for name in _STREAMS if name in found), None)
 
     @property
+    def copied_hbm_bytes_per_s(self) -> float | None:
+        """Achieved bandwidth of the main memory where it reads and writes: the best benchmark's."""
+        streams = self.measured.hbm_bandwidth if self.measured else {}
+        mixed = [rate.si for name, rate in streams.items() if name not in ("read", "write")]
+        return max(mixed, default=None)
+
+    @property
     def l2_capacity_bytes(self) -> float | None:
         """Capacity of the last cache, all partitions together."""
         return self.memory.l2.capacity.si if self.memory.l2 else None
