@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.count import count
 from perfmodel.hardware import load
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.timing import attention, attention_style, floors, rowwise, splitkv
@@ -295,6 +296,48 @@ def test_folding_the_moments_of_a_row_costs_the_same_whatever_its_length(columns
     # 128 threads a row, five folds of a warp, 11 operations and a reciprocal each.
     found = (beyond(kernel) - beyond(replace(kernel, rows=without))) / rows
     assert found == pytest.approx([128 * 5 * 11, 128 * 5])
+
+
+@given(elements=st.integers(1, 2**34), variant=st.sampled_from(["gelu", "pow_scalar", "pow"]))
+def test_maps_take_the_operations_that_their_code_is_compiled_to(elements, variant):
+    kernel = kernel_class("torch-pointwise")
+    inputs = 2 if variant == "pow" else 1
+    problem = Rowwise("pointwise", elements, 1, "fp32", variant, inputs=inputs)
+
+    def part(kernel):
+        return rowwise.plan(problem, kernel, machine(A100), CONSTANTS, BARE).parts[0]
+
+    made = part(kernel)
+    textbook = count(made.schedule, made.sizes, made.elements)
+    found, plain = made.style, part(replace(kernel, compiled={})).style
+    integer = found.integer_ops - plain.integer_ops
+    vector = textbook.vector_ops + found.vector_ops
+    special = textbook.special_ops + found.special_ops
+    assert [vector, integer, special] == pytest.approx(
+        [elements * each for each in kernel.compiled[variant]]
+    )
+    assert not found.accurate
+
+
+@pytest.mark.parametrize("variant", ["tanh", "gelu", "sigmoid"])
+def test_arithmetic_of_a_map_hides_under_its_traffic(variant):
+    # On devices whose memory takes longer; the map of one plain operation moves as much.
+    usual, plain = (Rowwise("pointwise", 2**14, 2**14, "fp32", name) for name in (variant, "neg"))
+    for slug in ("v100-pcie-32gb", "a100-sxm4-80gb", "p100-pcie-16gb"):
+        here = load(slug)
+        times = [predict(p, here, implementation="torch").seconds for p in (usual, plain)]
+        assert times[1] <= times[0] <= 1.02 * times[1]
+
+
+def test_powers_to_the_last_digit_outlast_the_memory_of_pascal_alone():
+    # Comparisons and selections have no lanes of their own before Volta.
+    power, plain = (Rowwise("pointwise", 2**14, 2**14, "fp32", v) for v in ("pow_scalar", "neg"))
+
+    def longer(slug):
+        times = [predict(p, load(slug), implementation="torch").seconds for p in (power, plain)]
+        return times[0] / times[1]
+
+    assert longer("p100-pcie-16gb") > 1.1 > longer("v100-pcie-32gb")
 
 
 def test_gradients_of_a_norm_update_no_moments():

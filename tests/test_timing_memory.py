@@ -41,13 +41,34 @@ def test_reads_and_writes_apart_are_a_plain_stream_and_together_take_longer(read
 @pytest.mark.parametrize(
     ("slug", "family"),
     [
-        ("p4", "early"), ("t4", "early"), ("v100-sxm2", "whole"), ("a100-pcie-40gb", "split"),
-        ("h200-sxm", "split"), ("b200", "split"), ("mi300x", "amd"), ("l4", "gddr"),
+        ("p4", "early"), ("t4", "early"), ("v100-sxm2", "stacked"), ("a100-pcie-40gb", "stacked"),
+        ("h200-sxm", "stacked"), ("b200", "stacked"), ("mi300x", "amd"), ("l4", "gddr"),
         ("a40", "gddr"), ("rtx5090", "gddr7"), ("epyc-9654", "other"), ("m4-max", "other"),
     ],
 )  # fmt: skip
 def test_memories_that_are_built_alike_reach_alike_shares(slug, family):
     assert machine(load(slug)).memory_family == family
+
+
+@given(factor=st.floats(0.25, 4.0))
+def test_a_measured_copy_is_what_a_kernel_reaches_of_its_memory(factor):
+    copied = A100.measured.hbm_bandwidth["scale"].si  # the faster of scale and triad
+    assert A100.copied_hbm_bytes_per_s == copied
+    plain = memory.hbm_rate(machine(A100), CONSTANTS)
+    assert plain == pytest.approx(copied / CONSTANTS["copy_share"])
+    # A memory of another speed reaches as much of its peak.
+    other = A100.scaled(hbm_bandwidth=factor)
+    assert memory.hbm_rate(machine(other), CONSTANTS) == pytest.approx(plain * factor, rel=1e-3)
+
+
+@pytest.mark.parametrize("device", specs(), ids=lambda d: d.slug)
+def test_no_kernel_gets_more_than_the_peak_of_its_memory(device):
+    here = machine(device)
+    rate = memory.hbm_rate(here, CONSTANTS)
+    assert rate <= device.hbm_bytes_per_s
+    if here.copy_bytes_per_s is None and not here.hbm_is_measured:
+        share = CONSTANTS[f"hbm_share_{here.memory_family}"]
+        assert rate == pytest.approx(share * device.hbm_bytes_per_s)
 
 
 # Triad of gpu-benches, two reads and a write, in the specs; V100's is of the 16 GB board.

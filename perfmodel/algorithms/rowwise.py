@@ -33,6 +33,7 @@ VARIANTS: Mapping[str, tuple[float, float]] = {
     "sigmoid": (2.0, 2.0),
     "exp": (1.0, 1.0),
     "div": (2.0, 1.0),
+    "pow": (3.0, 2.0),
     "pow_scalar": (4.0, 2.0),
     "sqrt": (1.0, 1.0),
     "rsqrt": (1.0, 1.0),

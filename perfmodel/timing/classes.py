@@ -84,7 +84,7 @@ class KernelClass:
     share: str | None = None
     start: str | None = None
     few_start: str | None = None
-    backward: str = "backward_share"
+    backward: str = "matrix_share"
     host_floor: str | None = None
     one_copy: bool = False
     schedule: str = "tiled"
@@ -110,6 +110,7 @@ class KernelClass:
     gradient_product: bool = False
     tensors: Mapping[str, int] = field(default_factory=dict)
     accurate: bool = False
+    compiled: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     resident: int | None = None
     split_rule: SplitRule | None = None
     even_rule: EvenRule | None = None

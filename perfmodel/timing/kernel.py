@@ -46,6 +46,7 @@ class Style:
     stream's bandwidth that its access pattern reaches, `activity` the switching activity of its
     data relative to random numbers, `together` the name of the constant that says how far resident
     blocks start and drain together, `joined_by` of the exponent that joins its resources,
+    `hidden_by` of that which joins its arithmetic to the memory behind it where that is another,
     `vector_ops` and `special_ops` what its code takes beyond the algorithm's own operations,
     `accurate` whether its special functions are exact to the last digit, `integer_ops` its
     instructions for loads, stores, addresses and bounds, `integer_share` the share of the
@@ -82,6 +83,7 @@ class Style:
     activity: float = 1.0
     together: str = "block_overlap"
     joined_by: str = "overlap_power"
+    hidden_by: str | None = None
     vector_ops: Number = 0.0
     special_ops: Number = 0.0
     accurate: bool = False
@@ -155,18 +157,33 @@ def time_kernel(
     )
     terms["blocks"] = np.zeros(()) if "blocks" in constants.off else blocks
     busy = busy_seconds(terms, pipes.longest_share(cost) / share, where, style)
-    chip = [busy, terms["l2"], terms["hbm"], terms["latency"]]
+    behind = [terms["l2"], terms["hbm"], terms["latency"]]
     if np.any(terms["transpose"]):
-        chip.append(terms["transpose"])
+        behind.append(terms["transpose"])
     # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
     sustained = _sustained_seconds(machine, constants, work, moved, style)
-    at_boost = pipes.together(chip, constants[style.joined_by])
+    at_boost = _joined(constants, busy, behind, style)
     working = power.held_down_seconds(at_boost, sustained, style.lag_seconds)
     terms["power"] = np.minimum(sustained, working)
     seconds = np.where(where.blocks_per_unit < 1, np.inf, terms["blocks"] + working)
     return KernelTime(
         seconds, terms, moved.hbm_bytes, moved.l2_bytes, where.waves, where.blocks_per_unit
     )
+
+
+def _joined(
+    constants: Constants, busy: np.ndarray, behind: list[np.ndarray], style: Style
+) -> np.ndarray:
+    """Seconds of the units and of the memory behind them together.
+
+    The threads of an element-wise map wait for their own loads and for nothing else, and others
+    compute meanwhile: what it computes and what it moves overlap further (`hidden_by`) than the
+    levels of memory that every byte passes through.
+    """
+    power = constants[style.joined_by]
+    if style.hidden_by is None:
+        return pipes.together([busy, *behind], power)
+    return pipes.together([busy, pipes.together(behind, power)], constants[style.hidden_by])
 
 
 def _unit_seconds(

@@ -89,6 +89,7 @@ class Machine:
     base_share: float
     memory_family: str
     hbm_is_measured: bool
+    copy_bytes_per_s: float | None
     assumptions: tuple[str, ...]
 
     def at_clock(self, seconds: Number) -> Number:
@@ -219,6 +220,7 @@ def _machine(device: Device) -> Machine:
         base_share=min((device.base_hz or 0.0) / clock, 1.0),
         memory_family=_family(device),
         hbm_is_measured=device.memory.hbm.bandwidth.status == "measured",
+        copy_bytes_per_s=device.copied_hbm_bytes_per_s,
         assumptions=tuple(said),
     )
 
@@ -271,8 +273,7 @@ def _family(device: Device) -> str:
     """Memory systems that reach alike shares of their peak.
 
     Pascal's and Turing's controllers reach less of it than Volta's and all later ones. GDDR6 and
-    GDDR7 are families of their own, and so is HBM since Ampere, whose L2 is partitions with their
-    own part of the memory: traffic crosses between them. AMD's boards reach less of HBM, host
+    GDDR7 are families of their own, and so is HBM since Volta. AMD's boards reach less of HBM, host
     memory and on-package memory of other makes the least.
     """
     capability, technology = device.compute_capability or "", device.hbm_technology.upper()
@@ -283,5 +284,5 @@ def _family(device: Device) -> str:
     if technology.startswith("HBM") and device.vendor == "AMD":
         return "amd"
     if technology.startswith("HBM"):
-        return "whole" if capability == "7.0" else "split"
+        return "stacked"
     return "other"

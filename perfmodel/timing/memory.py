@@ -18,12 +18,16 @@ _PAGE, _ROWS = 2.0**21, 16.0
 
 
 def hbm_rate(machine: Machine, constants: Constants) -> float:
-    """Bytes per second that a stream reaches: the peak times the share its memory family allows.
+    """Bytes per second that memory gives to a kernel that asks for nothing else.
 
-    A bandwidth that was itself measured (a calibrated spec) is taken as it is.
+    A copy measured on the device is a kernel too, one that reads and writes, and reaches
+    `copy_share` of that. Without one it is the peak times the share that memory of its family
+    allows. A bandwidth that was itself measured (a calibrated spec) is taken as it is.
     """
     if machine.hbm_is_measured:
         return machine.hbm_bytes_per_s
+    if machine.copy_bytes_per_s is not None:
+        return min(machine.copy_bytes_per_s / constants["copy_share"], machine.hbm_bytes_per_s)
     return machine.hbm_bytes_per_s * constants[f"hbm_share_{machine.memory_family}"]
 
 

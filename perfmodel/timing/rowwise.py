@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfmodel.algorithms.rowwise import Rowwise
+from perfmodel.algorithms.rowwise import VARIANTS, Rowwise
 from perfmodel.arithmetic import Number, product
 from perfmodel.schedules import rowwise
 from perfmodel.schedules.schedule import Schedule
@@ -59,6 +59,7 @@ def plan(
         compute="fp32",
         overlap=1.0,
         joined_by="row_overlap_power",
+        hidden_by="map_overlap_power" if layout is None else None,
         price=0.0,
         chain_seconds=steps * constants["row_price"],
         step_seconds=_DEPENDENT * (forward.dependent_ops if forward else 0.0) / machine.clock_hz,
@@ -66,13 +67,16 @@ def plan(
         warm=around.warm,
         activity=around.activity,
         lag_seconds=around.lag_seconds,
-        vector_share=constants["vector_share"],
+        # Elements of a map do not depend on each other: its instructions issue in every slot.
+        vector_share=constants["vector_share"] if layout is not None else 1.0,
         integer_ops=_integer_ops(problem, layout),
         integer_share=_INTEGER.get(problem.op, 0.0),
         accurate=kernel.accurate,
         **_beyond(problem, forward),
         resident=np.inf if kernel.resident is None else kernel.resident,
     )
+    if problem.variant in kernel.compiled:
+        how = _compiled(how, problem, kernel)
     # Tiles are arrays here, and an int beyond 64 bits goes with none.
     sizes = {axis: np.asarray(size, dtype=np.float64) for axis, size in problem.sizes().items()}
     part = Part(schedule, sizes, problem.elements(), how)
@@ -112,6 +116,20 @@ def _beyond(problem: Rowwise, layout: Rows | None) -> dict[str, Number]:
         "vector_ops": elements * vector + folds * layout.folded_vector_ops,
         "special_ops": elements * special + folds * layout.folded_special_ops,
     }
+
+
+def _compiled(how: Style, problem: Rowwise, kernel: KernelClass) -> Style:
+    """The style of a map whose code takes other operations than the textbook's form of it."""
+    elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
+    vector, integer, special = kernel.compiled[problem.variant]
+    usual, functions = VARIANTS[problem.variant]
+    return replace(
+        how,
+        accurate=False,
+        vector_ops=elements * (vector - usual - problem.inputs),
+        special_ops=elements * (special - functions),
+        integer_ops=how.integer_ops + elements * integer,
+    )
 
 
 def _integer_ops(problem: Rowwise, layout: Rows | None) -> Number:

@@ -100,6 +100,7 @@ class _Chain:
             compute="fp32",
             overlap=1.0,
             joined_by="row_overlap_power",
+            hidden_by="map_overlap_power",
             price=0.0,
             warm=self.around.warm,
             activity=self.around.activity,
