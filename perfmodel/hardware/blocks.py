@@ -205,7 +205,7 @@ class Measured(Block):
     """What people measured: achieved rates, never mixed with peaks."""
 
     hbm_bandwidth: dict[Stream, Bandwidth] = Field(default_factory=dict)
-    """Main memory, by access pattern."""
+    """Main memory, by access pattern; times go by the best of those that read and write."""
     l2_bandwidth: Bandwidth | None = None
     """Reads that hit in L2."""
     llc_bandwidth: Bandwidth | None = None
