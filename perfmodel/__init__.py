@@ -5,16 +5,44 @@
 
 Say what is computed (a problem), how it is laid out (a schedule) and where (a device); the counting
 rule gives operations and bytes per level, the time model seconds, with every term kept.
+
+Public names load their module when they are first used: a machine with a GPU may lack pydantic and
+PyYAML, and measuring there needs neither.
 """
 
-from perfmodel.algorithms import Attention, Matmul, Rowwise
-from perfmodel.count import Cost, count
-from perfmodel.errors import PerfmodelError
-from perfmodel.hardware import Device, load, names
-from perfmodel.predict import Prediction, Predictions, predict, predict_arrays
-from perfmodel.schedules import Kernel, Loop, Schedule
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from perfmodel.algorithms import Attention, Matmul, Rowwise
+    from perfmodel.count import Cost, count
+    from perfmodel.errors import PerfmodelError
+    from perfmodel.hardware import Device, load, names
+    from perfmodel.predict import Prediction, Predictions, predict, predict_arrays
+    from perfmodel.schedules import Kernel, Loop, Schedule
 
 __version__ = "0.1.0"
+
+_MODULES = {
+    "Attention": "algorithms",
+    "Cost": "count",
+    "Device": "hardware",
+    "Kernel": "schedules",
+    "Loop": "schedules",
+    "Matmul": "algorithms",
+    "PerfmodelError": "errors",
+    "Prediction": "predict",
+    "Predictions": "predict",
+    "Rowwise": "algorithms",
+    "Schedule": "schedules",
+    "count": "count",
+    "load": "hardware",
+    "names": "hardware",
+    "predict": "predict",
+    "predict_arrays": "predict",
+}
 
 __all__ = [
     "Attention",
@@ -35,3 +63,26 @@ __all__ = [
     "predict",
     "predict_arrays",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'perfmodel' has no attribute {name!r}")
+    value = getattr(import_module(f"perfmodel.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """This package. Importing the module `perfmodel.predict` leaves the name to the function."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _MODULES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -20,15 +20,28 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 def test_exported_names_are_those_that_the_package_has():
     tree = ast.parse((ROOT / "perfmodel" / "__init__.py").read_text(encoding="utf-8"))
+    (checked,) = (node for node in tree.body if isinstance(node, ast.If))  # TYPE_CHECKING
     imported = {
-        alias.asname or alias.name
-        for node in tree.body
+        alias.asname or alias.name: node.module
+        for node in checked.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert set(perfmodel.__all__) == imported | {"__version__"}
+    assert set(perfmodel.__all__) == imported.keys() | {"__version__"}
+    assert imported == {name: f"perfmodel.{at}" for name, at in perfmodel._MODULES.items()}
     assert perfmodel.__all__ == sorted(perfmodel.__all__)
     assert all(hasattr(perfmodel, name) for name in perfmodel.__all__)
+
+
+@pytest.mark.parametrize("first", ["import perfmodel.predict, perfmodel.count.rule", ""])
+def test_names_are_the_functions_whatever_was_imported_before(first):
+    code = f"""{first}
+import sys, perfmodel
+assert {bool(first)} or not {{"pydantic", "yaml", "numpy"}} & set(sys.modules)
+from perfmodel import count, predict
+assert count.__name__ == "count" and predict.__name__ == "predict"
+assert perfmodel.predict is predict and perfmodel.count is count"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_one_version():

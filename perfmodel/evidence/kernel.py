@@ -13,11 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, Protocol
 
 from perfmodel.arithmetic import Number
 from perfmodel.elements import ElementType
-from perfmodel.errors import PerfmodelError
+from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.schedules.schedule import Schedule
 
 Role = Literal["input", "output", "scratch"]
@@ -84,20 +85,56 @@ class Array:
         return math.prod(self.shape) * self.item_bytes
 
 
+DESCRIPTOR_ALIGNMENT = 16
+"""Bytes that every stride of a tensor descriptor but the last is a multiple of (CUDA Driver API,
+cuTensorMapEncodeTiled: globalStrides). What breaks the rule on a device ends its context."""
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """A tensor descriptor over an array, made on the host and passed as an argument.
+
+    `shape` is the array as the kernel indexes it, last axis contiguous; `block` is the tile that
+    one load or store moves. What lies outside the shape is read as 0 and not written.
+    """
+
+    array: str
+    shape: tuple[int, ...]
+    block: tuple[int, ...]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one index to the next, by axis."""
+        return tuple(math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
+
+    def misalignment(self, item_bytes: int) -> str:
+        """What breaks the rule of alignment; empty where nothing does."""
+        for stride in self.strides[:-1]:
+            if stride * item_bytes % DESCRIPTOR_ALIGNMENT:
+                return (
+                    f"rows of {self.array} are {stride * item_bytes} bytes apart, and a tensor "
+                    f"descriptor needs a multiple of {DESCRIPTOR_ALIGNMENT}"
+                )
+        return ""
+
+
+Argument = str | int | float | Descriptor
+
+
 @dataclass(frozen=True)
 class Launch:
     """One launch, of which a schedule's kernel may have none, one or more.
 
     `kernel` names the schedule's kernel that this launch carries out. `arguments` maps the
-    function's parameters to array names (strings) or scalars, `constexprs` holds the compile-time
-    ones. `signature` gives Triton's type of every parameter, so that the launch can be compiled
-    without being run.
+    function's parameters to array names (strings), descriptors or scalars, `constexprs` holds the
+    compile-time ones. `signature` gives Triton's type of every parameter, so that the launch can be
+    compiled without being run.
     """
 
     kernel: str
     function: Any
     grid: tuple[int, ...]
-    arguments: Mapping[str, str | int | float]
+    arguments: Mapping[str, Argument]
     constexprs: Mapping[str, Any]
     num_warps: int = 4
     num_stages: int = 2
@@ -124,9 +161,11 @@ class BundledKernel:
     `arrays(problem, config)` and `plan(problem, config)` describe storage and launches;
     `schedule(problem, config)` is what the model counts; `reference_of(problem, tensors)` computes
     the outputs in float64. `derive(problem, tensors)` fills inputs that other inputs determine.
-    `configs` is the menu for a device, best guess first; `cases` are small (problem, config) pairs,
-    ragged ones among them, that the replay and the tests run. `dtypes` are the types its problems
-    may have.
+    `configs` is every config there is, best guess first; `menu_of(problem, target, units)` gives
+    those that are worth trying for a problem on a compile target ("sm_90") with so many compute
+    units (all of them where None). `cases` are small (problem, config) pairs, ragged ones among
+    them, that the replay and the tests run. `dtypes` are the types its problems may have. `plan`
+    raises `ProblemError` for a problem or config that the kernel cannot do.
     """
 
     name: str
@@ -139,16 +178,47 @@ class BundledKernel:
     schedule: Callable[[Any, Any], Schedule]
     reference_of: Callable[[Any, Tensors], Tensors]
     derive: Callable[[Any, Tensors], None] | None = None
+    menu_of: Callable[[Any, str, int], tuple[Any, ...]] | None = None
+
+    def menu(self, problem: Any, target: str, units: int) -> tuple[Any, ...]:
+        """Configs worth trying on a target with so many compute units, best guess first.
+
+        Those that cannot do the problem (a tensor descriptor over rows that are not aligned) are
+        left out. Raises `ProblemError` with the first reason where none is left.
+        """
+        every = self.configs if self.menu_of is None else self.menu_of(problem, target, units)
+        able: list[Any] = []
+        reason = f"{self.name} has no config for {target}"
+        for config in every:
+            try:
+                self.launches(problem, config)
+            except ProblemError as refused:
+                reason = reason if able else str(refused)
+                continue
+            able.append(config)
+        if not able:
+            raise ProblemError(reason)
+        return tuple(able)
 
     def launches(self, problem: Any, config: Any) -> tuple[Launch, ...]:
-        """Launches in order, with the type of every parameter."""
-        types = {
-            array.name: f"*{_STORAGE[array.dtype][1]}" for array in self.arrays(problem, config)
-        }
-        return tuple(
-            replace(launch, signature=_signature(launch, types))
-            for launch in self.plan(problem, config)
-        )
+        """Launches in order, with the type of every parameter.
+
+        Raises `ProblemError` for what the kernel cannot do: a type, a config, a descriptor over
+        rows that are not aligned.
+        """
+        dtype = getattr(problem, "dtype", None)
+        if dtype is not None and dtype not in self.dtypes:
+            raise ProblemError(f"{self.name} takes {', '.join(self.dtypes)}, not {dtype}")
+        arrays = {array.name: array for array in self.arrays(problem, config)}
+        launches = self.plan(problem, config)
+        for launch in launches:
+            for value in launch.arguments.values():
+                if isinstance(value, Descriptor):
+                    wrong = value.misalignment(arrays[value.array].item_bytes)
+                    if wrong:
+                        raise ProblemError(f"{self.name} with {config}: {wrong}")
+        types = {name: _STORAGE[array.dtype][1] for name, array in arrays.items()}
+        return tuple(replace(each, signature=_signature(each, types)) for each in launches)
 
     def make_inputs(self, problem: Any, seed: int = 0, device: str = "cpu") -> Inputs:
         """Fresh random inputs: standard normal, or uniform over the type's range for integers."""
@@ -174,16 +244,18 @@ class BundledKernel:
 
     def execute(self, problem: Any, config: Any, tensors: Tensors) -> None:
         """Launch everything on tensors that are already there (nothing is allocated)."""
-        for launch in self.plan(problem, config):
+        for launch in self.launches(problem, config):
             self.launch(launch, tensors)
 
-    def launch(self, launch: Launch, tensors: Tensors) -> None:
-        """One launch on tensors that are already there."""
-        bound = {
-            name: tensors[value] if isinstance(value, str) else value
-            for name, value in launch.arguments.items()
-        }
-        launch.function[launch.grid](
+    def launch(self, launch: Launch, tensors: Tensors) -> Any:
+        """One launch on tensors that are already there; what Triton returns for it."""
+        return self.bind(launch, tensors)()
+
+    def bind(self, launch: Launch, tensors: Tensors) -> Callable[[], Any]:
+        """A launch with its arguments bound, so that a repeated call makes no descriptor anew."""
+        bound = {name: _bound(value, tensors) for name, value in launch.arguments.items()}
+        return partial(
+            launch.function[launch.grid],
             **bound,
             **launch.constexprs,
             num_warps=launch.num_warps,
@@ -222,6 +294,19 @@ def relative_error(out: Any, ref: Any) -> float:
     return difference / scale if scale else difference
 
 
+def _bound(value: Argument, tensors: Tensors) -> Any:
+    """What is passed for an argument."""
+    if isinstance(value, str):
+        return tensors[value]
+    if not isinstance(value, Descriptor):
+        return value
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    return TensorDescriptor(
+        tensors[value.array], list(value.shape), list(value.strides), list(value.block)
+    )
+
+
 def _signature(launch: Launch, types: Mapping[str, str]) -> dict[str, str]:
     """Triton types in the order of the function's parameters."""
     kinds = {name: _parameter_type(value, types) for name, value in launch.arguments.items()}
@@ -229,9 +314,11 @@ def _signature(launch: Launch, types: Mapping[str, str]) -> dict[str, str]:
     return {name: kinds[name] for name in launch.function.arg_names}
 
 
-def _parameter_type(value: str | int | float, types: Mapping[str, str]) -> str:
+def _parameter_type(value: Argument, types: Mapping[str, str]) -> str:
     if isinstance(value, str):
-        return types[value]
+        return f"*{types[value]}"
+    if isinstance(value, Descriptor):
+        return f"tensordesc<{types[value.array]}{list(value.block)}>"
     if isinstance(value, float):
         return "fp32"
     return "i32" if -(2**31) <= value < 2**31 else "i64"
