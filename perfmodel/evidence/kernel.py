@@ -164,8 +164,10 @@ class BundledKernel:
     `configs` is every config there is, best guess first; `menu_of(problem, target, units)` gives
     those that are worth trying for a problem on a compile target ("sm_90") with so many compute
     units (all of them where None). `cases` are small (problem, config) pairs, ragged ones among
-    them, that the replay and the tests run. `dtypes` are the types its problems may have. `plan`
-    raises `ProblemError` for a problem or config that the kernel cannot do.
+    them, that the replay and the tests run. `forms` are full-size problems, one for each form that
+    compiles to other code (head size, mask, type): what menus are judged by. `dtypes` are the types
+    its problems may have. `plan` raises `ProblemError` for a problem or config that the kernel
+    cannot do.
     """
 
     name: str
@@ -179,6 +181,7 @@ class BundledKernel:
     reference_of: Callable[[Any, Tensors], Tensors]
     derive: Callable[[Any, Tensors], None] | None = None
     menu_of: Callable[[Any, str, int], tuple[Any, ...]] | None = None
+    forms: tuple[Any, ...] = ()
 
     def menu(self, problem: Any, target: str, units: int) -> tuple[Any, ...]:
         """Configs worth trying on a target with so many compute units, best guess first.
