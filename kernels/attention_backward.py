@@ -1,15 +1,23 @@
-"""Tiled attention backward: a block per key tile, queries streamed, dQ added atomically in fp32.
+"""Tiled attention backward with recomputed scores: dQ, dK and dV in the problem's type.
 
-D = rowsum(dO ∘ O) comes from a kernel of its own. dQ stays in fp32, as it is accumulated.
+A block has a tile of keys and streams queries. dQ is summed atomically in fp32 and converted at the
+end (5 products a tile), or a second kernel, whose blocks have queries and stream keys, computes the
+scores again (7 products, nothing atomic). The query heads of a group are one block's, or a block
+each, whose partial dK and dV are added up at the end.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import triton
-import triton.language as tl
+from perfmodel_kernels.backward_kernels import (
+    attention_combine_heads,
+    attention_conversion,
+    attention_delta,
+    attention_key_gradients,
+    attention_query_gradients,
+)
+from perfmodel_kernels.backward_menu import FORMS, NAME, BackwardConfig, configs, menu
 from perfmodel_kernels.common import (
+    LOG2E,
     backward_reference,
     ceil_div,
     dims,
@@ -19,128 +27,45 @@ from perfmodel_kernels.common import (
     power_of_two,
     scale_of,
 )
+from perfmodel_kernels.interpreted import allow_descriptor_sums
 
 from perfmodel.algorithms import Attention
-from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
+from perfmodel.errors import ProblemError
+from perfmodel.evidence.kernel import Argument, Array, BundledKernel, Descriptor, Launch, Tensors
 from perfmodel.schedules.schedule import Schedule
-from perfmodel.schedules.tiled import tiled_backward
+from perfmodel.schedules.tiled import tiled_gradients
 
-# Query rows of a block of the D kernel, as its schedule has them.
-DELTA_ROWS = 128
+# Query rows of a block of the delta and the conversion kernel, keys of one of the combining kernel,
+# as their schedule has them.
+ROWS = 128
+COMBINED_KEYS = 32
 
-
-@dataclass(frozen=True)
-class BackwardConfig:
-    """`br` query rows a step by `bc` keys a block."""
-
-    br: int = 64
-    bc: int = 128
-    warps: int = 8
-    stages: int = 2
+allow_descriptor_sums()
 
 
-CONFIGS = (
-    BackwardConfig(64, 128, warps=8, stages=2),
-    BackwardConfig(32, 128, warps=4, stages=3),
-    BackwardConfig(64, 64, warps=4, stages=3),
-    BackwardConfig(128, 128, warps=8, stages=1),
-    BackwardConfig(32, 64, warps=4, stages=3),
-)
-
-
-@triton.jit
-def attention_delta(
-    OUT, DO, DELTA, seq_q, E: tl.constexpr, BE: tl.constexpr, ROWS: tl.constexpr
-):  # fmt: skip
-    """D = rowsum(dO ∘ O), ROWS rows of one head a block."""
-    row_tiles = (seq_q + ROWS - 1) // ROWS
-    block = tl.program_id(0)
-    row = (block % row_tiles) * ROWS + tl.arange(0, ROWS)
-    at = (block // row_tiles).to(tl.int64) * seq_q + row
-    e = tl.arange(0, BE)
-    inside = (row < seq_q)[:, None] & (e < E)[None, :]
-    o = tl.load(OUT + at[:, None] * E + e[None, :], mask=inside, other=0.0).to(tl.float32)
-    do = tl.load(DO + at[:, None] * E + e[None, :], mask=inside, other=0.0).to(tl.float32)
-    tl.store(DELTA + at, tl.sum(o * do, 1), mask=row < seq_q)
-
-
-@triton.jit
-def attention_backward(
-    Q, K, V, DO, L, DELTA, DQ, DK, DV, scale, group, seq_q, seq_kv,
-    D: tl.constexpr, E: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
-    BR: tl.constexpr, BC: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr,
-):  # fmt: skip
-    """The gradients of BC keys, over all query heads of their group; key tiles fastest."""
-    key_tiles = (seq_kv + BC - 1) // BC
-    block = tl.program_id(0)
-    x0 = (block % key_tiles) * BC
-    kv_head = (block // key_tiles).to(tl.int64)
-    x = x0 + tl.arange(0, BC)
-    present = x < seq_kv
-    d = tl.arange(0, BD)
-    e = tl.arange(0, BE)
-    k_at = (kv_head * seq_kv + x)[:, None] * D + d[None, :]
-    v_at = (kv_head * seq_kv + x)[:, None] * E + e[None, :]
-    k = tl.load(K + k_at, mask=present[:, None] & (d < D)[None, :], other=0.0)
-    v = tl.load(V + v_at, mask=present[:, None] & (e < E)[None, :], other=0.0)
-    # The query tiles that see some key of this tile: the inverse of the forward pass's range.
-    shift = seq_kv - seq_q
-    first = 0
-    last = seq_q
-    if CAUSAL:
-        first = tl.maximum(x0 - shift, 0) // BR * BR
-    elif WINDOW > 0:
-        first = tl.maximum(x0 - shift - WINDOW + 1, 0) // BR * BR
-    if WINDOW > 0:
-        last = tl.minimum(tl.maximum(x0 + BC - shift + WINDOW - 1, 0), seq_q)
-    dk = tl.full([BC, BD], 0.0, tl.float32)
-    dv = tl.full([BC, BE], 0.0, tl.float32)
-    for r in range(group):
-        head = kv_head * group + r
-        for q0 in range(first, last, BR):
-            row = q0 + tl.arange(0, BR)
-            alive = row < seq_q
-            at = head * seq_q + row
-            q_at = at[:, None] * D + d[None, :]
-            q_inside = alive[:, None] & (d < D)[None, :]
-            q = tl.load(Q + q_at, mask=q_inside, other=0.0)
-            do = tl.load(
-                DO + at[:, None] * E + e[None, :],
-                mask=alive[:, None] & (e < E)[None, :],
-                other=0.0,
-            )
-            log_sum = tl.load(L + at, mask=alive, other=0.0) * 1.4426950408889634
-            delta = tl.load(DELTA + at, mask=alive, other=0.0)
-            s = tl.dot(q, tl.trans(k), input_precision="ieee") * (scale * 1.4426950408889634)
-            seen = present[None, :] & alive[:, None]
-            if CAUSAL:
-                seen = seen & (x[None, :] <= row[:, None] + shift)
-            elif WINDOW > 0:
-                seen = seen & (x[None, :] < row[:, None] + shift + WINDOW)
-            if WINDOW > 0:
-                seen = seen & (x[None, :] > row[:, None] + shift - WINDOW)
-            log_sum = tl.where(log_sum == float("-inf"), 0.0, log_sum)
-            p = tl.exp2(tl.where(seen, s - log_sum[:, None], float("-inf")))
-            dv += tl.dot(tl.trans(p.to(do.dtype)), do, input_precision="ieee")
-            dp = tl.dot(do, tl.trans(v), input_precision="ieee")
-            ds = (p * (dp - delta[:, None]) * scale).to(q.dtype)
-            dk += tl.dot(tl.trans(ds), q, input_precision="ieee")
-            dq = tl.dot(ds, k, input_precision="ieee")
-            tl.atomic_add(DQ + q_at, dq, mask=q_inside, sem="relaxed")
-    tl.store(DK + k_at, dk.to(DK.dtype.element_ty), mask=present[:, None] & (d < D)[None, :])
-    tl.store(DV + v_at, dv.to(DV.dtype.element_ty), mask=present[:, None] & (e < E)[None, :])
+def _spread(problem: Attention, config: BackwardConfig) -> bool:
+    """Whether query heads leave parts of dK and dV: one alone leaves them whole."""
+    return config.spread and problem.heads_q > problem.heads_kv
 
 
 def _arrays(problem: Attention, config: BackwardConfig) -> tuple[Array, ...]:
     b, g, r, q, x, d, e = dims(problem)
     output = problem.elements()["output"].name
+    scratch = []
+    if not config.apart:
+        scratch.append(Array("dQ32", (b, g * r, q, d), "fp32", "scratch", fill="zero"))
+    if _spread(problem, config):
+        scratch.append(Array("dK32", (b, g * r, x, d), "fp32", "scratch", "dK"))
+        scratch.append(Array("dV32", (b, g * r, x, e), "fp32", "scratch", "dV"))
     return (
         *inputs(problem),
         Array("dO", (b, g * r, q, e), output),
         Array("O", (b, g * r, q, e), output, fill="derived"),
         Array("L", (b, g * r, q), "fp32", fill="derived"),
         Array("D", (b, g * r, q), "fp32", "scratch"),
-        Array("dQ", (b, g * r, q, d), "fp32", "output", fill="zero"),
+        Array("N", (b, g * r, q), "fp32", "scratch"),
+        *scratch,
+        Array("dQ", (b, g * r, q, d), output, "output"),
         Array("dK", (b, g, x, d), output, "output"),
         Array("dV", (b, g, x, e), output, "output"),
     )
@@ -152,51 +77,167 @@ def _derive(problem: Attention, tensors: Tensors) -> None:
         tensors[name].copy_(found[name])
 
 
+def check(problem: Attention) -> None:
+    """Raise `ProblemError` for what the kernels do not compute."""
+    if problem.direction != "bwd":
+        raise ProblemError(f"{NAME} is a backward pass, not {problem.direction}; ask for bwd")
+    for name in ("padding_mask", "dropout", "keys_only"):
+        if getattr(problem, name):
+            raise ProblemError(f"{NAME} knows no {name}; leave it out")
+    if problem.kv_dtype not in (None, problem.dtype):
+        raise ProblemError(
+            f"{NAME} takes keys and values of the queries' type, not {problem.kv_dtype} with "
+            f"{problem.dtype} queries; convert them first"
+        )
+    widest = max(dims(problem)[-2:])
+    if widest > 256:
+        raise ProblemError(f"{NAME} takes head dimensions up to 256, not {widest}")
+
+
 def _plan(problem: Attention, config: BackwardConfig) -> tuple[Launch, ...]:
+    check(problem)
+    b, g, r, q, _, d, e = dims(problem)
+    wide = _widths(problem)
+    rows = (b * g * r * ceil_div(q, ROWS),)
+    delta = Launch(
+        "delta",
+        attention_delta,
+        rows,
+        {"OUT": "O", "DO": "dO", "L": "L", "DELTA": "D", "NORM": "N", "seq_q": q},
+        {"E": e, "BE": wide["BE"], "ROWS": ROWS},
+    )
+    launches = [delta, _key_launch(problem, config)]
+    if _spread(problem, config):
+        launches.append(_combine_launch(problem))
+    if config.apart:
+        return (*launches, _query_launch(problem, config))
+    conversion = Launch(
+        "conversion",
+        attention_conversion,
+        rows,
+        {"SUM": "dQ32", "DQ": "dQ", "root": scale_of(problem), "seq_q": q},
+        {"D": d, "BD": wide["BD"], "ROWS": ROWS},
+    )
+    return (*launches, conversion)
+
+
+def _widths(problem: Attention) -> dict[str, int]:
+    """Head dimensions, and those of the tiles that hold them."""
+    *_, d, e = dims(problem)
+    return {"D": d, "E": e, "BD": max(power_of_two(d), 16), "BE": max(power_of_two(e), 16)}
+
+
+def _arguments(problem: Attention, config: BackwardConfig, br: int, bc: int) -> dict[str, Argument]:
+    """What the kernels of keys and of queries both take, in tiles of br rows by bc keys."""
     b, g, r, q, x, d, e = dims(problem)
-    wide = max(power_of_two(e), 16)
-    return (
-        Launch(
-            "delta",
-            attention_delta,
-            (b * g * r * ceil_div(q, DELTA_ROWS),),
-            {"OUT": "O", "DO": "dO", "DELTA": "D", "seq_q": q},
-            {"E": e, "BE": wide, "ROWS": DELTA_ROWS},
-        ),
-        Launch(
-            "tiled-backward",
-            attention_backward,
-            (b * g * ceil_div(x, config.bc),),
-            {
-                **{name: name for name in ("Q", "K", "V", "L")},
-                "DO": "dO",
-                "DELTA": "D",
-                "DQ": "dQ",
-                "DK": "dK",
-                "DV": "dV",
-                "scale": scale_of(problem),
-                "group": r,
-                "seq_q": q,
-                "seq_kv": x,
-            },
-            {
-                "D": d,
-                "E": e,
-                "BD": max(power_of_two(d), 16),
-                "BE": wide,
-                "BR": config.br,
-                "BC": config.bc,
-                **mask_arguments(problem),
-            },
-            num_warps=config.warps,
-            num_stages=config.stages,
-        ),
+    wide = _widths(problem)
+    named: dict[str, Argument] = {"Q": "Q", "K": "K", "V": "V", "DO": "dO"}
+    if config.descriptors:
+        named = {
+            "Q": Descriptor("Q", (b * g * r, q, d), (1, br, wide["BD"])),
+            "K": Descriptor("K", (b * g, x, d), (1, bc, wide["BD"])),
+            "V": Descriptor("V", (b * g, x, e), (1, bc, wide["BE"])),
+            "DO": Descriptor("dO", (b * g * r, q, e), (1, br, wide["BE"])),
+        }
+    return {
+        **named,
+        "NORM": "N",
+        "DELTA": "D",
+        "scale": scale_of(problem) * LOG2E,
+        "root": scale_of(problem),
+        "group": r,
+        "seq_q": q,
+        "seq_kv": x,
+    }
+
+
+def _constants(
+    problem: Attention, config: BackwardConfig, br: int, bc: int
+) -> dict[str, int | bool]:
+    *_, q, x, _, _ = dims(problem)
+    return {
+        **_widths(problem),
+        "BR": br,
+        "BC": bc,
+        **mask_arguments(problem),
+        "EDGES": problem.causal or bool(problem.window) or q % br > 0 or x % bc > 0,
+        "DESCRIPTORS": config.descriptors,
+        "BY_BITS": config.by_bits,
+    }
+
+
+def _key_launch(problem: Attention, config: BackwardConfig) -> Launch:
+    b, g, r, q, x, d, _ = dims(problem)
+    spread, atomic = _spread(problem, config), not config.apart
+    sums: Argument = "dQ32" if atomic else "dQ"
+    if atomic and config.descriptors:
+        sums = Descriptor("dQ32", (b * g * r, q, d), (1, config.br, _widths(problem)["BD"]))
+    part = "32" if spread else ""
+    return Launch(
+        "key-gradients",
+        attention_key_gradients,
+        (b * g * (r if spread else 1) * ceil_div(x, config.bc),),
+        {
+            **_arguments(problem, config, config.br, config.bc),
+            "DQ": sums,
+            "DK": f"dK{part}",
+            "DV": f"dV{part}",
+        },
+        {
+            **_constants(problem, config, config.br, config.bc),
+            "SPREAD": spread,
+            "GROUPED": r > 1 and not spread,
+            "SUM_QUERIES": atomic,
+            "TURNED": config.turned,
+        },
+        num_warps=config.warps,
+        num_stages=config.stages,
+    )
+
+
+def _query_launch(problem: Attention, config: BackwardConfig) -> Launch:
+    b, g, r, q, *_ = dims(problem)
+    br, bc = config.query_br, config.query_bc
+    return Launch(
+        "query-gradients",
+        attention_query_gradients,
+        (b * g * r * ceil_div(q, br),),
+        {**_arguments(problem, config, br, bc), "DQ": "dQ"},
+        _constants(problem, config, br, bc),
+        num_warps=config.query_warps,
+        num_stages=config.query_stages,
+    )
+
+
+def _combine_launch(problem: Attention) -> Launch:
+    b, g, r, _, x, _, _ = dims(problem)
+    return Launch(
+        "combine",
+        attention_combine_heads,
+        (b * g * ceil_div(x, COMBINED_KEYS),),
+        {
+            "KEYS": "dK32",
+            "VALUES": "dV32",
+            "DK": "dK",
+            "DV": "dV",
+            "group": r,
+            "seq_kv": x,
+        },
+        {**_widths(problem), "ROWS": COMBINED_KEYS},
     )
 
 
 def _schedule(problem: Attention, config: BackwardConfig) -> Schedule:
-    return tiled_backward(
-        problem.mask(), config.br, config.bc, stages=config.stages, threads=32 * config.warps
+    return tiled_gradients(
+        problem.mask(),
+        config.br,
+        config.bc,
+        queries=(config.query_br, config.query_bc) if config.apart else None,
+        spread=_spread(problem, config),
+        stages=config.stages,
+        threads=32 * config.warps,
+        query_stages=config.query_stages,
+        query_threads=32 * config.query_warps,
     )
 
 
@@ -206,25 +247,38 @@ def _case(shape: tuple[int, ...], dtype: str, config: BackwardConfig, **more: ob
 
 CASES = (
     _case((1, 2, 2, 130, 130, 64), "fp16", BackwardConfig(32, 64)),
-    _case((2, 4, 2, 77, 130, 40), "fp32", BackwardConfig(32, 32), causal=True),
-    _case((1, 6, 2, 100, 100, 64), "fp16", BackwardConfig(64, 32), causal=True),
-    _case((1, 2, 1, 150, 150, 32), "fp32", BackwardConfig(32, 32), causal=True, window=40),
-    _case((1, 2, 1, 90, 160, 32), "fp16", BackwardConfig(16, 64), window=50),
+    _case((2, 4, 2, 77, 130, 40), "fp32", BackwardConfig(32, 32, spread=True), causal=True),
+    _case((1, 6, 2, 100, 100, 64), "fp16", BackwardConfig(64, 32, query_br=32), causal=True),
+    _case(
+        (1, 2, 1, 150, 150, 32),
+        "fp32",
+        BackwardConfig(32, 32, turned=True, descriptors=True),
+        causal=True,
+        window=40,
+    ),
+    _case((1, 2, 1, 90, 160, 32), "fp16", BackwardConfig(16, 64, by_bits=True), window=50),
     _case((1, 2, 2, 130, 70, 16), "fp32", BackwardConfig(32, 16), causal=True),
-    _case((1, 2, 1, 65, 140, 48, 32), "fp16", BackwardConfig(64, 128)),
+    _case((1, 2, 1, 65, 140, 48, 32), "fp16", BackwardConfig(64, 128, descriptors=True)),
+    _case(
+        (1, 4, 1, 165, 140, 48, 32),
+        "fp32",
+        BackwardConfig(16, 32, query_br=32, query_bc=16, spread=True, descriptors=True),
+        window=33,
+    ),
 )
-
 KERNELS = (
     BundledKernel(
-        name="attention-backward",
-        summary="tiled attention backward, dQ by atomics",
+        name=NAME,
+        summary="tiled attention backward, scores recomputed",
         dtypes=("fp32", "fp16", "bf16"),
-        configs=CONFIGS,
+        configs=configs(),
         cases=CASES,
         arrays=_arrays,
         plan=_plan,
         schedule=_schedule,
         reference_of=backward_reference,
         derive=_derive,
+        menu_of=menu,
+        forms=FORMS,
     ),
 )

@@ -263,6 +263,52 @@ def backward(mask: Band | None = None, *, score_vector: float = 0.0) -> Algorith
     return Algorithm("attention-backward", AXES, parts, steps, ("dQ", "dK", "dV"), mask)
 
 
+def backward_in_kernels(mask: Band | None = None, *, again: bool = False) -> Algorithm:
+    """Attention backward as tiled kernels divide it, gradients in the problem's type.
+
+    Beside D the first kernel leaves N = L·log₂e, so that P = exp2(S·log₂e − N) is one multiply-add
+    and one exponential a score. dQ is summed over the keys in fp32 (`dQ32`) and converted at the
+    end; or, with `again`, its scores are computed a second time (`S_again` and what follows): 7
+    contractions in place of 5, and no sum in memory.
+    """
+    parts = [
+        *_inputs(),
+        *_GRADIENTS,
+        Tensor("O", (*_ROWS, "e"), "output"),
+        *(Tensor(name, _ROWS, "statistic") for name in ("L", "D", "N")),
+        *(Tensor(name, _SCORES) for name in ("S", "P", "dP", "dS")),
+    ]
+    delta = Step("delta", "reduction", ("dO", "O", "L"), ("D", "N"), ("e",), vector=1)
+    values = Step("dvalues", "contraction", ("P", "dO"), ("dV",), ("r", "q"))
+    keys = Step("dkeys", "contraction", ("dS", "Q"), ("dK",), ("r", "q"))
+    first = (*_score_gradients(""), values, keys)
+    if again:
+        parts += [Tensor(f"{name}_again", _SCORES) for name in ("S", "P", "dP", "dS")]
+        last = (
+            *_score_gradients("_again"),
+            Step("dqueries", "contraction", ("dS_again", "K"), ("dQ",), ("x",)),
+        )
+    else:
+        parts.append(Tensor("dQ32", (*_ROWS, "d"), "accumulator"))
+        last = (
+            Step("dqueries", "contraction", ("dS", "K"), ("dQ32",), ("x",)),
+            Step("conversion", "map", ("dQ32",), ("dQ",), vector=1),
+        )
+    steps = (delta, *first, *last)
+    return Algorithm("attention-backward", AXES, tensors(*parts), steps, ("dQ", "dK", "dV"), mask)
+
+
+def _score_gradients(mark: str) -> tuple[Step, ...]:
+    """S, P, dP and dS from Q, K, dO and V; `mark` is added to every name."""
+    s, p, dp, ds = (f"{name}{mark}" for name in ("S", "P", "dP", "dS"))
+    return (
+        Step(f"scores{mark}", "contraction", ("Q", "K"), (s,), ("d",)),
+        Step(f"probabilities{mark}", "map", (s, "N"), (p,), vector=1.5, special=1),
+        Step(f"dprobabilities{mark}", "contraction", ("dO", "V"), (dp,), ("e",)),
+        Step(f"dscores{mark}", "map", (p, dp, "D"), (ds,), vector=2.5),
+    )
+
+
 def backward_saved(
     mask: Band | None = None,
     *,

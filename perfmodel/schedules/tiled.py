@@ -208,3 +208,74 @@ def tiled_backward(
         threads=threads,
     )
     return Schedule(f"tiled-backward-{order}", algorithm, (delta, kernel))
+
+
+def tiled_gradients(
+    mask: Band | None,
+    br: Number,
+    bc: Number,
+    *,
+    queries: tuple[Number, Number] | None = None,
+    spread: bool = False,
+    stages: Number = 2,
+    threads: Number = 256,
+    query_stages: Number = 2,
+    query_threads: Number = 256,
+    operand_tile: tuple[Number, Number] | None = (64, 64),
+) -> Schedule:
+    """Backward attention in the bundled kernels' order: all gradients in the problem's type.
+
+    A block has `bc` keys and streams query tiles of `br`; it loops over the query heads of its
+    group, or (`spread`) has one of them and leaves fp32 dK and dV of that head, which a combining
+    kernel adds up. dQ is added atomically in fp32 and converted by a kernel of its own. With
+    `queries` = (rows, keys) a second kernel makes dQ: a block has so many query rows, streams key
+    tiles and computes the scores again, so that nothing is atomic.
+    """
+    delta = Kernel("delta", ("delta",), (*_HEADS, Loop("q", 128, grid=True)), masked=False)
+    apart = queries is not None
+    keys, rows, group = Loop("x", bc, grid=True), Loop("q", br), Loop("r", 1, grid=spread)
+    nest = (*_HEADS, keys, rows) if spread else (*_HEADS[:2], keys, group, rows)
+    scores = ("scores", "probabilities", "dprobabilities", "dscores")
+    of_keys = Kernel(
+        "key-gradients",
+        (*scores, "dvalues", "dkeys", *(() if apart else ("dqueries",))),
+        nest,
+        atomic=frozenset() if apart else frozenset({"dQ32"}),
+        spill={"dK": "accumulator", "dV": "accumulator"} if spread else {},
+        registers=frozenset({"S", "P", "dP", "dkeys.dS"}),
+        staged=frozenset() if apart else frozenset({"dQ32"}),
+        operand_tile=operand_tile,
+        stages=stages,
+        threads=threads,
+    )
+    kernels = [delta, of_keys]
+    if spread:
+        sums = (*_HEADS[:2], Loop("x", 32, grid=True))
+        kernels.append(Kernel("combine", (), sums, combines=("dK", "dV"), overlap="pipelined"))
+    if queries is None:
+        tile = (*_HEADS, Loop("q", 128, grid=True))
+        kernels.append(Kernel("conversion", ("conversion",), tile, masked=False))
+    else:
+        kernels.append(_query_gradients(queries, operand_tile, query_stages, query_threads))
+    algorithm = attention.backward_in_kernels(mask, again=apart)
+    return Schedule("tiled-gradients", algorithm, tuple(kernels))
+
+
+def _query_gradients(
+    tile: tuple[Number, Number],
+    operand_tile: tuple[Number, Number] | None,
+    stages: Number,
+    threads: Number,
+) -> Kernel:
+    """dQ of one tile of query rows, keys streamed, scores computed again."""
+    rows, keys = tile
+    steps = ("scores", "probabilities", "dprobabilities", "dscores")
+    return Kernel(
+        "query-gradients",
+        (*(f"{step}_again" for step in steps), "dqueries"),
+        (*_HEADS, Loop("q", rows, grid=True), Loop("x", keys)),
+        registers=frozenset({"S_again", "P_again", "dP_again", "dS_again"}),
+        operand_tile=operand_tile,
+        stages=stages,
+        threads=threads,
+    )

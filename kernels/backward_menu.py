@@ -1,0 +1,182 @@
+"""Tiles of the attention backward pass, and which of them are worth trying where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from perfmodel_kernels.common import ceil_div, dims, power_of_two
+
+from perfmodel.algorithms import Attention
+from perfmodel.errors import ProblemError
+
+NAME = "attention-backward"
+
+
+@dataclass(frozen=True)
+class BackwardConfig:
+    """`br` query rows a step by `bc` keys a block.
+
+    `query_br` query rows a block by `query_bc` keys a step is the tile of a kernel of its own for
+    dQ; with `query_br` 0 there is none, and dQ is summed atomically. `spread` gives every query
+    head of a group a block of its own. `descriptors` moves tiles by tensor descriptors. `turned`
+    computes the sums of dQ transposed, head columns down: for targets whose matrix instructions
+    want more rows than `br`. `by_bits` rounds to bf16 by integer addition, for targets without an
+    instruction that rounds.
+    """
+
+    br: int = 64
+    bc: int = 128
+    warps: int = 8
+    stages: int = 2
+    query_br: int = 0
+    query_bc: int = 64
+    query_warps: int = 4
+    query_stages: int = 2
+    spread: bool = False
+    descriptors: bool = False
+    turned: bool = False
+    by_bits: bool = False
+
+    def __post_init__(self) -> None:
+        tiles = (self.br, self.bc, *((self.query_br, self.query_bc) if self.apart else ()))
+        for size in tiles:
+            if size < 16 or size != power_of_two(size):
+                raise ProblemError(f"tiles of {NAME} are powers of two from 16 on, not {size}")
+
+    @property
+    def apart(self) -> bool:
+        """Whether dQ has a kernel of its own."""
+        return self.query_br != 0
+
+
+def _apart(
+    keys: tuple[int, int, int, int], queries: tuple[int, int, int, int], **more: bool
+) -> BackwardConfig:
+    """dQ by a kernel of its own: (br, bc, warps, stages) of the two."""
+    return BackwardConfig(*keys, *queries, **more)
+
+
+# By target and the widest head dimension: best guess first, chosen by what compiled code says (no
+# spill up to 128, cycles of the busiest pipe by blocks that a unit holds, bytes at the L2). Where
+# dQ is summed the 5 products of a tile are all there are, which is first wherever a block leaves
+# room for it; where a second kernel makes it, smaller tiles let a unit hold more blocks. The last
+# entry of those with descriptors takes rows that are not aligned.
+_HOPPER = {
+    64: (
+        BackwardConfig(128, 128, 8, 2, descriptors=True),
+        _apart((64, 64, 4, 2), (128, 64, 8, 2), descriptors=True),
+        BackwardConfig(64, 128, 8, 2, descriptors=True),
+        BackwardConfig(64, 64, 4, 2, descriptors=True),
+        BackwardConfig(64, 128, 8, 2),
+    ),
+    128: (
+        BackwardConfig(64, 128, 8, 2, descriptors=True),
+        _apart((64, 64, 4, 2), (128, 128, 8, 2), descriptors=True),
+        BackwardConfig(64, 64, 4, 1, descriptors=True),
+        BackwardConfig(64, 128, 8, 1),
+    ),
+    256: (
+        BackwardConfig(64, 64, 8, 1, descriptors=True),
+        _apart((64, 64, 8, 1), (128, 64, 8, 1), descriptors=True),
+        BackwardConfig(64, 64, 8, 1),
+    ),
+}
+_BLACKWELL = {
+    64: (
+        BackwardConfig(64, 128, 4, 2, descriptors=True),
+        _apart((64, 128, 4, 2), (128, 64, 4, 2), descriptors=True),
+        BackwardConfig(64, 64, 4, 2, descriptors=True),
+        BackwardConfig(64, 128, 8, 2),
+    ),
+    128: (
+        BackwardConfig(64, 128, 4, 2, descriptors=True, turned=True),
+        _apart((64, 128, 4, 2), (128, 64, 4, 2), descriptors=True),
+        BackwardConfig(64, 128, 8, 2, descriptors=True, turned=True),
+        BackwardConfig(64, 128, 8, 2, turned=True),
+    ),
+    256: (
+        BackwardConfig(32, 64, 4, 1, descriptors=True, turned=True),
+        _apart((64, 64, 8, 1), (128, 64, 8, 1), descriptors=True),
+        BackwardConfig(32, 64, 8, 1, turned=True),
+    ),
+}
+_CDNA = {
+    64: (
+        BackwardConfig(16, 128, 4, 1, by_bits=True),
+        _apart((16, 128, 4, 1), (128, 32, 4, 1), by_bits=True),
+        BackwardConfig(64, 128, 4, 1, by_bits=True),
+    ),
+    128: (
+        _apart((16, 64, 4, 2), (128, 32, 4, 1), by_bits=True),
+        BackwardConfig(16, 64, 4, 1, by_bits=True),
+        BackwardConfig(32, 128, 4, 1, by_bits=True),
+    ),
+    256: (
+        BackwardConfig(16, 64, 4, 1, by_bits=True),
+        _apart((16, 64, 4, 1), (64, 16, 4, 1), by_bits=True),
+        BackwardConfig(16, 32, 4, 1, by_bits=True),
+    ),
+}
+# Matrix instructions of a warp, operands through registers: little is held, and blocks are small.
+_BY_WARPS = {
+    64: (
+        _apart((64, 64, 4, 2), (64, 64, 4, 2)),
+        BackwardConfig(32, 64, 4, 2),
+        BackwardConfig(32, 64, 4, 1),
+    ),
+    128: (
+        BackwardConfig(32, 64, 4, 2),
+        _apart((32, 64, 4, 2), (64, 64, 4, 1)),
+        _apart((32, 64, 4, 2), (64, 32, 4, 2)),
+    ),
+    256: (
+        BackwardConfig(32, 32, 4, 1),
+        BackwardConfig(16, 32, 4, 1),
+        _apart((16, 32, 4, 1), (64, 16, 4, 1)),
+    ),
+}
+# fp32 has no matrix instruction of full precision but CDNA's, and twice the bytes.
+_PRECISE = {
+    64: (BackwardConfig(32, 32, 4, 1), BackwardConfig(16, 32, 4, 1)),
+    128: (BackwardConfig(16, 16, 4, 1), BackwardConfig(32, 64, 4, 1)),
+    256: (BackwardConfig(16, 16, 4, 1), BackwardConfig(16, 32, 4, 1)),
+}
+_MENUS = {"sm_90": _HOPPER, "sm_100": _BLACKWELL, "gfx942": _CDNA}
+_EVERY = (_HOPPER, _BLACKWELL, _CDNA, _BY_WARPS, _PRECISE)
+
+# Blocks a unit below which the query heads of a group are blocks of their own: with so few, the
+# last ones leave much of the machine idle.
+FEW_BLOCKS = 2
+
+
+def configs() -> tuple[BackwardConfig, ...]:
+    """Every config of every menu."""
+    plain = [config for menu in _EVERY for tiles in menu.values() for config in tiles]
+    return tuple(dict.fromkeys([*plain, *(replace(config, spread=True) for config in plain)]))
+
+
+def menu(problem: Attention, target: str, units: int) -> tuple[BackwardConfig, ...]:
+    """Configs for a problem on a target with so many compute units, best guess first.
+
+    Where the query heads of a group are blocks of their own it is all of them, and the best tile
+    is there the other way too.
+    """
+    b, g, r, _, x, d, e = dims(problem)
+    widths = [width for width in _HOPPER if width >= max(d, e)] or [max(_HOPPER)]
+    table = _PRECISE if problem.dtype == "fp32" else _MENUS.get(target, _BY_WARPS)
+    tiles = table[widths[0]]
+    if r == 1:
+        return tiles
+    few = b * g * ceil_div(x, tiles[0].bc) < FEW_BLOCKS * units
+    ways = tuple(replace(config, spread=few) for config in tiles)
+    return (ways[0], replace(ways[0], spread=not few), *ways[1:])
+
+
+_SHAPES = ((64, 16), (128, 16), (256, 16), (128, 4))
+
+# Full-size problems: head dimensions with and without a mask, and one with grouped queries.
+FORMS = tuple(
+    Attention(4, 16, kv, 4096, 4096, d, causal=causal, direction="bwd")
+    for d, kv in _SHAPES
+    for causal in ((False, True) if kv == 16 else (True,))
+)
