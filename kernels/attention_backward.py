@@ -37,7 +37,7 @@ from perfmodel.schedules.tiled import tiled_gradients
 
 # Query rows of a block of the delta and the conversion kernel, keys of one of the combining kernel,
 # as their schedule has them.
-ROWS = 128
+ROWS = 32
 COMBINED_KEYS = 32
 
 allow_descriptor_sums()

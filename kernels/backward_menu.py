@@ -73,12 +73,12 @@ _HOPPER = {
         BackwardConfig(64, 128, 8, 2, descriptors=True),
         _apart((64, 64, 4, 2), (128, 128, 8, 2), descriptors=True),
         BackwardConfig(64, 64, 4, 1, descriptors=True),
-        BackwardConfig(64, 128, 8, 1),
+        BackwardConfig(32, 128, 8, 2, turned=True),
     ),
     256: (
         BackwardConfig(64, 64, 8, 1, descriptors=True),
         _apart((64, 64, 8, 1), (128, 64, 8, 1), descriptors=True),
-        BackwardConfig(64, 64, 8, 1),
+        _apart((32, 64, 8, 1), (64, 64, 8, 1)),
     ),
 }
 _BLACKWELL = {
@@ -91,8 +91,7 @@ _BLACKWELL = {
     128: (
         BackwardConfig(64, 128, 4, 2, descriptors=True, turned=True),
         _apart((64, 128, 4, 2), (128, 64, 4, 2), descriptors=True),
-        BackwardConfig(64, 128, 8, 2, descriptors=True, turned=True),
-        BackwardConfig(64, 128, 8, 2, turned=True),
+        BackwardConfig(32, 128, 8, 2, turned=True),
     ),
     256: (
         BackwardConfig(32, 64, 4, 1, descriptors=True, turned=True),
@@ -120,29 +119,35 @@ _CDNA = {
 # Matrix instructions of a warp, operands through registers: little is held, and blocks are small.
 _BY_WARPS = {
     64: (
+        _apart((32, 64, 4, 2), (64, 32, 4, 2)),
         _apart((64, 64, 4, 2), (64, 64, 4, 2)),
-        BackwardConfig(32, 64, 4, 2),
-        BackwardConfig(32, 64, 4, 1),
+        BackwardConfig(64, 32, 4, 2),
+        BackwardConfig(32, 32, 4, 2),
     ),
     128: (
-        BackwardConfig(32, 64, 4, 2),
-        _apart((32, 64, 4, 2), (64, 64, 4, 1)),
-        _apart((32, 64, 4, 2), (64, 32, 4, 2)),
+        BackwardConfig(32, 32, 4, 2),
+        _apart((32, 64, 4, 1), (64, 32, 4, 2)),
+        _apart((32, 32, 4, 2), (64, 32, 4, 2)),
     ),
     256: (
-        BackwardConfig(32, 32, 4, 1),
-        BackwardConfig(16, 32, 4, 1),
         _apart((16, 32, 4, 1), (64, 16, 4, 1)),
+        BackwardConfig(16, 32, 4, 1),
+        BackwardConfig(16, 16, 4, 1),
     ),
 }
 # fp32 has no matrix instruction of full precision but CDNA's, and twice the bytes.
 _PRECISE = {
-    64: (BackwardConfig(32, 32, 4, 1), BackwardConfig(16, 32, 4, 1)),
-    128: (BackwardConfig(16, 16, 4, 1), BackwardConfig(32, 64, 4, 1)),
-    256: (BackwardConfig(16, 16, 4, 1), BackwardConfig(16, 32, 4, 1)),
+    64: (BackwardConfig(16, 32, 4, 1), BackwardConfig(16, 16, 4, 1)),
+    128: (BackwardConfig(16, 16, 4, 1),),
+    256: (BackwardConfig(16, 16, 4, 1),),
+}
+_PRECISE_CDNA = {
+    64: (BackwardConfig(32, 64, 4, 1), BackwardConfig(16, 32, 4, 1)),
+    128: (BackwardConfig(32, 64, 4, 1), BackwardConfig(16, 32, 4, 1)),
+    256: (BackwardConfig(16, 32, 4, 1),),
 }
 _MENUS = {"sm_90": _HOPPER, "sm_100": _BLACKWELL, "gfx942": _CDNA}
-_EVERY = (_HOPPER, _BLACKWELL, _CDNA, _BY_WARPS, _PRECISE)
+_EVERY = (_HOPPER, _BLACKWELL, _CDNA, _BY_WARPS, _PRECISE, _PRECISE_CDNA)
 
 # Blocks a unit below which the query heads of a group are blocks of their own: with so few, the
 # last ones leave much of the machine idle.
@@ -163,7 +168,9 @@ def menu(problem: Attention, target: str, units: int) -> tuple[BackwardConfig, .
     """
     b, g, r, _, x, d, e = dims(problem)
     widths = [width for width in _HOPPER if width >= max(d, e)] or [max(_HOPPER)]
-    table = _PRECISE if problem.dtype == "fp32" else _MENUS.get(target, _BY_WARPS)
+    table = _MENUS.get(target, _BY_WARPS)
+    if problem.dtype == "fp32":
+        table = _PRECISE_CDNA if table is _CDNA else _PRECISE
     tiles = table[widths[0]]
     if r == 1:
         return tiles

@@ -231,7 +231,7 @@ def tiled_gradients(
     `queries` = (rows, keys) a second kernel makes dQ: a block has so many query rows, streams key
     tiles and computes the scores again, so that nothing is atomic.
     """
-    delta = Kernel("delta", ("delta",), (*_HEADS, Loop("q", 128, grid=True)), masked=False)
+    delta = Kernel("delta", ("delta",), (*_HEADS, Loop("q", 32, grid=True)), masked=False)
     apart = queries is not None
     keys, rows, group = Loop("x", bc, grid=True), Loop("q", br), Loop("r", 1, grid=spread)
     nest = (*_HEADS, keys, rows) if spread else (*_HEADS[:2], keys, group, rows)
@@ -253,7 +253,7 @@ def tiled_gradients(
         sums = (*_HEADS[:2], Loop("x", 32, grid=True))
         kernels.append(Kernel("combine", (), sums, combines=("dK", "dV"), overlap="pipelined"))
     if queries is None:
-        tile = (*_HEADS, Loop("q", 128, grid=True))
+        tile = (*_HEADS, Loop("q", 32, grid=True))
         kernels.append(Kernel("conversion", ("conversion",), tile, masked=False))
     else:
         kernels.append(_query_gradients(queries, operand_tile, query_stages, query_threads))
