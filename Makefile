@@ -13,7 +13,7 @@ CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench evidence docs fit scoreboard clean
+.PHONY: help demo test check bench evidence gpu-day gpu-plan docs fit scoreboard clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,21 @@ bench: $(VENV)/.ready ## Predictions per second, into build/bench.json
 evidence: $(VENV)/.ready ## Replay every kernel against the count, compile it for all targets (half an hour)
 	$(BIN)/python -m perfmodel.evidence.suite
 	$(BIN)/python -m perfmodel.evidence.compilesuite
+
+# A machine with a GPU has torch and triton and perhaps no network: no virtual environment is built.
+# FROM is the folder that an earlier day left: make gpu-day OUT=day FROM=kernels/measured/h200-sxm
+DAY    := $(or $(wildcard $(BIN)/python),$(PYTHON)) -m perfmodel.evidence.gpu_day
+OUT    ?= gpu-day
+FROM   ?=
+LIMIT  ?=
+DEVICE ?= h200-sxm
+
+gpu-day: ## Where a GPU is: check, measure, calibrate and count: make gpu-day OUT=DIR
+	$(DAY) --output "$(OUT)" $(if $(FROM),--resume-from "$(FROM)") \
+	    $(if $(LIMIT),--limit-seconds $(LIMIT))
+
+gpu-plan: $(VENV)/.ready ## Anywhere: what such a day will try: make gpu-plan OUT=DIR DEVICE=h200-sxm
+	$(DAY) --plan-for $(DEVICE) --output "$(OUT)"
 
 docs: $(VENV)/.ready ## Run the documents' examples again and write their output and charts in place
 	$(BIN)/python tests/transcripts.py

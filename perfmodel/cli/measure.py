@@ -39,7 +39,7 @@ def measure(
     quick: Annotated[bool, typer.Option("--quick", help="The small grid, short samples.")] = False,
     cases: Annotated[
         str | None,
-        typer.Option("--cases", metavar="GRID", help="cpu-quick, cpu-full, quick or full."),
+        typer.Option("--cases", metavar="GRID", help="cpu-quick, cpu-full, quick, proof or full."),
     ] = None,
     ops: Annotated[
         str, typer.Option("--ops", metavar="LIST", help="Only these operations: attention,gemm.")
@@ -83,10 +83,9 @@ def measure(
     """
     chosen = _one_of("--device", device, DEVICES)
     warmth: Any = _one_of("--l2", l2, ("cold", "warm"))
-    from perfmodel.evidence import cases as grids
-    from perfmodel.evidence import session
+    from perfmodel.evidence import grids, session
     from perfmodel.evidence.journal import Journal
-    from perfmodel.evidence.measure import COLUMNS, KEY
+    from perfmodel.evidence.measure import COLUMNS, KEY, plan
     from perfmodel.evidence.measure import measure as run
 
     chosen = chosen or session.default_device()
@@ -98,7 +97,9 @@ def measure(
     if samples is not None:
         policy = _with_samples(policy, samples)
     bench = session.bench(chosen, policy, l2=warmth, timer=timer)
-    found, skipped = session.contenders(bench.environment, tune=tune)
+    found, skipped = session.contenders(
+        bench.environment, tuner=session.tuner(bench) if tune else None
+    )
     for line in skipped:
         say(f"skipped {line}")
     named = [each for each in found if only in each.implementation]
@@ -109,7 +110,8 @@ def measure(
             say(line)
         try:
             with progress("measuring") as report:
-                tally = run(wanted, named, bench, journal, report=report, limit_s=limit_seconds)
+                jobs = plan(wanted, named)
+                tally = run(jobs, bench, journal, report=report, limit_s=limit_seconds)
         except KeyboardInterrupt:
             say(f"interrupted; {len(journal)} rows are in {output}, --resume goes on from there")
             raise typer.Exit(130) from None

@@ -52,7 +52,11 @@ class Gauge(Protocol):
 
 @dataclass(frozen=True)
 class Environment:
-    """What all rows of one session share."""
+    """What all rows of one session share.
+
+    `target` is what Triton compiles for ("sm_90", "gfx942"; empty on a processor), `units` the
+    device's SMs, compute units or cores.
+    """
 
     device: str
     name: str
@@ -61,6 +65,8 @@ class Environment:
     memory_bytes: float
     columns: dict[str, str]
     gauge: Gauge = field(repr=False)
+    target: str = ""
+    units: int = 1
 
 
 @dataclass(frozen=True)
@@ -265,6 +271,7 @@ def _cpu_environment() -> Environment:
         float(found.memory_bytes),
         {**versions(), "threads": str(_torch_threads())},
         CpuGauge(),
+        units=found.cores,
     )
 
 
@@ -285,7 +292,15 @@ def _gpu_environment() -> Environment:
         float(properties.total_memory),
         {**versions(), "driver": driver},
         NvmlGauge(),
+        _target(properties),
+        int(properties.multi_processor_count),
     )
+
+
+def _target(properties: Any) -> str:
+    """The compile target of a device as torch describes it."""
+    amd = str(getattr(properties, "gcnArchName", "")).partition(":")[0]
+    return amd if amd.startswith("gfx") else f"sm_{properties.major}{properties.minor}"
 
 
 def needs_torch() -> Any:

@@ -130,3 +130,19 @@ def _metrics(cells: Iterable[tuple[str, str, str]]) -> dict[str, float]:
         if value is not None:
             found[name] = value * UNITS.get(unit.strip(), 1.0)
     return found
+
+
+_REFUSED = re.compile(r"Failed to find metric (\S+)")
+
+
+def complaints(said: str) -> list[str]:
+    """What the profiler says went wrong: its `==ERROR==` lines, without the mark."""
+    mark = "==ERROR=="
+    lines = (line.strip() for line in said.splitlines())
+    return [line.removeprefix(mark).strip() for line in lines if line.startswith(mark)]
+
+
+def accepted_metrics(metrics: Iterable[str], said: str) -> list[str]:
+    """The metrics without those that the profiler said it does not know."""
+    refused = {name for line in complaints(said) for name in _REFUSED.findall(line)}
+    return [name for name in metrics if name not in refused]
