@@ -264,7 +264,7 @@ def blocks(problem: Problem, device: Device, tile: dict[str, np.ndarray]) -> np.
     assert isinstance(problem, Matmul)
     grid = np.ceil(problem.m / tile["m"]) * np.ceil(problem.n / tile["n"])
     # Slices are whole pairs of steps of k, so that there may be fewer than were asked for.
-    step = 2 * (8 if problem.dtype == "fp32" else 64)
+    step = 2 * (8 if machine(device).multiplied_as(problem.dtype) == "fp32" else 64)
     slice_k = np.ceil(np.ceil(problem.k / tile["slices"]) / step) * step
     return problem.batch * grid * np.ceil(problem.k / slice_k)
 

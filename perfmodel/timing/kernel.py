@@ -173,6 +173,7 @@ def time_kernel(
         where,
         style.warm,
         shared=style.shared,
+        multicast=style.multicast,
     )
     share = pipes.busiest_share(cost, where, longest_first=style.longest_first)
     terms = {
@@ -268,7 +269,7 @@ def _memory_seconds(
     style: Style,
 ) -> dict[str, np.ndarray]:
     """Seconds at the L2 and HBM boundaries, and of waiting for what is behind them."""
-    l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes, style.multicast)
+    l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes)
     if style.pitches and "translation" not in constants.off:
         l2 = l2 + memory.translation_seconds(machine, constants, cost, where, style.pitches)
     hbm = memory.hbm_seconds(machine, constants, moved, style.stream_share)
@@ -374,7 +375,7 @@ def fill_seconds(
     later = terms["transpose"] + _beyond_longest(compute) if style.persistent else first
     tiles = np.maximum(np.asarray(cost.passes, dtype=np.float64) / cost.blocks, 1.0)
     alone = np.maximum(where.busiest - 1.0, 0.0) / np.maximum(where.blocks_per_unit, 1.0)
-    once = (first + alone * later) / (tiles * np.maximum(where.busiest, 1.0))
+    once = (first * _resident(where) + alone * later) / (tiles * np.maximum(where.busiest, 1.0))
     return np.asarray(once * style.fills)
 
 

@@ -118,6 +118,19 @@ class Machine:
         types = self.device.matrix_types
         return dtype not in types or (dtype == "fp32" and self.device.vendor != "AMD")
 
+    def multiplied_as(self, dtype: str) -> str:
+        """The type whose instructions multiply `dtype`: itself, or fp32 for 16 bits that have none.
+
+        Volta and Turing multiply fp16 and no bf16, and Pascal's libraries sum either in fp32:
+        values are widened, and the vector unit multiplies them. Raises `ProblemError`, naming the
+        types that there are, for a device that has neither.
+        """
+        if dtype not in ("fp16", "bf16") or dtype in self.device.matrix_types:
+            return dtype
+        if "fp32" not in self.device.vector_types and "fp32" not in self.device.matrix_types:
+            self.device.matrix_flops(dtype)  # raises
+        return "fp32"
+
     def matrix_per_unit(self, dtype: str) -> float:
         """FLOP/s of one unit for a matrix type; the vector unit where fp32 or fp64 has no other.
 
@@ -133,9 +146,6 @@ class Machine:
             return 2.0 * self.vector_ops_per_unit
         if dtype == "fp64":
             return device.vector_flops(dtype) / self.units
-        if dtype in ("fp16", "bf16") and not device.matrix_types:
-            # Libraries sum in fp32, which vector units do at that rate whatever the operands.
-            return device.vector_flops("fp32") / self.units
         return device.matrix_flops(dtype) / self.units  # raises, naming what there is
 
 

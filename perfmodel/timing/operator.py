@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
+from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.timing import attention, attention_backward, floors, matmul, rowwise, unfused
@@ -120,11 +121,26 @@ def _class_of(
     _check_schedule(schedule, name)
     if schedule in _BY_SCHEDULE and implementation is None:
         implementation = _BY_SCHEDULE[schedule]
+    dtype, widened = _multiplied_as(problem, here)
     if schedule in ("tiled", "split-kv") and implementation is None:
-        return usual(name, problem.dtype, here), ()
+        return usual(name, dtype, here), widened
     batched = isinstance(problem, Matmul) and problem.batched
     decode = isinstance(problem, Attention) and problem.phase == "decode"
-    return resolve(name, implementation, problem.dtype, here, batched=batched, decode=decode)
+    kernel, said = resolve(name, implementation, dtype, here, batched=batched, decode=decode)
+    return kernel, (*widened, *said)
+
+
+def _multiplied_as(problem: Attention | Matmul, here: Machine) -> tuple[str, tuple[str, ...]]:
+    """The type that picks the library's kernel, and what is to be said where it is another one.
+
+    Quantised operands keep the kernels of their format, whatever these multiply.
+    """
+    wanted = matmul_format(problem.dtype).compute if isinstance(problem, Matmul) else problem.dtype
+    run = here.multiplied_as(wanted)
+    if run == wanted:
+        return problem.dtype, ()
+    said = f"{here.device.slug} has no {wanted} rate: values are widened and multiplied as {run}"
+    return (run if problem.dtype == wanted else problem.dtype), (said,)
 
 
 def _check_schedule(schedule: str, name: str) -> None:
