@@ -84,7 +84,7 @@ def validate(
         if lines > 1:
             say(f"{bad} of {len(files)} specs cannot be used")
         raise typer.Exit(2)
-    typer.echo(f"{len(files)} {'spec is' if len(files) == 1 else 'specs are'} valid")
+    to_stdout(iter([f"{len(files)} {'spec is' if len(files) == 1 else 'specs are'} valid\n"]))
 
 
 @app.command()
