@@ -31,6 +31,8 @@ FAULT = 70
 DEBUG = "PERFMODEL_DEBUG"
 """Environment variable: where it is set, `report` prints the traceback before its line."""
 
+_LONGEST = 3000  # characters of a message, which may quote what it is about
+
 EXTRAS = {
     "sympy": "explain",
     "pyarrow": "parquet",
@@ -122,7 +124,7 @@ def report(program: str, error: Exception) -> int:
         traceback.print_exception(error)
     line = _cause(error)
     if line is not None:
-        say(f"{program}: {line}")
+        say(f"{program}: {line if len(line) <= _LONGEST else line[:_LONGEST] + '...'}")
         return BAD_INPUT
     said = f"{type(error).__name__} in {_place(error)}"
     text = " ".join(str(error).split())

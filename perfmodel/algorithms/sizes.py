@@ -13,11 +13,11 @@ from perfmodel.errors import ProblemError
 LARGEST = 2**40
 """The largest size in any one dimension, 1,099,511,627,776."""
 
-MOST_POINTS = 2**80
+MOST_POINTS = 2**120
 """The most points that all dimensions of a problem may span together.
 
-2^80 multiply-adds take a petaflop machine 77 years. Beyond that the time model, which takes work in
-32-bit floats and to powers, would leave the range of its numbers.
+Three dimensions of the largest size: more than any machine will ever compute. Beyond that, counts
+and times taken to powers would leave the range of floating-point numbers.
 """
 
 MOST_CASES = 50_000_000
@@ -54,5 +54,5 @@ def check_points(sizes: Mapping[str, Number]) -> None:
     if np.any(points > MOST_POINTS):
         raise ProblemError(
             f"a problem of {float(np.max(points)):.2g} points ({' x '.join(sizes)}) is beyond "
-            "2^80, the most that has a time; give smaller sizes"
+            "2^120, the most that has a time; give smaller sizes"
         )

@@ -21,6 +21,7 @@ from perfmodel.hardware import load
 from perfmodel.render.sweeps import report
 from perfmodel.sweep import CHUNK, Answer, Grid, Sweep, best, matching, pareto, parts, read_manifest
 from perfmodel.sweep.expressions import condition, quantity
+from perfmodel.sweep.manifest import stored_kinds
 from perfmodel.sweep.runner import Meter, Progress, Written, run, tables
 
 Best = Annotated[
@@ -261,25 +262,13 @@ def ask(
     manifest = read_manifest(folder)
     tables = parts(folder)
     first = next(tables)
-    answer = _question(question, _stored_kinds(first))(_again(first, tables))
+    answer = _question(question, stored_kinds(first.schema))(_again(first, tables))
     _show(answer, question, manifest["operator"], _stored_identity(manifest), format)
 
 
 def _again(first: Any, rest: Iterable[Any]) -> Iterable[Any]:
     yield first
     yield from rest
-
-
-def _stored_kinds(table: Any) -> dict[str, str]:
-    """The kinds of a stored table's columns."""
-    import pyarrow as pa
-
-    names = {True: "truth", False: "number"}
-    return {
-        field.name: "text" if pa.types.is_dictionary(field.type)
-        else names[pa.types.is_boolean(field.type)]
-        for field in table.schema
-    }  # fmt: skip
 
 
 def _stored_identity(manifest: dict[str, Any]) -> list[str]:
