@@ -56,7 +56,9 @@ class UnknownName(PerfmodelError):
         from difflib import get_close_matches  # only needed once something has gone wrong
 
         names = sorted(set(known))
-        near = get_close_matches(name[:100].lower(), names, n=3, cutoff=0.5)
+        lowered = {spelling.lower(): spelling for spelling in names}
+        found = get_close_matches(name[:100].lower(), lowered, n=3, cutoff=0.5)
+        near = [lowered[spelling] for spelling in found]
         said = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names[:60])}"
         super().__init__(f"no {kind} named {quoted(name)}; {said}{f' {hint}' if hint else ''}")
 

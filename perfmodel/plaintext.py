@@ -25,7 +25,7 @@ _ASCII = {
     "≥": ">=", "≠": "!=", "≈": "~", "√": "sqrt", "∞": "inf", "Σ": "sum", "∑": "sum", "⌈": "ceil(",
     "⌉": ")", "⌊": "floor(", "⌋": ")", "µ": "u", "μ": "u", "²": "^2", "³": "^3", "⁴": "^4",
     "°": " deg", "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "λ": "lambda",
-    "σ": "sigma", "τ": "tau", "‘": "'", "’": "'", "“": '"', "”": '"', "⚠": "!",
+    "σ": "sigma", "τ": "tau", "‘": "'", "’": "'", "“": "'", "”": "'", "⚠": "!",
 }  # fmt: skip
 # What a spreadsheet takes for a formula at the start of a cell, the full-width signs included.
 _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")

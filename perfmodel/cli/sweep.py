@@ -259,6 +259,7 @@ def ask(
     question = Question(best, by, pareto, per, where, limit, chart)
     if not question.asked:
         raise ProblemError("nothing is asked: say --best, --pareto or --where")
+    needs("pyarrow", "sweep")
     manifest = read_manifest(folder)
     tables = parts(folder)
     first = next(tables)
