@@ -18,12 +18,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from perfmodel.errors import PerfmodelError
+from perfmodel.plaintext import quoted
 
 DECIMAL = {"n": -9, "µ": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _MICRO = {"u": "µ", "\u03bc": "µ"}  # ASCII u and the Greek letter are read as the micro sign
 _PREFIX = {exponent: prefix for prefix, exponent in DECIMAL.items()}
 _NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?"
+_LONGEST = 1000  # characters of a quantity
 _TEXT = re.compile(rf"\s*([+-]?)({_NUMBER})\s*(\S*)\s*")
 
 
@@ -81,6 +83,8 @@ def parse(text: str, dimension: str) -> float:
     negative value, and anything that is not a finite number.
     """
     example = DIMENSIONS[dimension].example
+    if len(text) > _LONGEST:
+        raise UnitError(f'{dimension} {quoted(text)} is too long a text; write "{example}"')
     match = _TEXT.fullmatch(text)
     if match is None:
         raise UnitError(f'{dimension} {text!r} is not a number with a unit; write "{example}"')

@@ -8,6 +8,7 @@ units, `fact.text` what the file says, so a spec written back is the spec that w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -23,7 +24,10 @@ from pydantic import (
     field_validator,
 )
 
+from perfmodel.plaintext import quoted
 from perfmodel.units import DIMENSIONS, UnitError, parse
+
+_FORMULA = ("=", "+", "-", "@", "'")
 
 Status = Literal["spec", "via", "config", "measured", "secondary", "derived", "unverified"]
 
@@ -31,6 +35,13 @@ Status = Literal["spec", "via", "config", "measured", "secondary", "derived", "u
 def _one_line(text: str) -> str:
     if not text.strip() or not text.isprintable():
         raise ValueError("must be one line of printable text")
+    return text
+
+
+def _plain(text: str) -> str:
+    """Names stand in tables that spreadsheets open, where these signs begin a formula."""
+    if text.lstrip()[:1] in _FORMULA:
+        raise ValueError(f"{quoted(text)}: a name does not begin with one of {' '.join(_FORMULA)}")
     return text
 
 
@@ -42,7 +53,12 @@ def _dense(text: str) -> str:
 
 
 Line = Annotated[StrictStr, AfterValidator(_one_line)]
-Label = Annotated[Line, AfterValidator(_dense)]
+Label = Annotated[
+    Line,
+    AfterValidator(_dense),
+    AfterValidator(_plain),
+    WithJsonSchema({"type": "string", "pattern": rf"^\s*[^\s{''.join(map(re.escape, _FORMULA))}]"}),
+]
 
 
 class Block(BaseModel):
@@ -219,7 +235,10 @@ class Latency(Quantity):
         if self.value.endswith("cycles"):
             if self.at_clock is None:
                 raise ValueError('a latency in cycles needs its clock: at_clock: "1755 MHz"')
-            self._si /= parse(self.at_clock, "frequency")
+            clock = parse(self.at_clock, "frequency")
+            if clock <= 0:
+                raise ValueError(f"at_clock {quoted(self.at_clock)} must be above zero")
+            self._si /= clock
         elif self.at_clock is not None:
             raise ValueError("at_clock belongs to a latency in cycles")
 

@@ -1,4 +1,8 @@
-"""CSV: every value of every row, nested names joined by underscores (`terms_us_hbm`)."""
+"""CSV: every value of every row, nested names joined by underscores (`terms_us_hbm`).
+
+Numbers are written in full. Text that a spreadsheet would run as a formula has an apostrophe before
+it (`perfmodel.plaintext.csv_cell`), which reading a measured-run table takes off again.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from perfmodel.plaintext import csv_cell
 from perfmodel.render.report import Report, Row
 
 
@@ -18,7 +23,7 @@ def render(report: Report) -> Iterator[str]:
     header = dict.fromkeys(key for row in examples for key in _flat(row))
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(header), restval="", lineterminator="\n")
-    writer.writeheader()
+    writer.writerow({name: csv_cell(name) for name in header})
     for row in rows:
         writer.writerow(_flat(row))
         yield _taken(buffer)
@@ -39,9 +44,9 @@ def _flat(row: Row, prefix: str = "") -> dict[str, Any]:
         if isinstance(value, dict):
             found |= _flat(value, f"{prefix}{key}_")
         elif isinstance(value, list | tuple):
-            found[prefix + key] = "; ".join(str(item) for item in value)
+            found[prefix + key] = csv_cell("; ".join(str(item) for item in value))
         elif isinstance(value, float) and math.isnan(value):
             found[prefix + key] = ""
         else:
-            found[prefix + key] = value
+            found[prefix + key] = csv_cell(value) if isinstance(value, str) else value
     return found

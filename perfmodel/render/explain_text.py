@@ -286,4 +286,4 @@ def _figures(page: KernelPage) -> dict[str, Any] | None:
 
 def json_text(explanation: Explanation) -> Iterator[str]:
     """One JSON document."""
-    yield json.dumps(as_dict(explanation), ensure_ascii=False, indent=1) + "\n"
+    yield json.dumps(as_dict(explanation), indent=1) + "\n"
