@@ -43,7 +43,8 @@ class Prediction:
     `terms` holds every resource's own time; their sum is not the total because resources overlap.
     The `limiter` is the largest and the `runner_up` the next, except that power counts only
     where it binds (`rank`). `flops` counts executed matrix operations, vector operations, special
-    functions; `useful_flops` the operations that the mask leaves, by the papers' convention.
+    functions; `useful_flops` the operations that the mask leaves, by the papers' convention. `fits`
+    says whether the device's memory holds `footprint_bytes`.
     """
 
     device: str
@@ -61,6 +62,7 @@ class Prediction:
     useful_flops: float
     bytes: Mapping[str, float]
     footprint_bytes: float
+    fits: bool
     tile: Mapping[str, float]
     waves: float
     occupancy: float
@@ -100,6 +102,7 @@ class Prediction:
             "bytes": dict(self.bytes),
             "arithmetic_intensity": self.intensity,
             "footprint_bytes": self.footprint_bytes,
+            "fits": self.fits,
             "tile": dict(self.tile),
             "waves": self.waves,
             "occupancy": self.occupancy,
@@ -164,6 +167,7 @@ class Predictions:
             useful_flops=float(self.useful_flops[i]),
             bytes=at(self.bytes),
             footprint_bytes=float(self.footprint_bytes[i]),
+            fits=bool(self.footprint_bytes[i] <= self.device.hbm_capacity_bytes),
             tile={name: size for name, size in at(self.tile).items() if not math.isnan(size)},
             waves=float(self.waves[i]),
             occupancy=float(self.occupancy[i]),
@@ -405,7 +409,7 @@ def _results(problem: Problem, device: Device, timed: Timed) -> dict[str, np.nda
         **estimate.terms, "launch": timed.launch_seconds, "included": timed.included_seconds,
     }  # fmt: skip
     floor = physical.floor_seconds(problem, device, estimate.matrix_flops)
-    low, high = spread.interval(problem, device, timed.seconds, floor)
+    low, high = spread.interval(problem, device, timed.seconds, floor, timed.unknowns)
     limiter, runner_up = rank(terms, timed.seconds)
     tables = {"terms": terms, "bytes": estimate.bytes, "tile": timed.tile}
     return {

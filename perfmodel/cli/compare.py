@@ -159,18 +159,21 @@ def _report(
     limit: float | None,
     misses: list[str],
 ) -> Report:
-    from perfmodel.compare import diagnoses, reasons
+    from perfmodel.compare import assumptions, diagnoses, reasons
     from perfmodel.evidence.counters import traffic_report
     from perfmodel.evidence.provenance import notes as ran_otherwise
 
-    why, beaten = reasons(table), diagnoses(table)
-    head: dict[str, Any] = {"rows": len(table), "unpredicted": why, "diagnoses": beaten}
+    why, beaten, assumed = reasons(table), diagnoses(table), assumptions(table)
+    head: dict[str, Any] = {
+        "rows": len(table), "unpredicted": why, "assumed": assumed, "diagnoses": beaten,
+    }  # fmt: skip
     traffic = lines(traffic_report(table, by))
     if traffic:
         head["traffic"] = traffic
     if limit is not None:
         head["gate"] = {"max_error": limit, "passed": not misses, "misses": misses}
     notes = [f"{count} rows not predicted: {said}" for said, count in why.items()][:_SHOWN]
+    notes += [f"{count} rows assumed: {said}" for said, count in assumed.items()][:_SHOWN]
     notes += ran_otherwise(table)
     notes += [f"below the floor: {line}" for line in beaten[:_SHOWN]]
     notes += [

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from perfmodel.algorithms.rowwise import MAPS
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.plaintext import quoted
-from perfmodel.timing.classes import KernelClass, classes
+from perfmodel.timing.classes import KernelClass, classes, implementations
 from perfmodel.timing.floors import HARNESSES
 from perfmodel.timing.operator import SCHEDULES
 
@@ -21,7 +21,6 @@ FRAMEWORKS = ("vllm", "sglang", "trtllm", "aiter", "torch", "xformers", "sarathi
 
 _FRAMEWORK = re.compile(rf"({'|'.join(FRAMEWORKS)})(-\d[\w.]*)?[-:./(].+")
 _FLASH = re.compile(r"(?:flash[-_ ]?att(?:entio)?n|flash|fa)[-_ ]?v?([1-4])")
-_MATRIX = ("attention", "gemm")
 _OF = {"rowwise": "row-wise operators"}
 
 
@@ -87,12 +86,6 @@ def implementation(operator: str, text: str | None) -> str | None:
             f"{', '.join(known)}"
         )
     raise UnknownName(f"implementation of {operator}", name, _spellings(known), _listed(operator))
-
-
-def implementations(operator: str) -> Mapping[str, KernelClass]:
-    """The classes of kernels that compute the operator."""
-    ops = (operator,) if operator in _MATRIX else (operator, "rowwise")
-    return {name: found for name, found in classes().items() if found.op in ops}
 
 
 def _of_library(name: str, known: Iterable[KernelClass]) -> bool:

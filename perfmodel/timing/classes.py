@@ -262,6 +262,24 @@ def kernel_class(name: str) -> KernelClass:
         raise UnknownName("implementation class", name, classes()) from None
 
 
+def implementations(op: str) -> Mapping[str, KernelClass]:
+    """The classes of kernels that compute an operator."""
+    ops = (op,) if op in ("attention", "gemm") else (op, "rowwise")
+    return {name: found for name, found in classes().items() if found.op in ops}
+
+
+def is_known(op: str, name: str) -> bool:
+    """Whether a name is a class of the operator or one that such a class stands for.
+
+    A pattern that fits any name at all does not make one known.
+    """
+    known = implementations(op)
+    patterns = (pattern for found in known.values() for pattern in found.matches)
+    return name in known or any(
+        re.search(pattern, name) and not re.fullmatch(pattern, "") for pattern in patterns
+    )
+
+
 def resolve(
     op: str,
     implementation: str | None,
@@ -281,9 +299,7 @@ def resolve(
     chosen = None
     if implementation:
         chosen = classes().get(implementation) or _matching(op, implementation, dtype, variant)
-        if chosen is None:
-            said.append(f"implementation {implementation!r} is not known; the usual one taken")
-        elif chosen.name != implementation:
+        if chosen is not None and chosen.name != implementation and is_known(op, implementation):
             said.append(f"implementation {implementation!r} modelled as {chosen.name}")
     if chosen is None or chosen.op not in (op, "rowwise"):
         chosen = usual(op, dtype, machine)

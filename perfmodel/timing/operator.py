@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.timing import attention, attention_backward, floors, matmul, rowwise, unfused
 from perfmodel.timing.circumstances import Circumstances, circumstances
-from perfmodel.timing.classes import KernelClass, resolve, usual
+from perfmodel.timing.classes import KernelClass, is_known, resolve, usual
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.included import included_seconds
 from perfmodel.timing.machine import Machine, machine
@@ -30,7 +30,11 @@ _BY_SCHEDULE = {"standard": "eager", "tiled-1": "flash1", "tiled-2": "flash2", "
 
 @dataclass(frozen=True)
 class Timed:
-    """The best column of the menu for each of n problems, with the floor added."""
+    """The best column of the menu for each of n problems, with the floor added.
+
+    `assumptions` say what was taken for what the device or the caller leaves open; `unknowns` are
+    those among them that widen the range, by what is not known.
+    """
 
     schedule: str
     implementation: str
@@ -40,6 +44,7 @@ class Timed:
     included_seconds: np.ndarray
     tile: dict[str, np.ndarray]
     assumptions: tuple[str, ...]
+    unknowns: Mapping[str, str]
 
 
 def column_shape(problem: Problem) -> tuple[Problem, int]:
@@ -79,6 +84,7 @@ def time_operator(
     total, tile = _best(here, constants, plans, n)
     if not np.all(np.isfinite(total.seconds)):
         raise ProblemError(_does_not_fit(device, plans[0], columns))
+    open_questions = unknowns(name, implementation, harness, device)
     if kernel.quantises and harness != "kernel":
         includes = (*includes, "quantise_activations")
     includes = () if "included" in constants.off else tuple(dict.fromkeys(includes))
@@ -99,8 +105,25 @@ def time_operator(
         launch_seconds=seconds - device_seconds,
         included_seconds=extra,
         tile=tile,
-        assumptions=(*here.assumptions, *said),
+        assumptions=(*here.assumptions, *said, *open_questions.values()),
+        unknowns=open_questions,
     )
+
+
+def unknowns(name: str, implementation: str | None, harness: str, device: Device) -> dict[str, str]:
+    """What is not known of a run: its kernel, how it was timed, a device that is no GPU.
+
+    `name` is the operator's (`floors.operator_name`).
+    """
+    found = {}
+    if implementation and not is_known(name, implementation):
+        said = f"implementation {implementation!r} is not known: a good library's is taken"
+        found["implementation"] = said
+    if harness == floors.UNKNOWN:
+        found["harness"] = "how the run was timed is not known: device time is taken"
+    if device.kind != "gpu":
+        found["kind"] = f"{device.slug} is no GPU, and the model is fitted to GPUs alone"
+    return found
 
 
 def _ablated(kernel: KernelClass, constants: Constants) -> KernelClass:
