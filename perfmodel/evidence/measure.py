@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.evidence import records
+from perfmodel.evidence import hostload, records
 from perfmodel.evidence.cases import Case
 from perfmodel.evidence.environment import Environment, State
 from perfmodel.evidence.journal import Journal
@@ -28,6 +28,7 @@ EXTRA = (
     "samples", "min_us", "p20_us", "p80_us", "timer", "l2", "error", "config",
     "clock_mhz_before", "clock_mhz_after", "power_w_after", "temperature_c", "throttle",
     "threads", "torch", "triton", "driver", "python", "git_revision", "timestamp_utc", "reason",
+    *hostload.COLUMNS,
 )  # fmt: skip
 COLUMNS = (*records.COLUMNS, *EXTRA)
 KEY = (
@@ -65,7 +66,7 @@ class Bench:
     graph that cannot be captured) leaves it to the next. `cold` says that caches are to hold
     nothing of the inputs; where the first stopwatch `rotates`, that takes several sets of them.
     `floor_s` is what an empty call takes. `settle` frees what a case held, and raises where the
-    device is lost.
+    device is lost. `load` watches the host while a case is sampled by its clock.
     """
 
     environment: Environment
@@ -77,6 +78,7 @@ class Bench:
     settle: Callable[[], None] = lambda: None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     seed: int = 0
+    load: Callable[[], hostload.HostLoad] = hostload.HostLoad
 
 
 @dataclass(frozen=True)
@@ -152,13 +154,17 @@ def attempt(case: Case, contender: Contender, bench: Bench) -> dict[str, str]:
         error = prepared.error()
         cells |= {"error": f"{error:.3g}", "config": prepared.config}
         _check_error(case, error)
+        load = bench.load()
         samples = _collect(prepared, bench)
+        host = load.seen(samples) if samples.timer == "wall" else hostload.UNSEEN
     except PerfmodelError as failed:
         return cells | _failure(str(failed), bench)
     except Exception as failed:  # whatever a library raises is that case's result
         return cells | _failure(_reason(failed), bench)
     after = bench.environment.gauge.read()
-    return cells | _times(case, samples, bench) | _state(after) | _stamp(bench)
+    times = _times(case, samples, bench)
+    times["flag"] = host.flagged(times["flag"])
+    return cells | times | host.cells() | _state(after) | _stamp(bench)
 
 
 def input_sets(case: Case, bench: Bench) -> int:
