@@ -47,3 +47,9 @@ def _finite(digits: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{digits} is no finite number")
     return value
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """A value of a file as a message quotes it: on one line, and no longer than that takes."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}..."
