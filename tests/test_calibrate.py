@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from perfmodel import Matmul, Rowwise, predict
 from perfmodel.errors import OutputError, TableError
-from perfmodel.evidence import microbench
+from perfmodel.evidence import environment, microbench
 from perfmodel.evidence.calibrate import calibrated
 from perfmodel.evidence.environment import Cpu
 from perfmodel.evidence.microbench import Curve, Readings
@@ -329,6 +329,23 @@ def test_a_processor_knows_its_caches_and_its_name() -> None:
     assert cpu.last_level == 3
 
 
+def test_memory_that_can_be_used_is_what_the_group_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "_GROUP", tmp_path)
+    free = environment.cpu().available_bytes
+    assert free > 0
+    (tmp_path / "memory.current").write_text("1000000\n")
+    for most, expected in (("max", free), ("5000000", 4_000_000), ("1", 0)):
+        (tmp_path / "memory.max").write_text(most)
+        assert environment.cpu().available_bytes == pytest.approx(expected, rel=0.2)
+
+
+def test_every_core_has_a_place_of_its_own() -> None:
+    found = environment.cpu()
+    assert len(found.places) == len(set(found.places)) == found.cores
+
+
 # ---- The command and its charts ------------------------------------------------------------------
 
 
@@ -411,9 +428,13 @@ def test_gpu_probes_compute_what_they_time(monkeypatch: pytest.MonkeyPatch) -> N
         pytest.skip("the interpreter is for machines without a GPU")
     from perfmodel.evidence import gpu_probes
 
-    cells, out = gpu_probes.ring(4096, "cpu"), torch.full((1,), -1)
-    gpu_probes.chase[(1,)](cells, out, 31, num_warps=1)
-    assert int(out) == 0  # 32 lines: back at the first
+    cells, at = gpu_probes.ring(4096, "cpu"), torch.zeros(1, dtype=torch.int64)
+    seen = set()
+    for _ in range(4):  # launches go on from each other: 32 lines, 8 a launch
+        gpu_probes.chase[(1,)](cells, at, 8, num_warps=1)
+        seen.add(int(at))
+    assert len(seen) == 4
+    assert int(at) == 0  # back at the first
     found = torch.empty(256)
     gpu_probes.multiply_add[(2,)](found, 3, 128, num_warps=4)
     sums = [torch.tensor(0.999 + i) for i in range(8)]

@@ -133,6 +133,8 @@ ANNOTATION = {"ph": "X", "cat": "user_annotation", "name": GEMM.label(), "ts": 1
         (sample.ROCPROF_TRACE.replace("172352211295504", "172352210061004"),
          r"x.csv:2: End_Timestamp is not after Start_Timestamp"),
         (sample.ROCPROF_TRACE.replace("172352211295504", "1.5"), "'1.5', not a number of nano"),
+        (sample.ROCPROF_TRACE.replace("172352211295504", "²"), "'²', not a number of nano"),
+        (sample.NSYS_RANGES.replace(",3,3,3703500", ",3,0,3703500"), "is '0', not a number above"),
         (sample.ROCPROF_READ + sample.ROCPROF_READ.split("\n")[1] + "\n",
          "x.csv:5: dispatch '1' has 'FETCH_SIZE' twice; give each pass its own file"),
     ],
