@@ -3,12 +3,12 @@
     PREFIX_counter_collection.csv   a row a counter of a dispatch
     PREFIX_kernel_trace.csv         a row a dispatch
 
-Columns by AMD's "Using rocprofv3" (rocm.docs.amd.com/projects/rocprofiler-sdk) and public exports
-of ROCm 6.2 to 7.1; times are nanoseconds. With `--kernel-rename` a kernel is called after the
+Columns by AMD's "Using rocprofv3" (rocm.docs.amd.com/projects/rocprofiler-sdk) and public exports;
+times are nanoseconds. With `--kernel-rename` a kernel is called after the
 roctx range that it was launched in.
 
-Bytes are rocprofiler-sdk's derived counters: FETCH_SIZE and WRITE_SIZE (FetchSize and WriteSize
-since ROCm 6.3), in KiB: on gfx942 FetchSize is (TCC_BUBBLE·128 + (TCC_EA0_RDREQ - TCC_BUBBLE -
+Bytes are rocprofiler-sdk's derived counters: FETCH_SIZE and WRITE_SIZE (also called FetchSize
+and WriteSize), in KiB: on gfx942 FetchSize is (TCC_BUBBLE·128 + (TCC_EA0_RDREQ - TCC_BUBBLE -
 TCC_EA0_RDREQ_32B)·64 + TCC_EA0_RDREQ_32B·32) / 1024 (counter_defs.yaml). That is what leaves the
 L2; the Infinity Cache of MI300 may serve part of it. MfmaUtil is a percentage.
 """
