@@ -37,8 +37,8 @@ Columns = dict[str, np.ndarray]
 TIMES = ("predicted_us", "low_us", "high_us", "floor_us")
 TRAFFIC = ("predicted_hbm_bytes", "predicted_l2_bytes", "predicted_shared_bytes")
 ADDED = (*TIMES, *TRAFFIC, "limiter", "assumed", "reason")
-LEFT_OUT = ("timer_floor", "noisy", "suspect", "failed")
-"""Flags whose rows are not scored unless asked: they measure the timer, not the kernel."""
+LEFT_OUT = ("timer_floor", "noisy", "busy", "suspect", "failed")
+"""Flags whose rows are not scored unless asked: they measure something else than the kernel."""
 
 CHUNK = 32768  # rows in one call, so that memory does not grow with the table
 # What an attention row may say in its variant, joined by +.

@@ -36,7 +36,7 @@ Where = Annotated[
 ]
 IncludeFlags = Annotated[
     bool,
-    typer.Option("--include-flags", help="Score rows flagged timer_floor, noisy or suspect too."),
+    typer.Option("--include-flags", help="Score rows flagged timer_floor, noisy, busy or suspect."),
 ]
 MaxError = Annotated[
     str | None,

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.evidence import records
+from perfmodel.evidence import hostload, records
 from perfmodel.evidence.cases import Case
 from perfmodel.evidence.environment import Environment, State
 from perfmodel.evidence.journal import Journal
@@ -32,6 +32,7 @@ EXTRA = (
     "power_w_during", "clock_mhz_after", "power_w_after", "temperature_c", "throttle",
     "predicted_us", "low_us", "high_us", "compiled_us",
     "threads", "torch", "triton", "driver", "python", "git_revision", "timestamp_utc", "reason",
+    *hostload.COLUMNS,
 )  # fmt: skip
 """Columns beside those of the measured-run table. `sets` are the copies of the inputs that the
 calls took in turn, `repeat` counts runs of one case, `registers`, `spill_bytes` (a thread each) and
@@ -78,8 +79,9 @@ class Bench:
     nothing of the inputs; where the first stopwatch `rotates`, that takes several sets of them.
     `floor_s` is what an empty call takes. `settle` frees what a case held, and raises where the
     device is lost. `watched` reads clock and power while a case is timed, in a thread of its own
-    (not on a processor, whose cores are what is timed). `most_sets` bounds the copies of a case's
-    inputs. `beside` gives further cells of a row, `pulse` is told what runs.
+    (not on a processor, whose cores are what is timed); `load` watches the host meanwhile.
+    `most_sets` bounds the copies of a case's inputs. `beside` gives further cells of a row, `pulse`
+    is told what runs.
     """
 
     environment: Environment
@@ -92,6 +94,7 @@ class Bench:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     seed: int = 0
     watched: bool = False
+    load: Callable[[], hostload.HostLoad] = hostload.HostLoad
     most_sets: int = _MOST_SETS
     beside: Callable[[Case, str, str], Mapping[str, str]] = no_cells
     pulse: Pulse = field(default_factory=Pulse)
@@ -199,14 +202,17 @@ def attempt(case: Case, contender: Contender, bench: Bench) -> dict[str, str]:
         cells |= bench.beside(case, contender.implementation, prepared.config)
         cells |= {name: str(value) for name, value in prepared.resources().items()}
         _check_error(case, error)
+        load = bench.load()
         samples, state = _collect(prepared, bench)
+        host = load.seen(samples) if samples.timer == "wall" else hostload.UNSEEN
     except PerfmodelError as failed:
         return cells | _failure(str(failed), bench)
     except Exception as failed:  # whatever a library raises is that case's result
         return cells | _failure(describe_failure(failed), bench)
     after = bench.environment.gauge.read()
-    found = {"harness": HARNESS[samples.timer], "flag": flag(case, samples, bench, sets)}
-    return cells | times(samples) | found | _state(after) | state | _stamp(bench)
+    marks = host.flagged(flag(case, samples, bench, sets))
+    found = {"harness": HARNESS[samples.timer], "flag": marks}
+    return cells | times(samples) | found | host.cells() | _state(after) | state | _stamp(bench)
 
 
 def input_sets(case: Case, bench: Bench) -> int:

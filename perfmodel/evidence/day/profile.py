@@ -69,7 +69,7 @@ def known_metrics(profiler: str, folder: Path) -> Sequence[str]:
         said = _text(trial)
         trial.unlink(missing_ok=True)
         accepted = ncu.accepted_metrics(metrics, said)
-        if len(accepted) == len(metrics):
+        if accepted == tuple(metrics):
             complaints = ncu.complaints(said)
             for line in complaints:
                 print(f"  ncu: {line}")
