@@ -104,6 +104,8 @@ class KernelClass:
     slim_columns: int = 0
     few_load: int = 0
     swizzles: bool = True
+    specialises: bool = True
+    by_name: bool = False
     packs: bool = False
     ping_pong: bool = False
     quantises: bool = False
@@ -269,15 +271,9 @@ def implementations(op: str) -> Mapping[str, KernelClass]:
 
 
 def is_known(op: str, name: str) -> bool:
-    """Whether a name is a class of the operator or one that such a class stands for.
-
-    A pattern that fits any name at all does not make one known.
-    """
+    """Whether a name is a class of the operator or one that such a class stands for."""
     known = implementations(op)
-    patterns = (pattern for found in known.values() for pattern in found.matches)
-    return name in known or any(
-        re.search(pattern, name) and not re.fullmatch(pattern, "") for pattern in patterns
-    )
+    return name in known or any(_named(found.matches, name) for found in known.values())
 
 
 def resolve(
@@ -303,6 +299,8 @@ def resolve(
             said.append(f"implementation {implementation!r} modelled as {chosen.name}")
     if chosen is None or chosen.op not in (op, "rowwise"):
         chosen = usual(op, dtype, machine)
+        if implementation and is_known(op, implementation):
+            said.append(f"{implementation!r} is not known in {dtype}: {chosen.name} taken")
     if implementation and op == "attention":
         chosen = replace(chosen, **_batched_as(implementation))
     if op == "attention" and machine.device.kind == "cpu" and chosen.schedule != "standard":
@@ -377,7 +375,7 @@ def usual(op: str, dtype: str, machine: Machine) -> KernelClass:
     if op not in ("gemm", "attention"):
         return kernel_class("fused-rows")
     for entry in classes().values():
-        if entry.op == op and dtype in entry.formats:
+        if entry.op == op and dtype in entry.formats and not entry.by_name:
             return entry
     raise PerfmodelError(f"no implementation class computes {op} in {dtype}")
 

@@ -87,7 +87,7 @@ def _style(
     share = constants[kernel.share or usual]
     if on_vector and machine.issue_bound:
         share /= 1.0 + constants["issue_share"]
-    specialised = machine.generation >= 9 and kernel.instruction == "native"
+    specialised = kernel.specialises and machine.generation >= 9 and kernel.instruction == "native"
     return Style(
         compute=compute_type(problem, machine),
         matrix_share=share * matrix_share(kernel, machine, constants),
