@@ -25,8 +25,8 @@ SCHEMA_VERSION = 1
 # What problems of one kind share beside their arrays: schedule, implementation, assumptions.
 _Kind = tuple[str, str, tuple[str, ...]]
 
-# What a schedule is called that leaves its axis whole: of products k, of attention the keys.
-_UNCUT = "tiled"
+# What a schedule is called where it leaves its axis whole: of products k, of attention the keys.
+_UNCUT = {"split-k": "tiled", "split-kv": "tiled"}
 
 # Problems timed at once: small enough that arrays of problems × menu stay in cache. The menu of a
 # matmul is the longest, so it takes half as many.
@@ -321,14 +321,15 @@ def _kinds(
 ) -> Iterator[tuple[str, tuple[str, ...], np.ndarray]]:
     """What to call the schedule, what was assumed, and the problems of a piece that this is for.
 
-    A schedule that could cut an axis into slices and does not is called tiled. What needs more
+    A schedule that could cut an axis into slices and does not is named so. What needs more
     memory than the device has says so, since it could not run.
     """
     n = len(timed.seconds)
     slices = next((timed.tile[name] for name in ("slices", "splits") if name in timed.tile), None)
     cut = np.ones(n, dtype=bool) if slices is None else np.asarray(slices > 1)
     beyond = results["footprint_bytes"] > device.hbm_capacity_bytes
-    for label, sliced in ((timed.schedule, cut), (_UNCUT, ~cut)):
+    uncut = _UNCUT.get(timed.schedule, timed.schedule)
+    for label, sliced in ((timed.schedule, cut), (uncut, ~cut)):
         for large in (False, True):
             chosen = np.flatnonzero(sliced & (beyond == large))
             if chosen.size:

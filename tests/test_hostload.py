@@ -15,7 +15,7 @@ from measuring import CASES, FakeKernel, FakeStopwatch, fake_bench
 from perfmodel.evidence import hostload
 from perfmodel.evidence.hostload import UNSEEN, HostLoad, Reading, Seen, others
 from perfmodel.evidence.journal import Journal
-from perfmodel.evidence.measure import COLUMNS, KEY, measure
+from perfmodel.evidence.measure import COLUMNS, KEY, measure, plan
 from perfmodel.evidence.timer import Samples
 
 EVEN = Samples((1.0, 1.01, 1.02), 1, "wall")
@@ -103,7 +103,7 @@ def rows(folder: Path, stopwatch: type[FakeStopwatch], load: Callable[[], HostLo
     path = folder / "runs.csv"
     bench = replace(fake_bench(load=load), stopwatches={stopwatch.timer: stopwatch})
     with Journal(path, COLUMNS, KEY).open(resume=False) as journal:
-        measure(CASES[:3], [FakeKernel("a")], bench, journal)
+        measure(plan(CASES[:3], [FakeKernel("a")]), bench, journal)
     with path.open(newline="") as file:
         return [f"{row['flag']} {row['processor_share']}" for row in csv.DictReader(file)]
 

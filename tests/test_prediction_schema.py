@@ -70,7 +70,7 @@ def test_every_prediction_follows_the_schema_and_terms_change_nothing(document, 
 def test_every_make_of_device_follows_the_schema(document, device):
     assert device in names()
     for operator in ("gemm", "softmax", "attention"):
-        options = ("--dtype", "fp32") if device == "epyc-9654" else ()
+        options = ("--dtype", {"epyc-9654": "fp32", "wse-2": "fp16"}.get(device, "bf16"))
         validator("predictions").validate(document("predict", operator, "-d", device, *options))
 
 

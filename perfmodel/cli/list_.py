@@ -149,6 +149,7 @@ _HARNESSES = {
     "wall_clock": "the host's clock around eager calls",
     "do_bench": "Triton's do_bench",
     "paper": "as papers time: many calls in a row, their mean",
+    "unknown": "nobody said: device time, in a wider range",
 }
 _OPERATORS = Column(
     "operators", lambda row: ", ".join(row["operators"] or ["all"]), str, number=False
