@@ -58,7 +58,8 @@ def test_what_input_or_machine_are_to_blame_for_is_one_line_and_2(monkeypatch, c
 
 
 @pytest.mark.parametrize(
-    "error", [ZeroDivisionError("division by zero"), KeyError("x"), ModuleNotFoundError(name="perf")]
+    "error",
+    [ZeroDivisionError("division by zero"), KeyError("x"), ModuleNotFoundError(name="perf")],
 )
 def test_a_fault_of_ours_is_one_line_that_asks_for_a_report_and_70(monkeypatch, capsys, error):
     def fail(*_arguments, **_options):
@@ -67,7 +68,9 @@ def test_a_fault_of_ours_is_one_line_that_asks_for_a_report_and_70(monkeypatch, 
     monkeypatch.setattr("perfmodel.cli.predict.predict_arrays", fail)
     assert run(GEMM) == FAULT == 70
     err = one_line(capsys.readouterr().err)
-    assert f"fault of perfmodel, not of your input ({type(error).__name__} in cli/predict.py:" in err
+    assert (
+        f"fault of perfmodel, not of your input ({type(error).__name__} in cli/predict.py:" in err
+    )
     assert "please report it" in err
     assert "PERFMODEL_DEBUG=1" in err
 
@@ -112,9 +115,7 @@ def test_a_message_that_quotes_its_input_stays_on_one_short_line(capsys):
         ["sweep", "ask", "folder", "--best"],
     ],
 )
-def test_a_plain_install_says_which_extra_a_command_needs(
-    monkeypatch, capsys, tmp_path, arguments
-):
+def test_a_plain_install_says_which_extra_a_command_needs(monkeypatch, capsys, tmp_path, arguments):
     monkeypatch.chdir(tmp_path)
     missing, extra = ("sympy", "explain") if arguments[0] == "explain" else ("pyarrow", "parquet")
     for name in [name for name in sys.modules if name.split(".")[0] == missing]:

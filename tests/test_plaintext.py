@@ -49,7 +49,18 @@ def test_look_alikes_look_alike():
     assert "é ½ 語".encode("ascii", LOOKALIKES) == b"e 12 ?"
 
 
-RUN = ["=cmd|' /C calc'!A0", "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "＝1+1", "'=1", "=", "--5"]
+RUN = [
+    "=cmd|' /C calc'!A0",
+    "+1+cmd",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "＝1+1",
+    "'=1",
+    "=",
+    "--5",
+]
 
 
 @pytest.mark.parametrize("text", RUN)

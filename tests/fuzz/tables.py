@@ -120,7 +120,12 @@ def _mishap(dice: Dice, rows: list[Row]) -> None:
 
 
 def _csv(dice: Dice, rows: list[Row]) -> bytes:
-    header = list(dict.fromkeys(name for row in rows for name in row)) or ["device", "op", "dtype", "measured_us"]
+    header = list(dict.fromkeys(name for row in rows for name in row)) or [
+        "device",
+        "op",
+        "dtype",
+        "measured_us",
+    ]
     if dice.chance(0.05):
         header.append(dice.choice(header))
     text = io.StringIO()
