@@ -17,6 +17,7 @@ from perfmodel.errors import OutputError, PerfmodelError, ProblemError, SpecErro
 from perfmodel.evidence.records import read_table, replacing, tidy, write_table
 from perfmodel.hardware import load
 from perfmodel.hardware.specfile import loads, validate_file
+from perfmodel.napkin.tiles import COLUMNS, fewest
 from perfmodel.sweep import parts, read_manifest
 from perfmodel.sweep.expressions import condition, quantity
 from perfmodel.units import UnitError, parse
@@ -243,6 +244,18 @@ def test_an_operation_that_is_no_text_cannot_be_predicted_and_is_reported(cli, t
     assert "no model of operation" in out
 
 
+@pytest.mark.parametrize("name", ["m", "measured_us"])
+def test_half_precision_is_read_without_a_warning(cli, tmp_path, name):
+    parquet(tmp_path / "t.parquet", **{name: pa.array([64.0], pa.float16())})
+    assert cli("compare", "t.parquet", "--by", "op,op", "--explain")[::2] == (0, "")
+
+
+def test_a_chart_that_cannot_be_drawn_leaves_no_table_behind(cli, tmp_path):
+    parquet(tmp_path / "t.parquet", op=pa.array(["foo"]))
+    refused(cli("compare", "t.parquet", "-o", "out.csv", "--chart", "x.svg"), "no row is left")
+    assert [item.name for item in tmp_path.iterdir()] == ["t.parquet"]
+
+
 def test_no_warning_comes_of_times_at_the_edge(cli, tmp_path):
     parquet(tmp_path / "t.parquet", measured_us=pa.array([1e15]))
     assert cli("compare", "t.parquet", "--explain")[0] == 0
@@ -306,6 +319,22 @@ def test_a_latency_has_a_clock_above_zero(clock):
     assert "must be above zero" in said(SpecError, loads, text)
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("memory", "hbm", "bandwidth", "value"), "1e-300 B/s"),
+        (("memory", "hbm", "bandwidth", "value"), "1e30 TB/s"),
+        (("tdp", "value"), "1e200 W"),
+        (("latency", "hbm", "value"), "1e30 cycles"),
+        (("compute", "units", "value"), 10**30),
+        (("occupancy", "max_threads_per_unit"), 10**30),
+    ],
+)
+def test_numbers_beyond_any_device_are_refused(path, value):
+    line = said(SpecError, loads, spec(*path, to=value))
+    assert "beyond any device" in line or "less than or equal" in line
+
+
 @pytest.mark.parametrize("name", ["=1+1", "+x", "-x", "@x", " =x", "'=x"])
 @pytest.mark.parametrize("key", ["slug", "name"])
 def test_names_do_not_begin_like_a_formula(key, name):
@@ -360,6 +389,14 @@ def test_declared_sizes_have_a_largest_value(cli):
     for size in ("3593109915664745", "1024G"):
         refused(cli("map", "butterfly-attention", "-d", "h100-sxm", "--seq", size), "2^")
     assert "no value" in said(ProblemError, evaluate, "ceil(1e308*10)", {})
+
+
+def test_tiles_of_the_longest_axis_are_a_sample(cli):
+    assert len(fewest(2**40)) <= COLUMNS
+    assert len(fewest(10**6)) == 1998
+    tiles = fewest(2**40)
+    trips = -(-(2**40) // tiles)
+    assert (-(-(2**40) // trips) == tiles).all()
 
 
 @pytest.mark.parametrize(

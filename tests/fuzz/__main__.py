@@ -199,7 +199,8 @@ def show(
     """Print what was seen; keep the first input of each failure in `folder`."""
     total = tally.inputs.total()
     print(f"{total:,} inputs of seed {seed} in {seconds:,.0f} s; "
-          f"longest {tally.longest[0]:.1f} s of processor time (input {tally.longest[1]})")  # fmt: skip
+          f"longest {tally.longest[0]:.1f} s of processor time (input {tally.longest[1]})"
+          )  # fmt: skip
     for kind, count in sorted(tally.inputs.items()):
         codes = {code: n for (of, code), n in tally.codes.items() if of == kind}
         ended = ", ".join(f"{code}: {n:,}" for code, n in sorted(codes.items(), key=str))

@@ -44,7 +44,7 @@ class Ended:
 
 
 def judged(one: Input, folder: Path, seconds: float = SECONDS) -> tuple[list[str], Ended]:
-    """What is wrong with a run of `one` in the empty `folder`: a line each, none where all is well."""
+    """What is wrong with a run of `one` in the empty `folder`, a line each, and how it ended."""
     one.place(folder)
     before = set(_files(folder))
     ended = _run(one, folder, seconds)

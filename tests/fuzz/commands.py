@@ -184,7 +184,8 @@ def _whatif(dice: Dice) -> list[str]:
     operator = dice.choice(list(OPERATORS))
     found = ["whatif", operator, "--device", device(dice), *problem(dice, operator, share=0.25)]
     numbers = ("HBM", "L2", "SRAM", "SM", "clock", "matrix", "exp", "latency", "power", "launch")
-    amounts = ("x2", "/2", "+50%", "-10%", "x0", "x1e30", "-100%", " 160", " 2 GHz", "x0.001", "x1000",
+    amounts = ("x2", "/2", "+50%", "-10%", "x0", "x1e30", "-100%", " 160", " 2 GHz", "x0.001",
+               "x1000",
                " 3 TB/s", " 1 us", "x", " 40 MiB", "x0.5", " 1e30 TB/s", "x1e999")  # fmt: skip
     for _ in range(dice.randrange(0, 3)):
         change = dice.choice(numbers) + dice.choice(amounts)
@@ -312,11 +313,14 @@ def _bad(dice: Dice) -> list[str]:
         ["demo", "--foo"], ["counters", "import", "none.csv", "-d", "h100-sxm"], ["counters"],
         ["counters", "import", "none.csv"], ["counters", "import", "\x00", "-d", "a100"],
         ["prdict"], [dice.hostile()], [], ["--foo"], ["predict"], ["hardware"], ["sweep", "ask"],
-        ["sweep", "ask", "none"], ["sweep", "ask", "none", "--best"], ["sweep", "ask", "\x00", "--best"],
+        ["sweep", "ask", "none"], ["sweep", "ask", "none", "--best"],
+        ["sweep", "ask", "\x00", "--best"],
     ))  # fmt: skip
 
 
 def _help(dice: Dice) -> list[str]:
-    names = ("predict", "compare", "roofline", "whatif", "sweep", "trend", "explain", "map", "list",
-             "measure", "calibrate", "counters", "hardware", "demo", "replay", "compile")  # fmt: skip
+    names = (
+        "predict", "compare", "roofline", "whatif", "sweep", "trend", "explain", "map", "list",
+        "measure", "calibrate", "counters", "hardware", "demo", "replay", "compile",
+    )  # fmt: skip
     return [dice.choice(names), *dice.some((dice.choice(list(OPERATORS)),), 0.4), "--help"]
