@@ -7,13 +7,16 @@ BIN    := $(VENV)/bin
 JOBS   ?= 2
 # A measured-run table, for `make fit` and `make scoreboard`.
 DATA   ?=
+# Inputs and seed of the fuzzer; without a seed one is drawn and told.
+INPUTS ?= 100000
+SEED   ?=
 # Without a GPU, hold torch to the one release whose CPU-only wheel pip may be set up to find.
 HAS_GPU     := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench evidence gpu-day gpu-plan docs fit scoreboard clean
+.PHONY: help demo test check bench evidence gpu-day gpu-plan docs fit scoreboard fuzz clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +72,9 @@ fit: $(VENV)/.ready ## Fit the constants to a measured-run table: make fit DATA=
 scoreboard: $(VENV)/.ready ## Score the model on a measured-run table: make scoreboard DATA=runs.parquet
 	@test -n "$(DATA)" || { echo "say which measured runs: make scoreboard DATA=runs.parquet" >&2; exit 2; }
 	$(BIN)/python -m perfmodel.scoreboard $(DATA)
+
+fuzz: $(VENV)/.ready ## Run 100,000 whole commands on good and damaged input: make fuzz INPUTS=1000 SEED=7
+	$(BIN)/python tests/fuzz --inputs $(INPUTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
 clean: ## Remove everything that was built, the virtual environment included
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \

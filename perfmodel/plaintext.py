@@ -20,6 +20,7 @@ _ESCAPES = re.compile(
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[@-Z\\^_]"
 )
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _ASCII = {
     "×": "x", "·": "*", "−": "-", "–": "-", "—": "-", "─": "-", "…": "...", "→": "->", "≤": "<=",
     "≥": ">=", "≠": "!=", "≈": "~", "√": "sqrt", "∞": "inf", "Σ": "sum", "∑": "sum", "⌈": "ceil(",
@@ -38,6 +39,11 @@ def printable(text: str) -> str:
         return text
     plain = _ESCAPES.sub("", text)
     return "".join(char if char.isprintable() else " " if char.isspace() else "" for char in plain)
+
+
+def without_controls(text: str) -> str:
+    """`text` as data that a terminal may be shown: line ends and tabs stay, escapes do not."""
+    return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 
 def quoted(text: str, most: int = 80) -> str:

@@ -35,11 +35,17 @@ class UnitError(PerfmodelError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A kind of quantity: the unit symbols that it accepts, whether prefixed, and an example."""
+    """A kind of quantity: the unit symbols that it accepts, whether prefixed, and an example.
+
+    `least` and `most` are what a device may have of it, in SI units: thousands of times less and
+    more than any that was built.
+    """
 
     name: str
     symbols: tuple[str, ...]
     example: str
+    least: float
+    most: float
     prefixed: bool = True
     binary: bool = False
 
@@ -60,16 +66,16 @@ class Dimension:
 DIMENSIONS = {
     dimension.name: dimension
     for dimension in (
-        Dimension("bandwidth", ("B/s",), "3.35 TB/s"),
-        Dimension("compute rate", ("FLOP/s", "OP/s"), "989.4 TFLOP/s"),
-        Dimension("special-function rate", ("exp/s",), "2.4 Texp/s"),
-        Dimension("capacity", ("B",), "50 MiB", binary=True),
-        Dimension("frequency", ("Hz",), "1830 MHz"),
-        Dimension("power", ("W",), "700 W"),
-        Dimension("time", ("s",), "373 ns"),
-        Dimension("cycles", ("cycles",), "655 cycles", prefixed=False),
-        Dimension("bytes per clock", ("B/clk",), "128 B/clk", prefixed=False),
-        Dimension("rate per clock", ("/clk",), "16 /clk", prefixed=False),
+        Dimension("bandwidth", ("B/s",), "3.35 TB/s", 1e6, 1e21),
+        Dimension("compute rate", ("FLOP/s", "OP/s"), "989.4 TFLOP/s", 1e6, 1e21),
+        Dimension("special-function rate", ("exp/s",), "2.4 Texp/s", 1e6, 1e21),
+        Dimension("capacity", ("B",), "50 MiB", 1.0, 1e18, binary=True),
+        Dimension("frequency", ("Hz",), "1830 MHz", 1e5, 1e13),
+        Dimension("power", ("W",), "700 W", 1e-2, 1e8),
+        Dimension("time", ("s",), "373 ns", 1e-12, 1.0),
+        Dimension("cycles", ("cycles",), "655 cycles", 1e-3, 1e9, prefixed=False),
+        Dimension("bytes per clock", ("B/clk",), "128 B/clk", 1e-3, 1e9, prefixed=False),
+        Dimension("rate per clock", ("/clk",), "16 /clk", 1e-3, 1e9, prefixed=False),
     )
 }
 _SCALES = {dimension.name: dimension.scales() for dimension in DIMENSIONS.values()}

@@ -30,7 +30,7 @@ from perfmodel.units import parse
 SWING = 2.0
 """By how much each number is halved and doubled."""
 
-MOST = 1e6
+MOST = 1e3
 """By how much a number may be changed, up or down."""
 
 TOGETHER = "all together"
@@ -178,7 +178,7 @@ def _held(factor: float, typed: str) -> float:
     """`factor`; raises `ProblemError` beyond `MOST` either way. Zero, of a launch floor, stays."""
     if factor != 0 and not 1 / MOST <= factor <= MOST:
         raise ProblemError(
-            f"{quoted(typed)} is a change by a factor of {factor:.2g}; it may be 1e-6 to 1e6"
+            f"{quoted(typed)} is a change by a factor of {factor:.2g}; it may be 0.001 to 1000"
         )
     return factor
 

@@ -1,4 +1,4 @@
-"""Names and numbers of cases on the command line: nothing unknown passes, nothing boundless runs."""
+"""Names and numbers of cases on the command line: nothing unknown, nothing without bounds."""
 
 import json
 import re
@@ -53,8 +53,8 @@ def names(operator):
         ("gemm", ("--implementation", "foo"), "no implementation of gemm named 'foo'"),
         ("attention", ("--implementation", "flashmla"), "did you mean flash"),
         ("attention", ("--implementation", "flash2,flash3"), "takes one name, not the list"),
-        ("gemm", ("--implementation", "fused-rows"), "fused-rows computes row-wise operators, not"),
-        ("attention", ("--implementation", "fused-rows", "--schedule", "split-kv"), "not attention"),
+        ("gemm", ("--implementation", "fused-rows"), "fused-rows computes row-wise operators"),
+        ("attention", ("--schedule", "split-kv", "--implementation", "fused-rows"), "not atten"),
         ("attention", ("--schedule", "tild"), "did you mean tiled"),
         ("gemm", ("--schedule", "standard"), "no schedule of gemm named 'standard'"),
         ("pointwise", ("--variant", "foo"), "no variant of pointwise named 'foo'"),
@@ -180,7 +180,7 @@ def test_the_grid_of_heads_is_searched_block_by_block(monkeypatch):
         (lambda: Rowwise("softmax", 1, np.array([1, 2**50])), "cols must be at most 2^40"),
         (lambda: Matmul(LARGEST, LARGEST, LARGEST, 2), "beyond 2^120"),
         (lambda: Attention(LARGEST, 1, 1, LARGEST, LARGEST, 64), "beyond 2^120"),
-        (lambda: Matmul(np.array([1, LARGEST]), LARGEST, LARGEST, np.array([1, 2])), "beyond 2^120"),
+        (lambda: Matmul(np.array([1, LARGEST]), LARGEST, LARGEST, np.array([1, 2])), "2^120"),
     ],
 )  # fmt: skip
 def test_problems_have_a_largest_size(problem, said):

@@ -4,14 +4,16 @@ import errno
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from perfmodel.cli import run
-from perfmodel.errors import BAD_INPUT, FAULT, MissingExtra, exit_code, needs, report
+from perfmodel.errors import BAD_INPUT, EXTRAS, FAULT, MissingExtra, exit_code, needs, report
 
 ROOT = Path(__file__).resolve().parents[1]
 GEMM = ["predict", "gemm", "-d", "h100-sxm"]
@@ -131,14 +133,22 @@ def test_a_plain_install_says_which_extra_a_command_needs(monkeypatch, capsys, t
 
 
 def test_needs_looks_and_does_not_import():
-    code = "from perfmodel.errors import needs; needs('scipy', 'x'); import sys; sys.exit('scipy' in sys.modules)"
+    code = (
+        "import sys; from perfmodel.errors import needs; "
+        "needs('scipy', 'x'); sys.exit('scipy' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    with pytest.raises(MissingExtra):
-        needs.__globals__["EXTRAS"]["no-such-package"] = "none"
-        try:
-            needs("no-such-package", "this")
-        finally:
-            del needs.__globals__["EXTRAS"]["no-such-package"]
+
+
+def test_every_optional_package_is_brought_by_its_extra(monkeypatch):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    brings = {"pynvml": "nvidia-ml-py"}
+    for package, extra in EXTRAS.items():
+        listed = project["optional-dependencies"][extra]
+        assert any(item.startswith(brings.get(package, package)) for item in listed)
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(MissingExtra, match=re.escape(f"pip install 'perfmodel[{extra}]'")):
+            needs(package, "this")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")

@@ -9,7 +9,7 @@ import tracemalloc
 
 import pytest
 
-from perfmodel.plaintext import csv_text
+from perfmodel.plaintext import csv_text, without_controls
 from perfmodel.render import RENDERERS, Column, Report, table
 from perfmodel.render.report import fixed, integer, micros, percent, quantity, ratio, text
 
@@ -145,7 +145,8 @@ def test_csv_cells_are_no_formulas_and_numbers_stay_numbers():
     names = [row["name"] for row in rows]
     assert "'=cmd|' /C calc'!A0" in names
     assert "'@SUM(A1)" in names
-    assert [csv_text(name) for name in names] == HOSTILE
+    assert [csv_text(name) for name in names] == [without_controls(word) for word in HOSTILE]
+    assert not any("\x1b" in name for name in names)
     assert {float(row["error"]) for row in rows} == {-0.5}
     assert {float(row["parts_hbm"]) for row in rows} == {-1.5}
 

@@ -50,7 +50,8 @@ def declare(**data: Any) -> Declaration:
     def fail(path: Path_, message: str) -> NoReturn:
         where = ".".join(str(part) for part in path)
         raise ProblemError(
-            f"declaration {data.get('name', '')}{': ' * bool(where)}{where}: {message}"
+            f"declaration {printable(str(data.get('name', '')))[:_LONGEST]}"
+            f"{': ' * bool(where)}{printable(where)}: {message}"
         )
 
     return _Builder(data, fail).build()

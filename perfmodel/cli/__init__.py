@@ -32,7 +32,7 @@ COMMANDS = {
     "replay": "Run a bundled kernel's addresses against the counting rule, with no GPU.",
     "compile": "Compile bundled kernels for GPUs that are not here.",
     "hardware": "List, show, validate and compare hardware specs.",
-    "list": "The names that options take: implementations, types, schedules ...",
+    "list": "List the names that options take.",
     "demo": "Standard against tiled attention on A100, H100 and B200.",
 }
 _MODULES = {"map": "map_", "list": "list_"}  # a module must not hide a built-in

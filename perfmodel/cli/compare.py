@@ -15,6 +15,7 @@ from perfmodel.render.report import fixed, integer, percent, text
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 Explain = Annotated[
     bool, typer.Option("--explain", help="Say in words what the errors look like, and where.")
@@ -80,7 +81,7 @@ def compare(
         perfmodel compare runs.csv --output predicted.csv --chart scatter.svg
     """
     limit = _fraction(max_error)
-    columns = [name.strip() for name in by.split(",") if name.strip()]
+    columns = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
     _check_outputs(format, output, chart)
     from perfmodel.compare import gate, predict_table, report
     from perfmodel.evidence.records import read_table, write_table
@@ -88,10 +89,13 @@ def compare(
     predicted = predict_table(_filtered(read_table(tables), where or []))
     summary = report(predicted, columns, include_flags=include_flags)
     misses = gate(summary, limit) if limit is not None else []
+    figure = _figure(predicted, columns, include_flags) if chart is not None else None
     if output is not None:
         write_table(predicted, output)
-    if chart is not None:
-        _draw(predicted, columns, chart, include_flags)
+    if figure is not None:
+        from perfmodel.render.figure import save
+
+        save(figure, str(chart))
     shown = _report(summary, predicted, columns, limit, misses)
     emit(_explained(shown, predicted) if explain else shown, format, None)
     for path in filter(None, (output, chart)):
@@ -141,15 +145,15 @@ def _filtered(table: pd.DataFrame, conditions: list[str]) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def _draw(table: pd.DataFrame, by: list[str], path: str, include_flags: bool) -> None:
+def _figure(table: pd.DataFrame, by: list[str], include_flags: bool) -> Figure:
+    """The chart, drawn before anything is written; raises `TableError` where no row is left."""
     from perfmodel.compare import scored
-    from perfmodel.render.figure import save
     from perfmodel.render.scatter import scatter_chart
 
     kept = scored(table, include_flags=include_flags)
     if kept.empty:
         raise TableError("no row is left to draw; none could be predicted and scored")
-    save(scatter_chart(kept, by[0] if by else "op"), path)
+    return scatter_chart(kept, by[0] if by else "op")
 
 
 def _report(

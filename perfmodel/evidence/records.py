@@ -334,7 +334,9 @@ def _numbers(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
     import pandas as pd
 
     column = table[name]
-    if column.dtype.kind in "iufb":
+    if column.dtype.kind == "f":
+        return column.astype("float64")  # half precision could not be compared with large numbers
+    if column.dtype.kind in "iub":
         return column
     text = _text(column)
     numbers = pd.to_numeric(text.mask(text == "", None), errors="coerce")

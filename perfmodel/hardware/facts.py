@@ -86,7 +86,7 @@ class Sourced(Block):
 class Count(Sourced):
     """A number without a unit, such as the number of SMs."""
 
-    value: StrictInt = Field(gt=0)
+    value: StrictInt = Field(gt=0, le=10**9)
     """A whole number."""
 
     @property
@@ -122,13 +122,21 @@ class Quantity(Sourced):
     @field_validator("value")
     @classmethod
     def _is_positive(cls, value: str) -> str:
-        if _parse(value, cls.dimensions) <= 0:
-            raise ValueError(f"{cls.dimensions[0]} {value!r} must be above zero")
+        name, number = _measured_in(value, cls.dimensions)
+        if number <= 0:
+            raise ValueError(f"{name} {value!r} must be above zero")
+        dimension = DIMENSIONS[name]
+        if not dimension.least <= number <= dimension.most:
+            unit = dimension.symbols[0]
+            raise ValueError(
+                f"{name} {value!r} is beyond any device's, {dimension.least:g} to "
+                f"{dimension.most:g} {unit}"
+            )
         return value
 
     def model_post_init(self, _context: Any) -> None:
         """Keep the SI value."""
-        self._si = _parse(self.value, self.dimensions)
+        self._si = _measured_in(self.value, self.dimensions)[1]
 
     @property
     def si(self) -> float:
@@ -141,14 +149,14 @@ class Quantity(Sourced):
         return self.value
 
 
-def _parse(text: str, dimensions: tuple[str, ...]) -> float:
-    """`text` in the first of `dimensions` that fits; the first one's complaint if none does."""
+def _measured_in(text: str, dimensions: tuple[str, ...]) -> tuple[str, float]:
+    """The one of `dimensions` that fits, and the SI value; the first one's complaint if none."""
     for dimension in dimensions[1:]:
         try:
-            return parse(text, dimension)
+            return dimension, parse(text, dimension)
         except UnitError:
             continue
-    return parse(text, dimensions[0])
+    return dimensions[0], parse(text, dimensions[0])
 
 
 def _quantity(*dimensions: str) -> Any:

@@ -135,19 +135,24 @@ def fuzz(seed: int, count: int, jobs: int, kinds: tuple[str, ...], progress: boo
     for hand in hands:
         give(hand, next(blocks, []))
     told = 0.0
-    while any(hand.busy for hand in hands):
-        ready = wait([hand.pipe for hand in hands if hand.busy], timeout=1.0)
-        for place, hand in enumerate(hands):
-            if hand.pipe in ready and not hear(hand, tally, blocks):
-                hands[place] = replaced(hand, tally, "crash", seed, kinds)
-            elif hand.busy and hand.index >= 0 and time.monotonic() - hand.since > WALL:
-                hand.process.kill()
-                hands[place] = replaced(hand, tally, "hang outside of Python", seed, kinds)
-        if progress and time.monotonic() - told > 30:
-            told = time.monotonic()
-            done = tally.inputs.total()
-            print(f"{done:,} of {count:,} inputs, {sum(tally.problems.values())} problems, "
-                  f"{done / (told - began):.0f} a second", file=sys.stderr)  # fmt: skip
+    try:
+        while any(hand.busy for hand in hands):
+            ready = wait([hand.pipe for hand in hands if hand.busy], timeout=1.0)
+            for place, hand in enumerate(hands):
+                if hand.pipe in ready and not hear(hand, tally, blocks):
+                    hands[place] = replaced(hand, tally, "crash", seed, kinds)
+                elif hand.busy and hand.index >= 0 and time.monotonic() - hand.since > WALL:
+                    hand.process.kill()
+                    hands[place] = replaced(hand, tally, "hang outside of Python", seed, kinds)
+            if progress and time.monotonic() - told > 30:
+                told = time.monotonic()
+                done = tally.inputs.total()
+                print(f"{done:,} of {count:,} inputs, {sum(tally.problems.values())} problems, "
+                      f"{done / (told - began):.0f} a second", file=sys.stderr)  # fmt: skip
+    except KeyboardInterrupt:  # what was seen until now is worth telling
+        for hand in hands:
+            hand.process.kill()
+        return tally
     for hand in hands:
         hand.pipe.send(None)
         hand.process.join()
@@ -194,7 +199,8 @@ def show(
     """Print what was seen; keep the first input of each failure in `folder`."""
     total = tally.inputs.total()
     print(f"{total:,} inputs of seed {seed} in {seconds:,.0f} s; "
-          f"longest {tally.longest[0]:.1f} s of processor time (input {tally.longest[1]})")  # fmt: skip
+          f"longest {tally.longest[0]:.1f} s of processor time (input {tally.longest[1]})"
+          )  # fmt: skip
     for kind, count in sorted(tally.inputs.items()):
         codes = {code: n for (of, code), n in tally.codes.items() if of == kind}
         ended = ", ".join(f"{code}: {n:,}" for code, n in sorted(codes.items(), key=str))

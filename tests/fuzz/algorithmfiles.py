@@ -15,7 +15,8 @@ _HEAVY = ("conv", "mla-expanded", "moe", "mla")  # seconds each
 _EXPRESSIONS = (
     "0", "-1", "1e308*10", "2**70", "n", "m / n", "m // n", "log2(m)", "sqrt(-1)", "ceil(1e308*10)",
     "min(m, 4)", "max()", "m / 0", "1.5", "nan", "True", "m +", "()", "__import__('os')", "m.real",
-    "(" * 150, "-" * 199, "9" * 190, "m * m * m * m * m", "4096", "8", "64", "m", "n * 2", "lambda: 1",
+    "(" * 150, "-" * 199, "9" * 190, "m * m * m * m * m", "4096", "8", "64", "m", "n * 2",
+    "lambda: 1",
 )  # fmt: skip
 
 
@@ -83,8 +84,8 @@ def _damaged(dice: Dice, document: object) -> object:
         table = document.get(dice.choice(("axes", "parameters", "mask")))
         if isinstance(table, dict) and table:
             name = dice.choice(list(table))
-            return {**document, **{key: {**value, name: dice.choice(_EXPRESSIONS)}
-                                   for key, value in document.items() if value is table}}  # fmt: skip
+            new = {**table, name: dice.choice(_EXPRESSIONS)}
+            return {key: new if value is table else value for key, value in document.items()}
     return dice.document(document)
 
 

@@ -44,7 +44,7 @@ class Ended:
 
 
 def judged(one: Input, folder: Path, seconds: float = SECONDS) -> tuple[list[str], Ended]:
-    """What is wrong with a run of `one` in the empty `folder`: a line each, none where all is well."""
+    """What is wrong with a run of `one` in the empty `folder`, a line each, and how it ended."""
     one.place(folder)
     before = set(_files(folder))
     ended = _run(one, folder, seconds)
@@ -86,11 +86,17 @@ def _connected(out: object, err: object, stdin: bytes, folder: Path) -> Iterator
     os.chdir(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
+        warnings.showwarning = _warned
         try:
             yield
         finally:
             sys.stdin, sys.stdout, sys.stderr, place = before
             os.chdir(place)
+
+
+def _warned(message: Warning | str, category: type[Warning], name: str, line: int,
+            *_: object) -> None:  # fmt: skip
+    sys.stderr.write(warnings.formatwarning(message, category, name, line, ""))
 
 
 @contextmanager

@@ -138,9 +138,7 @@ def _trace(dice: Dice) -> tuple[str, str]:
 
 
 def _cases(dice: Dice) -> bytes:
-    rows = [["op", "dtype", "m", "n", "k", "kernels", "implementation"]]
-    for _ in range(dice.randrange(0, 4)):
-        rows.append(
-            ["gemm", "bf16", "512", "512", "512.0", dice.choice(("1", "", "2", "x")), "mine"]
-        )
-    return _quoted(rows, dice).partition("\n")[2].encode("utf-8", "surrogatepass")
+    header = ["op", "dtype", "m", "n", "k", "kernels", "implementation"]
+    cells = ["gemm", "bf16", "512", "512", "512.0"]
+    rows = [[*cells, dice.choice(("1", "", "2", "x")), "mine"] for _ in range(dice.randrange(0, 4))]
+    return _quoted([header, *rows], dice).partition("\n")[2].encode("utf-8", "surrogatepass")

@@ -69,7 +69,8 @@ class Dice(Random):
             start = self.randrange(1, 200)
             return f"{start}:{start + self.randrange(0, 30)}:{self.randrange(1, 9)}"
         if draw < 0.94:
-            return f"{self.randrange(1, 99)}:{self.choice(('4k', '64k', '99'))}:x{self.randrange(2, 5)}"
+            stop = self.choice(("4k", "64k", "99"))
+            return f"{self.randrange(1, 99)}:{stop}:x{self.randrange(2, 5)}"
         if draw < 0.985:
             return self.size()
         if draw < 0.993:

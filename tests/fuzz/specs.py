@@ -13,9 +13,10 @@ from inputs import Input
 FOLDER = Path(__file__).resolve().parents[2] / "hardware_specs"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _VALUES = (
-    "0 MHz", "-5 GB/s", "1e400 TB/s", "1e-320 B/s", "3 furlongs", "0", "1", "-1", "[]", "{}", "null",
-    "true", "yes", "0x10", "1e3", "2024-01-01", "1_000", "'=cmd'", "\"\\e[31m\"", "~", "!!int 5", "&a 1",
-    "*a", "{value: 1}", "[1, 2]", "1e300 TB/s", "1 B/s", "1e-9 GB/s", "5 cycles", "1e200 W",
+    "0 MHz", "-5 GB/s", "1e400 TB/s", "1e-320 B/s", "3 furlongs", "0", "1", "-1", "[]", "{}",
+    "null", "true", "yes", "0x10", "1e3", "2024-01-01", "1_000", "'=cmd'", "\"\\e[31m\"", "~",
+    "!!int 5", "&a 1", "*a", "{value: 1}", "[1, 2]", "1e300 TB/s", "1 B/s",
+    "1e-9 GB/s", "5 cycles", "1e200 W",
 )  # fmt: skip
 
 
@@ -96,8 +97,12 @@ def _scaled(dice: Dice, number: str) -> str:
 def _nonsense(dice: Dice) -> str:
     deep = dice.choice((5, 17, 300, 20000))
     return dice.choice((
-        "", "{" * deep, "[" * deep, "- " * deep, "a: " * deep, "? " * deep, "a: {" * deep, "---\n---\n",
-        "!!python/object/apply:os.system ['touch marker']", "&a [*a]", "{? {a: 1} : 2}", "a: |\n  x\n",
-        "slug: x\n", "%YAML 9.9\n---\na: 1\n", "a: 1\na: 2\n", "\x00", "\ufeffslug: x", "x" * 300_000,
-        dice.hostile(), "? [1, 2]\n: 3\n", "{a: 1", "a:\n\tb: 1\n", "9" * 6000 + ": 1", "a: " + "9" * 6000,
+        "", "{" * deep, "[" * deep, "- " * deep, "a: " * deep, "? " * deep, "a: {" * deep,
+        "---\n---\n",
+        "!!python/object/apply:os.system ['touch marker']", "&a [*a]", "{? {a: 1} : 2}",
+        "a: |\n  x\n",
+        "slug: x\n", "%YAML 9.9\n---\na: 1\n", "a: 1\na: 2\n", "\x00", "\ufeffslug: x",
+        "x" * 300_000,
+        dice.hostile(), "? [1, 2]\n: 3\n", "{a: 1", "a:\n\tb: 1\n", "9" * 6000 + ": 1",
+        "a: " + "9" * 6000,
     ))  # fmt: skip

@@ -15,7 +15,8 @@ from inputs import Input
 
 SWEEPS = (
     ("softmax", "-d", "h100-sxm,b200", "--rows", "1:6", "--cols", "64,4k", "--chunk", "5"),
-    ("attention", "-d", "a100", "--heads", "8", "--kv-heads", "2,3,8", "--seq", "1,512", "--chunk", "4"),
+    ("attention", "-d", "a100", "--heads", "8", "--kv-heads", "2,3,8", "--seq", "1,512",
+     "--chunk", "4"),
     ("gemm", "-d", "h100-sxm", "-m", "1:20", "--dtype", "bf16,fp8"),
 )  # fmt: skip
 
