@@ -25,13 +25,13 @@ from typing import Any
 
 import perfmodel
 from perfmodel.evidence import binarycache
-from perfmodel.evidence.disassembly import Instruction, parse
-from perfmodel.evidence.instructions import hot_loop, mix
+from perfmodel.evidence.disassembly import Instruction, loops, parse
+from perfmodel.evidence.instructions import hot_loop, mix, unit_of
 from perfmodel.evidence.issueslots import IssueSlots, issue_slots, operations
 from perfmodel.evidence.kernel import BundledKernel, KernelError, Launch
 from perfmodel.evidence.sources import fingerprint, whereabouts
 from perfmodel.evidence.targets import Occupancy, Target, occupancy_of
-from perfmodel.hardware import Device
+from perfmodel.hardware import Device, load
 
 
 class CompileError(KernelError):
@@ -90,6 +90,19 @@ class CompiledLaunch:
     def loop_instructions(self) -> dict[str, int]:
         """Instructions of a warp in one pass of the loop, both sides of a branch counted."""
         return mix(self.program[i] for i in self.loop)
+
+    @property
+    def spills(self) -> bool:
+        """Whether registers overflow to a thread's stack.
+
+        Specialised warps keep a few values of their start there, outside all loops; that costs
+        nothing and does not count.
+        """
+        specialised = self.threads > self.warps * self.target.warp_size
+        if not self.spill_bytes or not specialised:
+            return self.spill_bytes > 0
+        repeated = frozenset().union(*loops(self.program))
+        return any(unit_of(self.program[i]) == "spill" for i in repeated)
 
     @property
     def loop_operations(self) -> float | None:
@@ -151,15 +164,20 @@ def first_fitting(
     targets: Sequence[Target],
     tell: Callable[[int, int], None] | None = None,
 ) -> list[CompiledKernel]:
-    """For each target the first config of the kernel's menu that compiles and fits.
+    """For each target the first config of the kernel's menu there that compiles and fits.
 
-    Raises what was wrong with the first config where none does.
+    Raises what was wrong with the first config where none does, and `ProblemError` for a target
+    without a menu.
     """
     found: dict[str, CompiledKernel] = {}
     failures: dict[str, CompileError] = {}
-    for config in kernel.configs:
-        left = [target for target in targets if target.name not in found]
-        requests = [Request(kernel, problem, config, target) for target in left]
+    menus = {t.name: kernel.menu(problem, t.name, load(t.device).units) for t in targets}
+    for entry in range(max(map(len, menus.values()), default=0)):
+        requests = [
+            Request(kernel, problem, menus[target.name][entry], target)
+            for target in targets
+            if target.name not in found and entry < len(menus[target.name])
+        ]
         for request, made in compile_all(requests, tell) if requests else ():
             if isinstance(made, CompiledKernel):
                 found[request.target.name] = made

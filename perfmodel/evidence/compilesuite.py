@@ -1,8 +1,9 @@
 """Every bundled kernel compiled for every target: `python -m perfmodel.evidence.compilesuite`.
 
-Each kernel's cases (all its types, masks and forms, in small tiles) and the first config of its
-menu that fits. Prints one line per kernel and target, and leaves with 1 where anything fails that
-the target could do.
+Each kernel's cases (all its types, masks and forms, in small tiles), and its menus: every config
+for every full-size form, none of which may spill or be too large for the target; for a kernel that
+names no forms, the first config that fits. Prints one line per kernel and target, and leaves with 1
+where anything fails that the target could do.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from perfmodel.evidence import registry
 from perfmodel.evidence.compiled import (
@@ -22,6 +24,7 @@ from perfmodel.evidence.compiled import (
 )
 from perfmodel.evidence.kernel import BundledKernel
 from perfmodel.evidence.targets import TARGETS, Target
+from perfmodel.hardware import load
 
 
 @dataclass(frozen=True)
@@ -39,20 +42,48 @@ class Outcome:
 def everything(
     kernels: Iterable[BundledKernel] | None = None, targets: Mapping[str, Target] = TARGETS
 ) -> list[Outcome]:
-    """Compile all cases, and menus as far as the first config that fits, for all targets."""
+    """Compile all cases and menus for all targets that the kernels are written for."""
     found: list[Outcome] = []
     for kernel in registry.kernels().values() if kernels is None else kernels:
+        mine = [target for target in targets.values() if kernel.takes(target.name)]
         requests = [
             Request(kernel, problem, config, target)
-            for target in targets.values()
+            for target in mine
             for problem, config in kernel.cases
         ]
         found += [_outcome(request, made) for request, made in compile_all(requests, _progress)]
-        found += [_menu(kernel, target) for target in targets.values()]
+        for target in mine:
+            found += menus(kernel, target) if kernel.forms else [_first(kernel, target)]
     return found
 
 
-def _menu(kernel: BundledKernel, target: Target) -> Outcome:
+def menus(
+    kernel: BundledKernel, target: Target, forms: Iterable[Any] | None = None
+) -> list[Outcome]:
+    """Every config of the kernel's menus for its full-size forms (or for those given).
+
+    One that spills or does not fit has failed: a menu names nothing that is not worth trying.
+    """
+    units = load(target.device).units
+    requests = [
+        Request(kernel, form, config, target)
+        for form in (kernel.forms if forms is None else forms)
+        for config in kernel.menu(form, target.name, units)
+    ]
+    return [_entry(request, made) for request, made in compile_all(requests, _progress)]
+
+
+def _entry(request: Request, made: CompiledKernel | CompileError) -> Outcome:
+    if not isinstance(made, CompiledKernel):
+        return Outcome(request, "failed", str(made))
+    spilled = [launch for launch in made.launches if launch.spills]
+    if spilled:
+        said = ", ".join(f"{launch.kernel} {launch.spill_bytes} bytes" for launch in spilled)
+        return Outcome(request, "failed", f"{request.says()} and {request.problem} spills: {said}")
+    return Outcome(request, "compiled")
+
+
+def _first(kernel: BundledKernel, target: Target) -> Outcome:
     """The first config of the menu that fits, for the first 16-bit case (else the first)."""
     halves = [p for p, _ in kernel.cases if getattr(p, "dtype", "") in ("fp16", "bf16")]
     problem = (halves or [kernel.cases[0][0]])[0]
@@ -84,6 +115,8 @@ def main() -> int:
     failed = 0
     for kernel in registry.kernels().values():
         for target in TARGETS.values():
+            if not kernel.takes(target.name):
+                continue
             outcomes = everything([kernel], {target.name: target})
             by = {s: [o for o in outcomes if o.status == s] for s in
                   ("compiled", "unfit", "refused", "failed")}  # fmt: skip

@@ -201,7 +201,7 @@ class KernelContender:
 def contenders(
     device: str = "cuda", pick: Pick | None = None
 ) -> tuple[list[KernelContender], tuple[str, ...]]:
-    """Every registered kernel, and a line for each that could not be loaded."""
+    """Every registered kernel that `device` can run, and a line for each that was not loaded."""
     import triton
 
     from perfmodel.evidence import registry
@@ -209,6 +209,7 @@ def contenders(
     found = [
         KernelContender(kernel, triton.__version__, device, pick)
         for kernel in registry.kernels().values()
+        if kernel.interpreted or device != "cpu"
     ]
     return found, registry.failures()
 
