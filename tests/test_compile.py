@@ -356,7 +356,9 @@ def test_a_predictions_tile_finds_its_kernel_and_nearest_config():
     pytest.importorskip("triton")
     name, fields = bundled_for(Matmul(256, 256, 256), {"m": 256.0, "n": 128.0, "slices": 1.0})
     assert name == "matmul"
-    config = nearest(registry.kernel(name), {"m": 256.0, "n": 128.0, "slices": 1.0}, fields)[0]
+    config = nearest(
+        registry.kernel(name).configs, {"m": 256.0, "n": 128.0, "slices": 1.0}, fields
+    )[0]
     assert (config.bm, config.bn) == (256, 128)
     attention = Attention(1, 8, 2, 1, 4096, 128)
     tile = {"rows": 64.0, "keys": 64.0, "splits": 4.0}
