@@ -120,13 +120,14 @@ _CDNA = {
 _BY_WARPS = {
     64: (
         _apart((32, 64, 4, 2), (64, 32, 4, 2)),
-        _apart((64, 64, 4, 2), (64, 64, 4, 2)),
+        _apart((32, 64, 4, 2), (64, 64, 4, 2)),
         BackwardConfig(64, 32, 4, 2),
         BackwardConfig(32, 32, 4, 2),
     ),
     128: (
-        BackwardConfig(32, 32, 4, 2),
         _apart((32, 64, 4, 1), (64, 32, 4, 2)),
+        BackwardConfig(64, 32, 8, 2),
+        BackwardConfig(32, 32, 4, 1),
         _apart((32, 32, 4, 2), (64, 32, 4, 2)),
     ),
     256: (

@@ -151,7 +151,7 @@ def _fact(made: CompiledKernel, launch: CompiledLaunch, key: str, device: Device
         config=str(made.config),
         status=FITS,
         registers=launch.registers,
-        spill_bytes=launch.spill_bytes,
+        spill_bytes=launch.spill_bytes if launch.spills else 0,
         shared_bytes=launch.shared_bytes,
         tensor_memory_columns=launch.tensor_memory_columns,
         threads=launch.threads,

@@ -41,7 +41,8 @@ class LaunchFacts:
     block of `threads`, `blocks` what a unit of the target's device holds. `flops_per_pass` are a
     block's matrix operations in one pass of the innermost loop (0 without matrix instructions),
     `looped` whether there is a loop, and `cycles` each pipe's busy cycles in a pass of it, or in
-    the whole listing without one.
+    the whole listing without one. Of specialised warps only what they spill in a loop counts: a
+    few values of their start cost nothing.
     """
 
     key: str
