@@ -105,6 +105,7 @@ def _plan(problem: Attention, config: BackwardConfig) -> tuple[Launch, ...]:
         rows,
         {"OUT": "O", "DO": "dO", "L": "L", "DELTA": "D", "NORM": "N", "seq_q": q},
         {"E": e, "BE": wide["BE"], "ROWS": ROWS},
+        num_warps=max(wide["BE"] // 32, 4),
     )
     launches = [delta, _key_launch(problem, config)]
     if _spread(problem, config):

@@ -81,12 +81,14 @@ _HOPPER = {
         _apart((32, 64, 8, 1), (64, 64, 8, 1)),
     ),
 }
+# A block has all of a unit's tensor memory, or half of it (64 keys of head dimension 64). Of 128
+# keys and 8 warps registers spill: ptxas keeps to 128 of them.
 _BLACKWELL = {
     64: (
-        BackwardConfig(64, 128, 4, 2, descriptors=True),
-        _apart((64, 128, 4, 2), (128, 64, 4, 2), descriptors=True),
         BackwardConfig(64, 64, 4, 2, descriptors=True),
-        BackwardConfig(64, 128, 8, 2),
+        _apart((64, 64, 4, 2), (128, 64, 4, 2), descriptors=True),
+        BackwardConfig(64, 128, 4, 2, descriptors=True),
+        BackwardConfig(64, 64, 4, 2),
     ),
     128: (
         BackwardConfig(64, 128, 4, 2, descriptors=True, turned=True),

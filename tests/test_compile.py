@@ -191,6 +191,10 @@ def test_occupancy_is_the_least_of_its_limits():
     assert occupancy_of(h100, 32, 100 * 1024, 128).blocks == 2
     assert occupancy_of(h100, 32, 100 * 1024, 128).limit == "shared memory"
     assert occupancy_of(h100, 32, 228 * 1024, 128).blocks == 0
+    b200 = load("b200")
+    assert occupancy_of(b200, 32, 1024, 128, 256).blocks == 2
+    assert occupancy_of(b200, 32, 1024, 128, 512).limit == "tensor memory"
+    assert occupancy_of(b200, 32, 1024, 128, 512).blocks == 1
     # 128 vector registers leave 4 wavefronts on each of the 4 SIMDs.
     assert occupancy_of(load("mi300x"), 128, 0, 256).blocks == 4
     with pytest.raises(ProblemError, match="occupancy"):

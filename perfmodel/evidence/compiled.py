@@ -31,7 +31,7 @@ from perfmodel.evidence.instructions import hot_loop, mix, unit_of
 from perfmodel.evidence.issueslots import IssueSlots, issue_slots, operations
 from perfmodel.evidence.kernel import BundledKernel, KernelError, Launch
 from perfmodel.evidence.sources import whereabouts
-from perfmodel.evidence.targets import Occupancy, Target, occupancy_of
+from perfmodel.evidence.targets import TENSOR_MEMORY_COLUMNS, Occupancy, Target, occupancy_of
 from perfmodel.hardware import Device, load
 
 
@@ -41,10 +41,6 @@ class CompileError(KernelError):
 
 class DoesNotFit(CompileError):
     """A config whose blocks want more shared or tensor memory than the target has."""
-
-
-# Columns of 128 lanes of 32 bits in an SM's tensor memory (PTX ISA, Tensor Memory).
-TENSOR_MEMORY_COLUMNS = 512
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,9 @@ class CompiledLaunch:
 
     def occupancy(self, device: Device) -> Occupancy:
         """Blocks and warps that a unit of `device` holds."""
-        return occupancy_of(device, self.registers, self.shared_bytes, self.threads)
+        return occupancy_of(
+            device, self.registers, self.shared_bytes, self.threads, self.tensor_memory_columns
+        )
 
     def issue_slots(self, device: Device) -> IssueSlots:
         """Busy cycles of each pipe in a pass of the loop (of the whole listing without one)."""

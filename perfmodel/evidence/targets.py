@@ -1,8 +1,9 @@
 """What a compiler can aim at, and how many blocks of a compiled kernel a device holds.
 
 Occupancy is the least of four limits (CUDA Occupancy Calculator, `cuda_occupancy.h`; AMD CDNA3 ISA
-guide §3.6): blocks, warps, shared memory, registers. Registers are handed out to whole warps in
-granules, from the register file of one of the four partitions (SIMDs) of a unit.
+guide §3.6): blocks, warps, shared memory, registers; on Blackwell tensor memory is a fifth.
+Registers are handed out to whole warps in granules, from the register file of one of the four
+partitions (SIMDs) of a unit.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from perfmodel.hardware import Device
 
 PARTITIONS = 4  # schedulers of an SM, SIMDs of a CU
+# Columns of 128 lanes of 32 bits in an SM's tensor memory (PTX ISA, Tensor Memory).
+TENSOR_MEMORY_COLUMNS = 512
 
 
 @dataclass(frozen=True)
@@ -122,9 +125,13 @@ def allocated_registers(registers: int, warp_size: int = 32) -> int:
     return -(-max(registers, 1) // 8) * 8
 
 
-def occupancy_of(device: Device, registers: int, shared_bytes: int, threads: int) -> Occupancy:
-    """Blocks of `threads` threads with `registers` each and `shared_bytes` that a unit holds.
+def occupancy_of(
+    device: Device, registers: int, shared_bytes: int, threads: int, tensor_memory_columns: int = 0
+) -> Occupancy:
+    """Blocks of `threads` threads with `registers` each that a unit holds.
 
+    A block also takes `shared_bytes` and `tensor_memory_columns`: two that want more than half of
+    the columns each wait for one another (PTX ISA, tcgen05.alloc blocks until there are enough).
     Raises `ProblemError` for a device whose spec states no such limits.
     """
     if not device.registers or not device.max_threads or device.kind != "gpu":
@@ -143,6 +150,8 @@ def occupancy_of(device: Device, registers: int, shared_bytes: int, threads: int
     }
     if device.max_blocks:
         limits["blocks"] = device.max_blocks
+    if tensor_memory_columns:
+        limits["tensor memory"] = TENSOR_MEMORY_COLUMNS // tensor_memory_columns
     limit = min(limits, key=lambda name: limits[name])
     blocks = limits[limit]
     return Occupancy(blocks, blocks * warps, max_warps, limit)
