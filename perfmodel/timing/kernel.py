@@ -164,9 +164,7 @@ def time_kernel(
     where = residency(machine, cost, style.resident)
     if "waves" in constants.off:
         where = replace(where, busiest=np.asarray(cost.blocks / machine.units, dtype=np.float64))
-    work = executed(
-        schedule, cost, style.compiled_for, whole_tiles="padding" not in constants.off
-    )
+    work = executed(schedule, cost, style.compiled_for, whole_tiles="padding" not in constants.off)
     moved = traffic(
         machine,
         constants,
