@@ -402,6 +402,15 @@ def test_spills_and_instructions_are_in_the_compiled_prediction():
     assert one.assumed_seconds == other.assumed_seconds
 
 
+def test_specialised_warps_spill_only_what_they_spill_in_loops(small):
+    made = small["matmul", "sm_90"]
+    spilling = replace(made.launches[0], spill_bytes=8)
+    specialised = replace(spilling, threads=spilling.threads + 32)
+    facts = [replace(made, launches=(each,)).facts()[0] for each in (spilling, specialised)]
+    assert [fact.spill_bytes for fact in facts] == [8, 0]
+    assert [fact.usable for fact in facts] == [False, True]
+
+
 def test_facts_survive_the_file(small, tmp_path):
     rows = [fact for made in small.values() for fact in made.facts()]
     path = tmp_path / "facts.csv"
