@@ -10,6 +10,7 @@ import numpy as np
 
 from perfmodel.compare import LEFT_OUT
 from perfmodel.timing import spread
+from perfmodel.timing.architectures import architecture_of
 from perfmodel.timing.constants import Constant
 
 if TYPE_CHECKING:
@@ -105,20 +106,20 @@ def constants_text(fitted: Sequence[Fitted]) -> str:
 
 
 def spread_text(predicted: pd.DataFrame, widenings: Mapping[str, float]) -> str:
-    """The table of ranges: quantiles by family and time, the generations seen, the widenings.
+    """The table of ranges: quantiles by family and time, the architectures seen, the widenings.
 
     `widenings` are factors of the 90th percentile of errors where something is not known: the
-    generation of the device, the implementation, the harness.
+    architecture of the device, the implementation, the harness.
     """
     import yaml
 
     from perfmodel.hardware import load
 
     devices = sorted({str(name) for name in predicted["device"]})
-    generations = {load(name).compute_capability for name in devices}
+    seen = {architecture_of(load(name)).name for name in devices}
     entry = {
         "version": 1,
-        "fitted_generations": sorted(name for name in generations if name),
+        "fitted_architectures": sorted(seen - {"other"}),
         "widening": {name: round(max(by, 1.0), 3) for name, by in widenings.items()},
         "families": spread_of(predicted),
     }

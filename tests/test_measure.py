@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from measuring import CASES, FakeKernel, FakeStopwatch, fake_bench
 
+from perfmodel.count import compulsory_bytes
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.evidence import cases, grids, references
 from perfmodel.evidence.cases import Case, gemm, rowwise
@@ -469,6 +470,36 @@ def test_grids_are_cases_with_labels_and_problems(name: str) -> None:
         if case.dtype not in ("w8a16", "w4a16"):
             assert case.problem().sizes()
         assert case.compulsory_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("label", "least_bytes"),
+    [
+        # 8-bit operands, a 16-bit result.
+        ("op=gemm|dtype=w8a8_int8|m=64|n=128|k=256", 64 * 256 + 256 * 128 + 2 * 64 * 128),
+        # Half a byte a weight, and a 16-bit scale for 128 of them.
+        (
+            "op=gemm|dtype=w4a16|m=64|n=128|k=256",
+            2 * 64 * 256 + 256 * 128 * (0.5 + 2 / 128) + 2 * 64 * 128,
+        ),
+        # 8-bit queries, keys and values, 16-bit results.
+        (
+            "op=attention|dtype=fp8|kv_dtype=fp8|phase=decode|batch=2|heads_q=8|heads_kv=2|seq_q=1"
+            "|seq_kv=100|head_dim=64",
+            2 * 64 * (8 + 2 * 2 * 100 + 2 * 8),
+        ),
+        # Q, K, V, O and dO in, dQ, dK and dV out, 16 bits each; a 32-bit log-sum-exp a query.
+        (
+            "op=attention|dtype=bf16|direction=bwd|phase=prefill|batch=1|heads_q=1|heads_kv=1"
+            "|seq_q=100|seq_kv=100|head_dim=64",
+            8 * 2 * 100 * 64 + 4 * 100,
+        ),
+    ],
+)
+def test_compulsory_bytes_are_those_of_the_count(label: str, least_bytes: float) -> None:
+    """What decides whether a case fits a device is what the model counts as its least."""
+    case = cases.from_label(f"perfmodel|{label}")
+    assert case.compulsory_bytes == least_bytes == compulsory_bytes(case.problem())
 
 
 def test_the_full_grid_covers_what_it_promises() -> None:

@@ -10,6 +10,7 @@ from perfmodel.algorithms.matmul import FORMATS
 from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.timing import spread
+from perfmodel.timing.architectures import architecture_of
 
 H100, B200 = load("h100-sxm"), load("b200")
 NOTHING = np.zeros(1)
@@ -58,10 +59,10 @@ def test_bins_go_by_predicted_time():
         assert high == pytest.approx(max(entry["high"][i], 0.0))
 
 
-def test_a_generation_that_was_never_fitted_gets_a_wider_range():
-    fitted = spread.table()["fitted_generations"]
-    assert H100.compute_capability in fitted
-    assert B200.compute_capability not in fitted
+def test_an_architecture_that_was_never_fitted_gets_a_wider_range():
+    fitted = spread.table()["fitted_architectures"]
+    assert architecture_of(H100).name in fitted
+    assert architecture_of(B200).name not in fitted
     near, far = (width(Matmul(1, 1, 1), device, 1e-4) for device in (H100, B200))
     widening = spread.table()["widening"]["device"]
     assert widening > 1

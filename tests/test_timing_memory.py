@@ -8,11 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.count import count, rule
 from perfmodel.hardware import Device, load, specs
 from perfmodel.predict import predict
+from perfmodel.schedules import rowwise
 from perfmodel.timing import memory
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
+from perfmodel.timing.occupancy import residency
 from perfmodel.timing.traffic import Traffic
 
 CONSTANTS = default()
@@ -122,3 +125,25 @@ def test_a_systolic_array_runs_every_kind_of_operator(slug):
 )  # fmt: skip
 def test_where_fp32_takes_every_issue_slot(slug, bound):
     assert machine(load(slug)).issue_bound is bound
+
+
+@pytest.mark.parametrize("direction", ["fwd", "bwd"])
+@pytest.mark.parametrize("op", ["softmax", "layernorm", "rmsnorm"])
+@given(st.integers(1, 4096), st.integers(1, 32768), st.sampled_from([256, 1024, 4096]))
+def test_as_many_passes_are_timed_as_are_counted(op, direction, rows, columns, tile):
+    """What waits for its loads is what asks for bytes: twice the row, twice the waiting."""
+    problem = Rowwise(op, rows, columns, "fp32", direction=direction)
+    schedule = rowwise.rows(problem, 1, tile)
+    here = machine(load("h100-sxm"))
+    for kernel in count(schedule, problem.sizes(), problem.elements()).kernels:
+        held = residency(here, kernel)
+        tensors = schedule.algorithm.tensors
+        passes = max(
+            kernel.l2[name].read_bytes / (4 * rule.moved(kernel.nest, tensors[name]))
+            for name in schedule.reads(kernel.nest.kernel)
+        )
+        resident = np.clip(held.busiest, 1, np.maximum(held.blocks_per_unit, 1))
+        rounds = held.busiest / resident * kernel.passes / kernel.blocks * passes
+        stages = max(kernel.nest.kernel.stages - 1, 1)
+        waited = memory.latency_seconds(kernel, held, 1.0)
+        assert waited == pytest.approx(rounds / stages)

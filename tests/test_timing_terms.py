@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul
 from perfmodel.arithmetic import ceil_div
-from perfmodel.count import count
+from perfmodel.count import compulsory_bytes, count
 from perfmodel.elements import element
 from perfmodel.hardware import Device, load
 from perfmodel.predict import predict, predict_arrays
@@ -156,12 +156,12 @@ def test_compulsory_bytes_leave_out_what_a_mask_hides():
     # 100 queries aligned to the end of 10 keys: the first 90 see none, and their outputs are zeros.
     # Read 10 rows of Q and 10 of K and V, write 100 of O: 130 rows of 64 bf16.
     hidden = Attention(1, 1, 1, 100, 10, 64, causal=True)
-    assert physical.compulsory_bytes(hidden) == 130 * 64 * 2
+    assert compulsory_bytes(hidden) == 130 * 64 * 2
     # A window of 16 over 1000 keys lets 100 queries see the nearest 116.
     seen = Attention(1, 1, 1, 100, 1000, 64, causal=True, window=16)
-    assert physical.compulsory_bytes(seen) == (100 + 2 * 116 + 100) * 64 * 2
+    assert compulsory_bytes(seen) == (100 + 2 * 116 + 100) * 64 * 2
     whole = Attention(1, 1, 1, 100, 1000, 64)
-    assert physical.compulsory_bytes(whole) == (100 + 2 * 1000 + 100) * 64 * 2
+    assert compulsory_bytes(whole) == (100 + 2 * 1000 + 100) * 64 * 2
     flash1 = predict_arrays(
         Attention(8, 8, 8, 4096, 16, 128, causal=True), A100, schedule="tiled-1"
     )

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Tensor
-from perfmodel.arithmetic import Number, is_symbolic, product, where
+from perfmodel.arithmetic import Number, is_symbolic, maximum, product, where
 from perfmodel.count import rule
 from perfmodel.elements import ElementType
 from perfmodel.schedules.schedule import Kernel, Schedule
@@ -43,7 +43,8 @@ class KernelCost:
     `matrix_flops`, `vector_ops` and `special_ops` cover the visited pairs of a mask, ragged ends
     exact. `l2` and `hbm` map tensors to their traffic; `shared_bytes` cross from shared memory to
     the matrix unit. `shared_footprint_bytes` and `register_footprint_bytes` are held by one block
-    at once. `passes` are the tile iterations that all blocks make together.
+    at once. `passes` are the tile iterations that all blocks make together, `row_passes` the times
+    that they are made for a normaliser that is known only once a row has gone by.
     """
 
     name: str
@@ -58,6 +59,7 @@ class KernelCost:
     shared_bytes: Number
     shared_footprint_bytes: Number
     register_footprint_bytes: Number
+    row_passes: Number = 1
 
     def bytes_at(self, boundary: str) -> Number:
         """Total bytes at `hbm`, `l2` or `shared`."""
@@ -141,9 +143,11 @@ def _count_kernel(
     tensors = schedule.algorithm.tensors
     l2: dict[str, Traffic] = {}
     hbm: dict[str, Traffic] = {}
+    row_passes: Number = 1
     for name in schedule.reads(kernel):
         kind = elements[tensors[name].element]
         again = rule.normaliser_passes(schedule, nest, name)
+        row_passes = maximum(row_passes, again)
         l2[name] = Traffic(read_bytes=to_bytes(again * rule.moved(nest, tensors[name]), kind))
         hbm[name] = Traffic(read_bytes=to_bytes(rule.least(nest, tensors[name]), kind))
     for name in schedule.writes(kernel):
@@ -165,6 +169,7 @@ def _count_kernel(
         shared_bytes=shared_traffic(schedule, kernel, nest, elements),
         shared_footprint_bytes=shared,
         register_footprint_bytes=registers,
+        row_passes=row_passes,
     )
 
 

@@ -15,7 +15,6 @@ ITEM_BYTES = {
     "fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1, "w8a8_int8": 1,
     "w8a16": 2, "w4a16": 2,
 }  # fmt: skip
-_WEIGHT_BYTES = {"w8a16": 1.0, "w4a16": 0.5 + 2 / 128}
 _LABEL = "perfmodel"
 _IMPLEMENTATION = "implementation"
 _DIGITS = 18  # of a size in a label: what a 64-bit integer holds
@@ -104,20 +103,9 @@ class Case:
     @property
     def compulsory_bytes(self) -> float:
         """Bytes of all inputs and outputs, each once."""
-        width = self.item_bytes
-        if self.op == "gemm":
-            m, n, k, b = (self.size("m"), self.size("n"), self.size("k"), self.batch or 1)
-            wide = 2 if width == 1 else width  # 8-bit products leave 16-bit results
-            weights = _WEIGHT_BYTES.get(self.dtype, float(width))
-            return b * (m * k * width + k * n * weights + m * n * wide)
-        if self.op == "attention":
-            query = self.size("batch") * self.size("heads_q") * self.size("seq_q")
-            keys = self.size("batch") * self.size("heads_kv") * self.size("seq_kv")
-            once = (2 * query + 2 * keys) * self.size("head_dim") * width
-            return float(once if self.direction == "fwd" else 2.5 * once)
-        tensors = (self.inputs or 1) + (self.outputs or 1)
-        tensors += 1 if self.direction == "bwd" else 0
-        return float(self.size("rows") * self.size("cols") * tensors * width)
+        from perfmodel.count import compulsory_bytes
+
+        return float(compulsory_bytes(self.problem()))
 
     @property
     def scores_bytes(self) -> float:

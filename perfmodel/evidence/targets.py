@@ -87,9 +87,7 @@ def target_of(device: Device) -> Target:
 
     Raises `ProblemError` for a device that has none.
     """
-    name = device.target or ""
-    if name not in TARGETS and device.compute_capability:
-        name = nearest(f"sm_{device.compute_capability.replace('.', '')}")
+    name = nearest(device.binary_target or "")
     if name not in TARGETS:
         raise ProblemError(
             f"{device.slug} has no compile target here; targets: {', '.join(TARGETS)}"

@@ -106,6 +106,13 @@ class Device(Block):
         return _si(self.compute.clocks.base)
 
     @property
+    def binary_target(self) -> str | None:
+        """What compilers call the code that it runs: sm_90, gfx942; None where there is none."""
+        if self.target or not self.compute_capability:
+            return self.target
+        return f"sm_{self.compute_capability.replace('.', '')}"
+
+    @property
     def boost_hz(self) -> float:
         """Highest clock (base where no boost is known)."""
         return _si(self.compute.clocks.boost or self.compute.clocks.base) or 0.0

@@ -22,7 +22,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.napkin.nests import Nest, product_of, schedule
 from perfmodel.napkin.tiles import combined
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
-from perfmodel.timing.classes import hidden_share, kernel_class
+from perfmodel.timing.classes import hidden_share, newest_attention
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -75,8 +75,7 @@ class Target:
     @property
     def rows_of_instruction(self) -> int:
         """Rows of output that one matrix instruction makes: 16 (mma), 64 (wgmma), 128 (tcgen05)."""
-        generation = self.machine.generation
-        return 128 if 10 <= generation < 12 else 64 if 9 <= generation < 10 else 16
+        return self.machine.architecture.rows
 
     def operand_tile(self) -> tuple[int, int]:
         """Rows and columns of output that share one fetch of their operands."""
@@ -86,9 +85,8 @@ class Target:
         """How a kernel of these steps uses the machine, by what its steps are."""
         special = any(step.special for step in fused.steps)
         chained = sum(step.kind == "contraction" for step in fused.steps) > 1
-        generation = int(self.machine.generation)
         # A fused chain of products runs as the newest attention kernels of the device do.
-        newest = kernel_class({9: "flash3", 10: "flash4", 11: "flash4"}.get(generation, "flash2"))
+        newest = newest_attention(self.machine)
         price = self.constants[newest.price] / self.constants["block_price"]
         return Style(
             compute=self.compute,
@@ -98,7 +96,7 @@ class Target:
             else self.constants["overlap_gemm"],
             price=price if chained else 1.0,
             vector_share=self.constants["softmax_vector_share" if special else "vector_share"],
-            persistent=generation >= 9,
+            persistent=self.machine.architecture.copies == "tensor",
         )
 
 
@@ -227,14 +225,14 @@ class Layout:
         return footprint(laid, kernel, bare, self.elements)
 
     def _stages(self, laid: Schedule) -> Any:
-        """Buffers a stream: as many as half of shared memory holds, all of it from Hopper on."""
+        """Buffers a stream: what half of shared memory holds, all of it with tensor copies."""
         kernel = laid.kernels[0]
         machine = self.target.machine
         one, two = (
             np.asarray(self._footprint(replace(kernel, stages=n), laid)[0], dtype=np.float64)
             for n in (1, 2)
         )
-        room = self.target.shared_bytes / (1 if machine.generation >= 9 else 2)
+        room = self.target.shared_bytes / (1 if machine.architecture.copies == "tensor" else 2)
         each = np.maximum(two - one, 1.0)
         return np.clip((room - one) // each + 1, 2, 6)
 

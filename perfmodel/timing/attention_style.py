@@ -17,9 +17,9 @@ from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.rules import CAPTURED, SEARCHED
 
-# Matrix operations a clock and unit for which attention's share of them is stated: in 16 bits those
-# of A100 for instructions fed from registers, of H100 and B200 for those of their generations.
-_FULL_RATE_REGISTERS, _FULL_RATE = 2048.0, {9: 4096.0, 10: 8192.0, 11: 8192.0}
+# 16-bit matrix operations a clock and unit for which the share of instructions that are fed from
+# registers is stated: those of A100.
+_FULL_RATE_REGISTERS = 2048.0
 # Axes of attention along which its kernels have no loop: a head of queries and keys, of values.
 HEAD_AXES = ("d", "e")
 # Share of the vector operations a score that integer lanes do: the maximum and half a packed
@@ -57,7 +57,7 @@ def style(
         lag_seconds=around.lag_seconds,
         vector_share=constants["softmax_vector_share"],
         resident=np.inf if kernel.resident is None else kernel.resident,
-        persistent=kernel.instruction == "native" and machine.generation >= 9,
+        persistent=kernel.instruction == "native" and machine.architecture.copies == "tensor",
         combine=None if kernel.combines_inside else "combine_price",
         ahead=kernel.combines_ahead,
         search_seconds=_search_seconds(problem, kernel, machine, constants),
@@ -81,7 +81,7 @@ def _matrix_share(
         return path * share
     full = _FULL_RATE_REGISTERS
     if not fed_by_registers(kernel, machine):
-        full = _FULL_RATE.get(int(machine.generation), full)
+        full = machine.architecture.stated_flops_per_clock
     rate = path * machine.matrix_per_unit(compute) / machine.clock_hz
     return path * kept_share(share, rate / full)
 
@@ -227,12 +227,12 @@ def operand_tile(
     if fed_by_registers(kernel, machine):
         warps = np.maximum(threads // 32, 1)
         return (rows, keys / warps) if kernel.schedule == "tiled-1" else (rows / warps, keys)
-    return (128 if machine.generation >= 10 else 64), keys
+    return machine.architecture.rows, keys
 
 
 def fed_by_registers(kernel: KernelClass, machine: Machine) -> bool:
-    """Whether warps load operands into registers for its matrix instructions: all before Hopper."""
-    return kernel.instruction == "register" or machine.generation < 9
+    """Whether warps load operands into registers for its matrix instructions."""
+    return kernel.instruction == "register" or machine.architecture.feeds_registers
 
 
 def order_of(kernel: KernelClass) -> tiled.Order:

@@ -13,16 +13,13 @@ from typing import Any, Literal
 import yaml
 
 from perfmodel.errors import PerfmodelError, UnknownName
+from perfmodel.timing.architectures import architectures
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.rules import EvenRule, GraphRule, HeadRule, SplitRule, WaveRule
 
 Instruction = Literal["register", "native", "vector"]
 TileRow = tuple[int, int, int]
-
-# Share of the matrix rate that register-fed instructions reach on datacentre Blackwell: 569 of 2250
-# TFLOP/s measured.
-_REGISTER_SHARE = {10: 0.25, 11: 0.25}
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ class KernelClass:
     sliced_waves: float = inf
     formats: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
-    generations: tuple[float, float] | None = None
+    runs_on: tuple[str, ...] = ()
     fallback: str | None = None
     promoted: bool = False
     cluster: int = 1
@@ -139,11 +136,9 @@ class KernelClass:
     stages: int = 2
     matches: tuple[str, ...] = ()
 
-    def runs_on(self, machine: Machine) -> bool:
+    def runs(self, machine: Machine) -> bool:
         """Whether the device has the instructions this class needs."""
-        if self.generations is None:
-            return True
-        return self.generations[0] <= machine.generation <= self.generations[1]
+        return not self.runs_on or machine.architecture.name in self.runs_on
 
     def menu(
         self, head_dim: int, *, decode: bool, narrow: bool = False, windowed: bool = False
@@ -189,8 +184,6 @@ _PARTS = {
 }
 
 
-# Compute capabilities that classes may name: Maxwell to Blackwell.
-_FIRST, _BEYOND = 5.0, 13.0
 # Which runs an entry of the list `timed` speaks of.
 _WHICH = ("names", "formats")
 # Lists of names in the table's head, each a flag of a class.
@@ -218,8 +211,8 @@ def classes() -> Mapping[str, KernelClass]:
         for key, kind in _PARTS.items():
             if key in entry:
                 entry[key] = _made(kind, f"{name}, {key}", entry[key])
-        if "generations" in entry:
-            entry["generations"] = _generations(name, entry["generations"])
+        if "runs_on" in entry:
+            entry["runs_on"] = _runs_on(name, entry["runs_on"])
         for key in ("splits", "formats", "variants", "matches", "head_dims"):
             if key in entry:
                 entry[key] = tuple(entry[key])
@@ -230,19 +223,16 @@ def classes() -> Mapping[str, KernelClass]:
     return found
 
 
-def _generations(name: str, entry: Any) -> tuple[float, float]:
-    """First and last compute capability; raises `PerfmodelError` for families nobody knows."""
-    try:
-        first, last = (float(capability) for capability in entry)
-        known = _FIRST <= first <= last < _BEYOND
-    except (TypeError, ValueError):
-        known = False
-    if not known:
+def _runs_on(name: str, entry: Any) -> tuple[str, ...]:
+    """Names of architectures; raises `PerfmodelError` for one that the table does not have."""
+    listed = entry if isinstance(entry, list) else [entry]
+    unknown = [each for each in listed if str(each) not in architectures()]
+    if unknown or not listed:
         raise PerfmodelError(
-            f"classes.yaml: {name}: generations {entry!r} name no known device family; give the "
-            f"first and the last compute capability, from {_FIRST} to below {_BEYOND}"
+            f"classes.yaml: {name}: runs_on {entry!r} is no list of architectures; known: "
+            f"{', '.join(architectures())}"
         )
-    return first, last
+    return tuple(listed)
 
 
 def _made(kind: type[Any], where: str, entry: Mapping[str, Any]) -> Any:
@@ -306,7 +296,7 @@ def resolve(
         chosen = replace(chosen, **_batched_as(implementation))
     if op == "attention" and machine.device.kind == "cpu" and chosen.schedule != "standard":
         chosen = kernel_class("cpu-blocked")  # no library runs a GPU's tiles on a processor
-    while not chosen.runs_on(machine) and chosen.fallback is not None:
+    while not chosen.runs(machine) and chosen.fallback is not None:
         # Unless the class was asked for, that its library has kernels for each generation goes
         # without saying.
         library = chosen.name.split("-")[0]
@@ -328,7 +318,7 @@ def _as_batched(kernel: KernelClass, other: KernelClass) -> KernelClass:
 
 def _running(kernel: KernelClass, machine: Machine) -> KernelClass:
     """The class, or what its library falls back to until one has the device's instructions."""
-    while not kernel.runs_on(machine) and kernel.fallback is not None:
+    while not kernel.runs(machine) and kernel.fallback is not None:
         kernel = kernel_class(kernel.fallback)
     return kernel
 
@@ -365,14 +355,19 @@ def _matching(op: str, implementation: str, dtype: str, variant: str) -> KernelC
     return None
 
 
+def newest_attention(machine: Machine) -> KernelClass:
+    """FlashAttention's newest kernel that runs on the device."""
+    newest = (kernel_class(name) for name in ("flash4", "flash3", "flash2"))
+    return next(found for found in newest if found.runs(machine))
+
+
 def usual(op: str, dtype: str, machine: Machine) -> KernelClass:
     """The class a good library would use on the device when nothing is said."""
     if op == "attention":
         # Kernels for the newest instructions take 16 bits at most.
         if dtype in ("fp32", "fp64", "tf32"):
             return kernel_class("flash2")
-        newest = {9: "flash3", 10: "flash4", 11: "flash4"}.get(int(machine.generation), "flash2")
-        return kernel_class(newest)
+        return newest_attention(machine)
     if op not in ("gemm", "attention"):
         return kernel_class("fused-rows")
     for entry in classes().values():
@@ -384,14 +379,12 @@ def usual(op: str, dtype: str, machine: Machine) -> KernelClass:
 def matrix_share(kernel: KernelClass, machine: Machine, constants: Constants) -> float:
     """Share of the matrix unit's rate that the class's instructions can reach.
 
-    Register-fed instructions keep about 62 % of the rate on Hopper (Luo et al. 2025, mma.sync
-    against wgmma) and a quarter on datacentre Blackwell (569 of 2250 TFLOP/s measured); everywhere
-    else they are the native ones.
+    Instructions fed from registers keep a share of it where they are not the native ones.
     """
     if kernel.instruction != "register":
         return 1.0
-    generation = int(machine.generation)
-    return constants["register_share"] if generation == 9 else _REGISTER_SHARE.get(generation, 1.0)
+    share = machine.architecture.mma_share
+    return constants[share] if isinstance(share, str) else share
 
 
 def hidden_share(kernel: KernelClass, constants: Constants) -> float:

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from perfmodel.arithmetic import Number
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
+from perfmodel.timing.architectures import Architecture, architecture_of
 from perfmodel.units import seconds, si
-
-# Major compute capabilities that something is known of.
-_KNOWN = frozenset(("5", "6", "7", "8", "9", "10", "11", "12"))
 
 # Watts of a board whose limit is not known.
 _ANY_POWER = 1e9
@@ -24,53 +20,19 @@ _ANY_POWER = 1e9
 # Clock in hertz at which constants that are cycles are given in seconds.
 _CLOCK = 1.75e9
 
-# L2 read bandwidth in bytes per clock per compute unit, by compute capability: medians of the
-# measured values in `hardware_specs/` (gpu-benches on V100, A100, A40, L40, H100/H200, B300,
-# RTX PRO 6000), used for devices that were not measured.
-_L2_BYTES_PER_CLOCK = {
-    "6": 22.0,
-    "7": 22.0,
-    "8.0": 35.0,
-    "8": 16.0,
-    "9": 40.0,
-    "10": 44.0,
-    "12": 16.0,
-}
-
-# Process node in nanometres, by compute capability (makers' white papers: TSMC 16 FF, 12 FFN, N7,
-# Samsung 8N, TSMC 4N from Ada and Hopper on) and by the architecture of AMD's compute dies (N7, N6,
-# N5, N3P). The energy of an operation falls with it; see `power`. Datacentre Blackwell is 4NP, of
-# N4P: TSMC gives it 22 % more work a joule than N5, the base of 4N.
-_NODE = {"6": 16.0, "7": 12.0, "8.0": 7.0, "8": 8.0, "8.9": 4.0, "9": 4.0, "10": 3.3, "12": 4.0}
-_NODE_OF_CDNA = {"CDNA": 7.0, "CDNA2": 6.0, "CDNA3": 5.0, "CDNA4": 3.0}
-
-# Lanes of a compute unit that take 32-bit integer operations, and lanes that its schedulers issue
-# to in a clock, whatever the operation (CUDA C++ Programming Guide, arithmetic instructions; other
-# makes run both kinds on the same lanes).
-_INTEGER_LANES = {"6.0": 64.0, "6": 128.0, "7": 64.0, "8": 64.0, "9": 64.0, "10": 64.0, "12": 128.0}
-_ISSUE_LANES = dict.fromkeys(("6", "7", "8", "9", "10", "12"), 128.0) | {"6.0": 64.0}
-
-
-# Pages of 2 MiB whose addresses a unit has at hand, where each request is translated before its L1
-# is looked up: 16 for each group of units, of which P100 has two in a group (reach of the first
-# level: Jia et al. 2018, Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, TLBs;
-# groups: Pascal white paper). The L1 goes by virtual addresses since Volta.
-_PAGES_AT_HAND = {"6.0": 8.0, "6": 16.0}
-
 
 @dataclass(frozen=True)
 class Machine:
     """A device as the time model sees it: SI units, everything filled in.
 
-    Rates named `_per_unit` are those of one compute unit. `generation` is the compute capability as
-    a number (0 for other makes), `base_share` the guaranteed clock over `clock_hz`, 0 where it is
-    not known. `assumptions` says what the spec did not.
+    Rates named `_per_unit` are those of one compute unit. `base_share` is the guaranteed clock over
+    `clock_hz`, 0 where it is not known. `assumptions` says what the spec did not.
     """
 
     device: Device
     units: int
     clock_hz: float
-    generation: float
+    architecture: Architecture
     vector_ops_per_unit: float
     integer_per_unit: float
     issue_per_unit: float
@@ -110,7 +72,8 @@ class Machine:
         GA10x, Ada, Hopper and Blackwell have as many fp32 lanes as they issue to; V100, T4 and A100
         half as many, and Pascal issues a load beside an operation.
         """
-        return self.generation >= 7 and self.vector_ops_per_unit > 0.75 * self.issue_per_unit
+        fills = self.vector_ops_per_unit > 0.75 * self.issue_per_unit
+        return self.architecture.single_issue and fills
 
     @property
     def staged(self) -> bool:
@@ -118,7 +81,7 @@ class Machine:
 
         Asynchronous copies came with Ampere; other makes are taken to have none.
         """
-        return self.generation < 8
+        return self.architecture.copies == "staged"
 
     def on_vector(self, dtype: str) -> bool:
         """Whether products of a type run on the vector unit; of fp32, on all but AMD's devices."""
@@ -156,12 +119,6 @@ class Machine:
         return device.matrix_flops(dtype) / self.units  # raises, naming what there is
 
 
-def _by_generation(table: dict[str, float], capability: str | None, otherwise: float) -> float:
-    if capability is None:
-        return otherwise
-    return table.get(capability, table.get(capability.split(".")[0], otherwise))
-
-
 # The machine of the device that was asked for last: a sweep asks for it once a chunk. Devices are
 # frozen, so that the same object stays the same machine.
 _LATEST: list[Machine] = []
@@ -187,7 +144,7 @@ def _machine(device: Device) -> Machine:
         said.append(f"{what} is not in the spec: {taken} taken")
         return otherwise
 
-    capability = _capability(device, said)
+    architecture = architecture_of(device, said)
     clock = device.boost_hz
     if not clock:
         raise ProblemError(f"{device.slug} has no clock, so nothing can be timed on it")
@@ -199,7 +156,8 @@ def _machine(device: Device) -> Machine:
     shared = known(by_clock, 128.0, "bandwidth of shared memory", "B/clk")
     vector = known(_vector_ops(device), _widest_matrix(device) / 32, "fp32 vector rate", "FMA/s")
     vector = vector / units
-    per_clock = _by_generation(_L2_BYTES_PER_CLOCK, capability, 24.0)
+    lanes = vector / clock
+    per_clock = architecture.l2_bytes_per_clock
     l2 = device.measured_l2_bytes_per_s or device.l2_bytes_per_s
     hbm = device.hbm_bytes_per_s
     l2_rate = max(known(l2, per_clock * units * clock, "L2 bandwidth", "B/s"), 1.05 * hbm)
@@ -208,10 +166,10 @@ def _machine(device: Device) -> Machine:
         device=device,
         units=units,
         clock_hz=clock,
-        generation=float(capability) if capability else 0.0,
+        architecture=architecture,
         vector_ops_per_unit=vector,
-        integer_per_unit=_by_generation(_INTEGER_LANES, capability, vector / clock) * clock,
-        issue_per_unit=_by_generation(_ISSUE_LANES, capability, vector / clock) * clock,
+        integer_per_unit=(architecture.integer_lanes or lanes) * clock,
+        issue_per_unit=(architecture.issue_lanes or lanes) * clock,
         special_per_unit=known(
             _of(device.special_per_clock, parts),
             vector / clock / 8,
@@ -233,13 +191,13 @@ def _machine(device: Device) -> Machine:
         hbm_bytes_per_s=hbm,
         hbm_latency=known(device.latency_seconds("hbm"), 650 / _CLOCK, "memory latency", "s"),
         l2_latency=known(device.latency_seconds("l2"), 260 / _CLOCK, "L2 latency", "s"),
-        l1_capacity=_l1_capacity(device),
+        l1_capacity=_l1_capacity(device, architecture),
         l1_latency=device.latency_seconds("l1") or 34 / _CLOCK,
-        pages_at_hand=_by_generation(_PAGES_AT_HAND, capability, np.inf),
-        node_nm=_NODE_OF_CDNA.get(device.architecture, _by_generation(_NODE, capability, 6.0)),
+        pages_at_hand=architecture.pages_at_hand,
+        node_nm=architecture.node_nm,
         tdp_watts=_board_power(device, said),
         base_share=min((device.base_hz or 0.0) / clock, 1.0),
-        memory_family=_family(device),
+        memory_family=architecture.memory_family or _family(device),
         hbm_is_measured=device.memory.hbm.bandwidth.status == "measured",
         copy_bytes_per_s=device.copied_hbm_bytes_per_s,
         assumptions=tuple(said),
@@ -252,19 +210,6 @@ def _board_power(device: Device, said: list[str]) -> float:
         said.append("board power is not in the spec: no limit taken")
         return _ANY_POWER
     return float(device.tdp_watts)
-
-
-def _capability(device: Device, said: list[str]) -> str | None:
-    """The compute capability whose facts are taken: the device's own, else the nearest known."""
-    capability = device.compute_capability
-    if capability is None or capability.split(".")[0] in _KNOWN:
-        return capability
-    nearest = "10.0" if device.hbm_technology.upper().startswith("HBM") else "12.0"
-    said.append(
-        f"nothing is known of compute capability {capability}: {device.slug} is taken for one of "
-        f"{nearest}"
-    )
-    return nearest
 
 
 def _parts(device: Device, clock_hz: float) -> int:
@@ -285,17 +230,16 @@ def _of(whole: float | None, parts: int) -> float | None:
     return None if whole is None else whole / parts
 
 
-def _l1_capacity(device: Device) -> float:
+def _l1_capacity(device: Device, architecture: Architecture) -> float:
     """Bytes of a unit's L1 beside a kernel that needs no shared memory.
 
-    Both share one memory since Volta, all of which can be L1; Turing always keeps 32 KiB shared
-    (CUDA C++ Programming Guide, compute capability 7.x). As large as shared memory where the spec
-    does not say.
+    Both share one memory since Volta, all of which can be L1 but what the architecture keeps. As
+    large as shared memory where the spec does not say.
     """
     shared = device.memory.shared
     l1 = shared.l1_capacity_per_unit if shared is not None else None
     whole = float(l1.si if l1 is not None else device.shared_capacity_bytes or 0)
-    return whole - 32 * 1024 if device.compute_capability == "7.5" else whole
+    return whole - architecture.shared_kept_bytes
 
 
 def _vector_ops(device: Device) -> float | None:
@@ -314,13 +258,11 @@ def _widest_matrix(device: Device) -> float:
 def _family(device: Device) -> str:
     """Memory systems that reach alike shares of their peak.
 
-    Pascal's and Turing's controllers reach less of it than Volta's and all later ones. GDDR6 and
-    GDDR7 are families of their own, and so is HBM since Volta. AMD's boards reach less of HBM, host
-    memory and on-package memory of other makes the least.
+    Where the architecture names none (Pascal and Turing, whose controllers reach less than Volta's
+    and all later ones). GDDR6 and GDDR7 are families of their own, and so is HBM since Volta. AMD's
+    boards reach less of HBM, host memory and on-package memory of other makes the least.
     """
-    capability, technology = device.compute_capability or "", device.hbm_technology.upper()
-    if capability in ("6.0", "6.1", "7.5"):
-        return "early"
+    technology = device.hbm_technology.upper()
     if technology.startswith("GDDR"):
         return "gddr7" if technology.startswith("GDDR7") else "gddr"
     if technology.startswith("HBM") and device.vendor == "AMD":

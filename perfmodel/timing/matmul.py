@@ -87,12 +87,14 @@ def _style(
     share = constants[kernel.share or usual]
     if on_vector and machine.issue_bound:
         share /= 1.0 + constants["issue_share"]
-    specialised = kernel.specialises and machine.generation >= 9 and kernel.instruction == "native"
+    architecture = machine.architecture
+    native = kernel.instruction == "native" and architecture.copies == "tensor"
+    specialised = kernel.specialises and native
     return Style(
         compute=compute_type(problem, machine),
         matrix_share=share * matrix_share(kernel, machine, constants),
         overlap=hidden_share(kernel, constants),
-        multicast=2.0 if specialised else 1.0,
+        multicast=2.0 if specialised and architecture.clusters else 1.0,
         persistent=specialised,
         joined_by=_joined_by(machine) if on_vector else "overlap_power",
         warm=1.0 if around.rotated and kernel.one_copy else around.warm,
@@ -128,6 +130,6 @@ def _operand_tile(
     """Warp tile where registers feed the unit, instruction shape where shared memory does."""
     if kernel.instruction == "vector":
         return np.minimum(rows, 64), np.minimum(columns, 32)
-    if kernel.instruction == "register" or machine.generation < 9:
+    if kernel.instruction == "register" or machine.architecture.feeds_registers:
         return np.minimum(rows, 64), np.minimum(columns, 64)
-    return np.minimum(rows, 128 if machine.generation >= 10 else 64), columns
+    return np.minimum(rows, machine.architecture.rows), columns

@@ -99,12 +99,6 @@ def page_seconds(
     return looked_up * missed * machine.at_clock(constants["translation_price"])
 
 
-def _streams_rows(cost: KernelCost) -> bool:
-    """Whether the kernel goes over its rows again for a normaliser (and over nothing else)."""
-    kernel = cost.nest.kernel
-    return kernel.operand_tile is None and any(not loop.grid for loop in kernel.nest)
-
-
 def mean_latency(machine: Machine, missed: Number, near: Number = 0.0) -> np.ndarray:
     """Unloaded seconds that a load waits: the L2's latency, the memory's for what it misses, the
     L1's for what never gets there.
@@ -124,8 +118,7 @@ def latency_seconds(
     dependent steps, its reductions, are on the same path: `chain_seconds` each block.
     """
     stages = np.maximum(np.asarray(cost.nest.kernel.stages, dtype=np.float64) - 1.0, 1.0)
-    per_block = np.asarray(cost.passes, dtype=np.float64) / cost.blocks
-    per_block = per_block * cost.nest.kernel.row_passes if _streams_rows(cost) else per_block
+    per_block = np.asarray(cost.passes, dtype=np.float64) / cost.blocks * cost.row_passes
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
     alone = per_block / stages * latency + chain_seconds
     return np.asarray(where.busiest / resident * alone)

@@ -140,10 +140,10 @@ def stages_held(machine: Machine, stage_bytes: Number) -> Number:
     """Buffers of k steps in flight.
 
     Double buffering through registers before Ampere and on other makes; then as many asynchronous
-    copies as half (Ampere) or all (Hopper on, one block a unit) of the shared memory holds.
+    copies as half of the shared memory holds, or all of it with tensor copies (one block a unit).
     """
     if machine.staged:
         return 2
-    if machine.generation < 9:
+    if machine.architecture.copies != "tensor":
         return np.clip(machine.shared_per_block / 2 // stage_bytes, 3, 5)
     return np.clip(machine.shared_per_block // stage_bytes, 3, 8)

@@ -34,7 +34,7 @@ def vector_slots(machine: Machine, vector_ops: Number, integer_ops: Number) -> n
 
 def issue_lanes(machine: Machine, constants: Constants) -> float:
     """Threads that a unit's schedulers issue to in a clock; 0 where that is not documented."""
-    known = machine.generation > 0 and "lanes" not in constants.off
+    known = machine.architecture.issue_lanes and "lanes" not in constants.off
     return machine.issue_per_unit / machine.clock_hz if known else 0.0
 
 

@@ -19,6 +19,7 @@ import yaml
 
 from perfmodel.algorithms import Attention, Matmul, Problem
 from perfmodel.hardware import Device
+from perfmodel.timing.architectures import architecture_of
 
 # Families without measurements of their own: the range of an honest first guess.
 _UNKNOWN = 0.7
@@ -65,7 +66,7 @@ def interval(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(low, high) of the 80 % range in seconds; `low` never below the physical floor.
 
-    The range is wider by what errors are larger where a thing is not known: the generation of the
+    The range is wider by what errors are larger where a thing is not known: the architecture of the
     device, or what `unknowns` names ("implementation", "harness"). Of devices that are no GPU none
     was fitted: their range is that of an honest first guess at least.
     """
@@ -78,7 +79,7 @@ def interval(
         low = np.asarray(entry["low"], dtype=float)[bins]
         high = np.asarray(entry["high"], dtype=float)[bins]
     doubts = set(unknowns)
-    if device.compute_capability not in known["fitted_generations"]:
+    if architecture_of(device).name not in known["fitted_architectures"]:
         doubts.add("device")
     widening = _together(known["widening"][name] for name in doubts & known["widening"].keys())
     low, high = low * widening, high * widening
