@@ -302,10 +302,10 @@ def built(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(binarycache.ENVIRONMENT, str(tmp_path_factory.mktemp("cache")))
         kernels = [registry.kernel(name) for name, _ in JUDGED]
-        targets = [TARGETS[target] for _, target in JUDGED]
+        chosen = [[replace(kernel, forms=tuple(widest(kernel)))] for kernel in kernels]
+        targets = [{target: TARGETS[target]} for _, target in JUDGED]
         with ThreadPoolExecutor(2) as pool:  # a compiler of its own for each
-            found = pool.map(menus, kernels, targets, map(widest, kernels))
-            yield dict(zip(JUDGED, found, strict=True))
+            yield dict(zip(JUDGED, pool.map(menus, chosen, targets), strict=True))
 
 
 @pytest.mark.parametrize(("name", "target"), JUDGED)
