@@ -99,7 +99,7 @@ ANNOTATION = {"ph": "X", "cat": "user_annotation", "name": GEMM.label(), "ts": 1
         (HEADER + f'"0","{GEMM.label()}",0,""\n', "no time and no counter of any case"),
         (HEADER + '"0","k",0,"1\n', r"x.csv:\d: not sound CSV"),
         (HEADER + '"0","perfmodel|op=gemm|dtype=bf16|m=x",0,"1"\n', "'x' is not a whole number"),
-        (HEADER + '"0","perfmodel|op=gemm|dtype=bf16|m=²",0,"1"\n', "invalid literal"),
+        (HEADER + '"0","perfmodel|op=gemm|dtype=bf16|m=²",0,"1"\n', "is not a whole number"),
         ('{"ph": 1', "not a trace .*delimiter"),
         ("[" * 50_000, "nested too deeply for a trace"),
         ('[{"ph": "X", "ts": NaN}]', "NaN is no finite number"),

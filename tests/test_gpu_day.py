@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from perfmodel.evidence.cases import attention, gemm
 from perfmodel.evidence.day import forecast, precompile, profile, summary
 from perfmodel.evidence.day.planned import Planned
 from perfmodel.evidence.day.rehearsal import Rehearsal
-from perfmodel.evidence.day.stages import raced
+from perfmodel.evidence.day.stages import race, raced
 from perfmodel.evidence.day.supervisor import run_group, supervise
 from perfmodel.evidence.gpu_day import NAMES, main, take_over
 from perfmodel.evidence.measure import plan
@@ -418,14 +419,22 @@ def test_what_the_profiler_complains_of_is_quoted(
 # ---- The plan ------------------------------------------------------------------------------------
 
 
-def test_the_proof_set_fits_into_its_time() -> None:
+@pytest.mark.parametrize(("device", "target"), [("h200-sxm", "sm_90"), ("b200", "sm_100")])
+def test_the_planned_proof_set_fits_into_its_time(tmp_path: Path, device: str, target: str) -> None:
     """About sixty cases, and no more binaries than sixteen cores compile in two minutes."""
-    here = Planned("h200-sxm")
+    here = Planned(device)
     assert 55 <= len(here.grid("proof")) <= 70
     assert here.grid("full")[: len(here.grid("proof"))] == here.grid("proof")
-    found = precompile.binaries(raced(here), "sm_90")
+    path = tmp_path / forecast.NAME
+    forecast.write(path, here.spec(), here.launcher(), race(here, "proof"))
+    plan = forecast.read(path)
+    found = precompile.binaries(raced(here, plan), target)
     assert 60 <= len(found) <= 150
     assert len({binary[0].name for binary in found}) >= 9
+    with path.open(newline="") as file:
+        kept = [row for row in csv.DictReader(file) if row["keep"] == "True" and row["config"]]
+    menus = Counter((row["case"], row["implementation"]) for row in kept)
+    assert set(menus.values()) <= set(range(1, forecast.MOST + 1))
 
 
 def test_a_cut_day_has_seen_every_kind_of_case() -> None:

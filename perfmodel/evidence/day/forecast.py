@@ -1,7 +1,8 @@
 """The plan of a day: which configs are worth trying, and what the model says before a run.
 
-A config is dropped where its binary is known to spill or not to fit (`compilefacts`), and where the
-model puts it more than 1.5 × behind the best of its menu. The plan is a table, made where the model
+A config is dropped where its binary is known to spill or not to fit (`compilefacts`), where the
+model puts it more than 1.5 × behind the best of its menu, and where three others are said to be as
+fast: the proof set is raced in minutes, and the full grid tries the rest. The plan is a table, made where the model
 can be loaded and read where only torch and triton are: a machine with a GPU may lack pydantic. The
 predictions come back beside the measured rows.
 """
@@ -25,6 +26,8 @@ from perfmodel.evidence.targets import TARGETS
 NAME = "plan.csv"
 WITHIN = 1.5
 """How far behind the best prediction of its menu a config may be and still be tried."""
+MOST = 3
+"""Configs of a menu that are tried in a planned case, the best predictions first."""
 COLUMNS = (
     "case", "implementation", "config", "predicted_us", "low_us", "high_us", "compiled_us", "keep",
     "reason",
@@ -126,10 +129,15 @@ def _rows(job: Job, device: Any, launcher: Launcher) -> Iterator[dict[str, str]]
         return
     times = {c: _bundled(contender.kernel, problem, c, device) for c in configs}
     best = min((_best(cells) for cells in times.values() if _best(cells)), default=0.0)
+    first = sorted(configs, key=lambda config: _best(times[config]))[:MOST]  # menu order in ties
     for config, cells in times.items():
-        late = _best(cells) > WITHIN * best
-        why = f"predicted {WITHIN} x behind the best or more" if late else cells.get("reason", "")
-        yield row | {"config": str(config)} | cells | {"keep": str(not late), "reason": why}
+        why = ""
+        if _best(cells) > WITHIN * best:
+            why = f"predicted {WITHIN} x behind the best or more"
+        elif config not in first:
+            why = f"{MOST} others are predicted to be as fast"
+        keep = {"keep": str(not why), "reason": why or cells.get("reason", "")}
+        yield row | {"config": str(config)} | cells | keep
 
 
 def _best(cells: Row) -> float:

@@ -59,7 +59,7 @@ def _plan(folder: Path, bed: Bed, limit_s: float | None) -> int:
     if path.exists():
         print(f"  {path.name} is there already")
         return DONE
-    said = forecast.write(path, bed.spec(), bed.launcher(), _race(bed, "proof"))
+    said = forecast.write(path, bed.spec(), bed.launcher(), race(bed, "proof"))
     print(f"  {said}")
     return DONE
 
@@ -166,7 +166,7 @@ def raced(
 ) -> Iterator[tuple[BundledKernel, Any, Any]]:
     """(kernel, problem, config) of every config that the proof set tries, by the plan `known`."""
     menu = (known or forecast.Forecast(())).menu(bed.launcher())
-    for job in _race(bed, "proof"):
+    for job in race(bed, "proof"):
         contender = job.contender
         if isinstance(contender, KernelContender) and not job.repeat:
             problem = contender.problem(job.case)
@@ -175,7 +175,7 @@ def raced(
                     yield contender.kernel, problem, config
 
 
-def _race(bed: Bed, grid: str, tuner: tuning.Tuner | None = None, menu: Any = None) -> list[Job]:
+def race(bed: Bed, grid: str, tuner: tuning.Tuner | None = None, menu: Any = None) -> list[Job]:
     """The jobs of a grid, in order: what could hang last.
 
     The proof set leaves out what is known to be slower: unfused attention, FlashAttention-1.
@@ -214,7 +214,7 @@ def _timed(grid: str, folder: Path, bed: Bed, limit_s: float | None) -> int:
             print(f"  {line}")
         tuner = session.tuner(bench, configs)
         _lost_run(pulse.claim(), runs, tuner, bench)
-        jobs = _race(bed, grid, tuner, known.menu(bed.launcher()))
+        jobs = race(bed, grid, tuner, known.menu(bed.launcher()))
         tally = measuring.measure(jobs, bench, runs, report=_reporter(), limit_s=limit_s)
         print(f"  {len(runs)} rows, {tally.failed} failed now, {tally.left} left")
         for reason, count in tally.reasons.items():

@@ -1,0 +1,84 @@
+"""The table of compile facts: made from today's sources, complete, and repeatable."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+pytest.importorskip("triton")
+
+from perfmodel.evidence import compilefacts, registry
+from perfmodel.evidence.compiled import CompiledKernel, Request, compile_all
+from perfmodel.evidence.compilefacts import FITS, LaunchFacts
+from perfmodel.evidence.compilesuite import planned, requests
+from perfmodel.evidence.targets import TARGETS
+
+# Kernels whose case is made of other kernels' shapes, or that show how it was done: not raced.
+UNTUNED = {
+    "attention-flash1", "attention-standard", "attention-standard-backward",
+}  # fmt: skip
+SAMPLE = 4
+
+
+def entries(name: str) -> list[Request]:
+    """Every config of the kernel's menus on its full-size problems, on every target."""
+    kernel = registry.kernel(name)
+    found = [request for goal in TARGETS.values() for request in requests(kernel, goal)]
+    distinct = {tuple(request.keys()): request for request in found}
+    return list(distinct.values())
+
+
+def facts_of(request: Request) -> tuple[LaunchFacts, ...] | None:
+    table = compilefacts.table()
+    return table.of(request.kernel, request.problem, request.config, request.target)
+
+
+@pytest.mark.parametrize("name", sorted(set(registry.kernels()) - UNTUNED))
+def test_every_entry_of_every_menu_is_known_to_fit_and_to_spill_nothing(name: str) -> None:
+    """A kernel that was changed has other keys: make the table anew with --write."""
+    every = entries(name)
+    assert every
+    for request in every:
+        facts = facts_of(request)
+        said = f"{request.says()} for {request.problem}"
+        assert facts is not None, f"{said} is not in {compilefacts.NAME}; make it anew"
+        for fact in facts:
+            assert fact.status == FITS, f"{said}: {fact.reason}"
+            assert fact.spill_bytes == 0, f"{said} spills {fact.spill_bytes} bytes a thread"
+            assert fact.blocks >= 1, said
+            assert fact.registers > 0, said
+
+
+@pytest.mark.parametrize(("target", "device"), [("sm_90", "h200-sxm"), ("sm_100", "b200")])
+def test_what_a_day_would_try_is_known(target: str, device: str) -> None:
+    every = list(planned(TARGETS[target], device))
+    assert len(every) > 50
+    for request in every:
+        facts = facts_of(request)
+        assert facts is not None, f"{request.says()} for {request.problem}"
+        assert all(fact.usable for fact in facts), f"{request.says()} for {request.problem}"
+
+
+def test_a_row_is_what_the_compiler_says() -> None:
+    """Some rows of the two quickest kernels to compile, drawn anew with each version of them."""
+    known = compilefacts.table().rows()
+    draw = random.Random(len(known))
+    every = [each for name in ("copy", "softmax") for each in entries(name)]
+    sample = draw.sample(every, SAMPLE)
+    for request, made in compile_all(sample):
+        assert isinstance(made, CompiledKernel), made
+        facts = facts_of(request)
+        assert facts is not None
+        for mine, fact in zip(made.facts(), facts, strict=True):
+            if mine.triton != fact.triton:
+                pytest.skip(f"the table is of Triton {fact.triton}, this is {mine.triton}")
+            assert mine.row() == fact.row()
+
+
+def test_no_row_is_of_a_kernel_that_is_gone() -> None:
+    """Every binary of the table is of an entry of a menu, or of what a day would try."""
+    every = {key for name in registry.kernels() for each in entries(name) for key in each.keys()}
+    for target, device in (("sm_90", "h200-sxm"), ("sm_100", "b200")):
+        every |= {key for each in planned(TARGETS[target], device) for key in each.keys()}
+    assert {row.key for row in compilefacts.table().rows()} <= every
