@@ -25,7 +25,7 @@ def entries(name: str) -> list[Request]:
     """Every config of the kernel's menus on its full-size problems, on every target."""
     kernel = registry.kernel(name)
     found = [request for goal in TARGETS.values() for request in requests(kernel, goal)]
-    distinct = {tuple(request.keys()): request for request in found}
+    distinct = {tuple(request.binaries()): request for request in found}
     return list(distinct.values())
 
 
@@ -78,7 +78,7 @@ def test_a_row_is_what_the_compiler_says() -> None:
 
 def test_no_row_is_of_a_kernel_that_is_gone() -> None:
     """Every binary of the table is of an entry of a menu, or of what a day would try."""
-    every = {key for name in registry.kernels() for each in entries(name) for key in each.keys()}
+    every = {key for name in registry.kernels() for each in entries(name) for key in each.binaries()}
     for target, device in (("sm_90", "h200-sxm"), ("sm_100", "b200")):
-        every |= {key for each in planned(TARGETS[target], device) for key in each.keys()}
+        every |= {key for each in planned(TARGETS[target], device) for key in each.binaries()}
     assert {row.key for row in compilefacts.table().rows()} <= every

@@ -169,7 +169,7 @@ class Request:
     config: Any
     target: Target
 
-    def keys(self) -> list[str]:
+    def binaries(self) -> list[str]:
         """The names of its launches' binaries in the table of compile facts."""
         return [
             launch_key(content(self.kernel, self.problem, self.config, launch, self.target))

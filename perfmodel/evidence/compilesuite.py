@@ -108,7 +108,7 @@ def _compiled(wanted: Iterable[Request]) -> list[Outcome]:
 
 
 def _made(wanted: Iterable[Request]) -> list[tuple[Request, CompiledKernel | CompileError]]:
-    distinct = {tuple(request.keys()): request for request in wanted}
+    distinct = {tuple(request.binaries()): request for request in wanted}
     return compile_all(list(distinct.values()), _progress)
 
 
@@ -142,7 +142,7 @@ def _without(request: Request, status: str, reason: str) -> tuple[LaunchFacts, .
             key, request.kernel.name, launch.kernel, request.target.name, _version(),
             str(request.problem), str(request.config), status, reason,
         )
-        for key, launch in zip(request.keys(), launches, strict=True)
+        for key, launch in zip(request.binaries(), launches, strict=True)
     )  # fmt: skip
 
 
