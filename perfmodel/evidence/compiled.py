@@ -260,7 +260,7 @@ def _assembled(
             return CompileError(f"{request.says()} compiles to code that only traps")
     return CompiledKernel(
         request.kernel.name, request.problem, request.config, request.target, tuple(made),
-        tuple(request.keys()),
+        tuple(request.binaries()),
     )  # fmt: skip
 
 
