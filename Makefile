@@ -7,13 +7,16 @@ BIN    := $(VENV)/bin
 JOBS   ?= 2
 # A measured-run table, for `make fit` and `make scoreboard`.
 DATA   ?=
+# Inputs and seed of the fuzzer; without a seed one is drawn and told.
+INPUTS ?= 100000
+SEED   ?=
 # Without a GPU, hold torch to the one release whose CPU-only wheel pip may be set up to find.
 HAS_GPU     := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench evidence docs fit scoreboard clean
+.PHONY: help demo test check bench evidence gpu-day gpu-plan docs fit scoreboard fuzz clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +47,21 @@ evidence: $(VENV)/.ready ## Replay every kernel against the count, compile it fo
 	$(BIN)/python -m perfmodel.evidence.suite
 	$(BIN)/python -m perfmodel.evidence.compilesuite
 
+# A machine with a GPU has torch and triton and perhaps no network: no virtual environment is built.
+# FROM is the folder that an earlier day left: make gpu-day OUT=day FROM=kernels/measured/h200-sxm
+DAY    := $(or $(wildcard $(BIN)/python),$(PYTHON)) -m perfmodel.evidence.gpu_day
+OUT    ?= gpu-day
+FROM   ?=
+LIMIT  ?=
+DEVICE ?= h200-sxm
+
+gpu-day: ## Where a GPU is: check, measure, calibrate and count: make gpu-day OUT=DIR
+	$(DAY) --output "$(OUT)" $(if $(FROM),--resume-from "$(FROM)") \
+	    $(if $(LIMIT),--limit-seconds $(LIMIT))
+
+gpu-plan: $(VENV)/.ready ## Anywhere: what such a day will try: make gpu-plan OUT=DIR DEVICE=h200-sxm
+	$(DAY) --plan-for $(DEVICE) --output "$(OUT)"
+
 docs: $(VENV)/.ready ## Run the documents' examples again and write their output and charts in place
 	$(BIN)/python tests/transcripts.py
 
@@ -54,6 +72,9 @@ fit: $(VENV)/.ready ## Fit the constants to a measured-run table: make fit DATA=
 scoreboard: $(VENV)/.ready ## Score the model on a measured-run table: make scoreboard DATA=runs.parquet
 	@test -n "$(DATA)" || { echo "say which measured runs: make scoreboard DATA=runs.parquet" >&2; exit 2; }
 	$(BIN)/python -m perfmodel.scoreboard $(DATA)
+
+fuzz: $(VENV)/.ready ## Run 100,000 whole commands on good and damaged input: make fuzz INPUTS=1000 SEED=7
+	$(BIN)/python tests/fuzz --inputs $(INPUTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
 clean: ## Remove everything that was built, the virtual environment included
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \

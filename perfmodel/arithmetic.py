@@ -36,6 +36,7 @@ def _is_float(value: Number) -> bool:
 
 def ceil_div(a: Number, b: Number) -> Number:
     """⌈a / b⌉; for symbols it simplifies where the declaration says that b divides a."""
+    a = _beside(a, b)
     if _is_float(a):
         # Exact for whole numbers below 2^53, and several times faster than integer division.
         return np.ceil(a / b)
@@ -48,6 +49,7 @@ def ceil_div(a: Number, b: Number) -> Number:
 
 def floor_div(a: Number, b: Number) -> Number:
     """⌊a / b⌋."""
+    a = _beside(a, b)
     if _is_float(a) or _is_float(b):
         # Exact as in `ceil_div`, and several times faster than `//` on floats.
         return np.floor(a / b)
@@ -102,6 +104,13 @@ def where(condition: Any, yes: Number, no: Number) -> Number:
 def _numeric(value: Number) -> Number:
     """A plain int that no 64-bit integer holds as a float, anything else as it is."""
     return float(value) if isinstance(value, int) and abs(value) > _SAFE else value
+
+
+def _beside(value: Number, other: Number) -> Number:
+    """`value` in the type that can meet `other`: where that is an array, no more than 64 bits."""
+    if isinstance(other, np.ndarray) and isinstance(value, int) and abs(value) > _SAFE:
+        return np.asarray(value, dtype=np.float64)
+    return value
 
 
 def as_floats(sizes: Mapping[str, Number]) -> dict[str, Number]:

@@ -22,6 +22,8 @@ from perfmodel.evidence.provenance import as_ran
 from perfmodel.evidence.records import SIZES_OF, tidy
 from perfmodel.hardware import Device, load
 from perfmodel.predict import predict_arrays
+from perfmodel.timing.floors import HARNESSES, UNKNOWN
+from perfmodel.timing.operator import unknowns
 from perfmodel.timing.physical import floor_seconds
 
 if TYPE_CHECKING:
@@ -34,9 +36,9 @@ Columns = dict[str, np.ndarray]
 
 TIMES = ("predicted_us", "low_us", "high_us", "floor_us")
 TRAFFIC = ("predicted_hbm_bytes", "predicted_l2_bytes", "predicted_shared_bytes")
-ADDED = (*TIMES, *TRAFFIC, "limiter", "reason")
-LEFT_OUT = ("timer_floor", "noisy", "suspect", "failed")
-"""Flags whose rows are not scored unless asked: they measure the timer, not the kernel."""
+ADDED = (*TIMES, *TRAFFIC, "limiter", "assumed", "reason")
+LEFT_OUT = ("timer_floor", "noisy", "busy", "suspect", "failed")
+"""Flags whose rows are not scored unless asked: they measure something else than the kernel."""
 
 CHUNK = 32768  # rows in one call, so that memory does not grow with the table
 # What an attention row may say in its variant, joined by +.
@@ -72,11 +74,24 @@ class _Kind:
     windowed: bool
     constants: Constants | None
 
+    @property
+    def timed(self) -> str:
+        """The harness; device time where the row names none, and where it is one of nobody's."""
+        if not self.harness:
+            return "kernel"
+        return self.harness if self.harness in HARNESSES else UNKNOWN
+
+    def assumed(self) -> str:
+        """What is taken for names of the row that nothing is known of."""
+        found = unknowns(self.op, self.implementation or None, self.timed, self.device)
+        named = f"harness {self.harness!r}: " if self.timed == UNKNOWN else ""
+        return named + "; ".join(found.values())
+
     def options(self) -> dict[str, Any]:
         """The circumstances, as `predict_arrays` takes them."""
         return {
             "implementation": self.implementation or None,
-            "harness": self.harness or "kernel",
+            "harness": self.timed,
             "includes": tuple(part for part in self.includes.split("+") if part),
             "constants": self.constants,
         }
@@ -121,7 +136,8 @@ class _Kind:
 
 
 def predict_table(table: pd.DataFrame, *, constants: Constants | None = None) -> pd.DataFrame:
-    """`table` with predicted_us, low_us, high_us, floor_us, bytes per level, limiter and reason.
+    """`table` with predicted_us, low_us, high_us, floor_us, bytes per level, limiter, what was
+    assumed for names that nothing is known of, and reason.
 
     A row that cannot be predicted keeps its place: its times are missing and `reason` says why.
     Published runs of another board or release than their table names are predicted for that one.
@@ -133,6 +149,7 @@ def predict_table(table: pd.DataFrame, *, constants: Constants | None = None) ->
     sizes = _sizes(table)
     added: Columns = {name: np.full(len(table), np.nan) for name in (*TIMES, *TRAFFIC)}
     added["limiter"] = np.full(len(table), "", dtype=object)
+    added["assumed"] = np.full(len(table), "", dtype=object)
     added["reason"] = _obstacles(table, sizes)
     for i in np.flatnonzero(table["measured_us"].isna()):
         added["reason"][i] = f"not measured: {failed.iloc[i] if failed is not None else 'failed'}"
@@ -252,6 +269,7 @@ def _ask(kind: _Kind, sizes: Sizes) -> Columns:
             for level in ("hbm", "l2", "shared")
         },
         "limiter": limiters[longest, np.arange(len(longest))],
+        "assumed": np.full(len(longest), kind.assumed(), dtype=object),
     }
 
 
@@ -327,6 +345,12 @@ def gate(summary: pd.DataFrame, max_error: float) -> list[str]:
     if not summary["n"].sum() and not misses:
         misses.append("no row is left to score")
     return misses
+
+
+def assumptions(table: pd.DataFrame) -> dict[str, int]:
+    """What was assumed for names that nothing is known of, with the numbers of rows."""
+    found = table["assumed"][table["assumed"] != ""].value_counts()
+    return {str(said): int(count) for said, count in found.items()}
 
 
 def reasons(table: pd.DataFrame) -> dict[str, int]:

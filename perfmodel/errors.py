@@ -1,21 +1,48 @@
-"""Every error a user can cause, as one tree.
+"""Every error a user can cause, as one tree, and what a program says when one ends it.
 
     PerfmodelError            base: one line saying what, which, and what to do
     ├── UnknownName           a device, schedule, kernel or type that is not there (nearest named)
     ├── SpecError             a hardware spec that cannot be read or breaks physics (file and line)
     ├── ProblemError          a problem that has no meaning: zero heads, a type without a rate
     ├── TableError            a measured-run table that is damaged or lacks a column
-    └── OutputError           a path that cannot be written
+    ├── OutputError           a path that cannot be written
+    └── MissingExtra          an optional package that is not installed (the extra named)
 
-The command line catches the base class once, prints the line and exits with code 2, and so do the
-modules that are run by themselves (`exit_code`). Anything else that escapes is a bug of ours and
-shows its traceback.
+`report` turns what ended a program into one line on standard error and an exit code. It is the one
+guard of the command line and of the modules that are run by themselves (`exit_code`).
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from perfmodel.plaintext import printable, quoted
+
+BAD_INPUT = 2
+"""Exit code where the input, or the machine, does not allow what was asked."""
+
+FAULT = 70
+"""Exit code of an error that nothing but perfmodel is to blame for (EX_SOFTWARE of sysexits.h)."""
+
+DEBUG = "PERFMODEL_DEBUG"
+"""Environment variable: where it is set, `report` prints the traceback before its line."""
+
+_LONGEST = 3000  # characters of a message, which may quote what it is about
+
+EXTRAS = {
+    "sympy": "explain",
+    "pyarrow": "parquet",
+    "scipy": "fit",
+    "distributed": "dask",
+    "torch": "gpu",
+    "triton": "gpu",
+    "pynvml": "gpu",
+}
+"""Optional package → the extra that it comes with: pip install 'perfmodel[extra]'."""
 
 
 class PerfmodelError(Exception):
@@ -29,9 +56,11 @@ class UnknownName(PerfmodelError):
         from difflib import get_close_matches  # only needed once something has gone wrong
 
         names = sorted(set(known))
-        near = get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+        lowered = {spelling.lower(): spelling for spelling in names}
+        found = get_close_matches(name[:100].lower(), lowered, n=3, cutoff=0.5)
+        near = [lowered[spelling] for spelling in found]
         said = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names[:60])}"
-        super().__init__(f"no {kind} named {name!r}; {said}{f' {hint}' if hint else ''}")
+        super().__init__(f"no {kind} named {quoted(name)}; {said}{f' {hint}' if hint else ''}")
 
 
 class SpecError(PerfmodelError):
@@ -50,11 +79,91 @@ class OutputError(PerfmodelError):
     """An output that cannot be written."""
 
 
+class MissingExtra(PerfmodelError):
+    """`what` needs an optional package that is not installed."""
+
+    def __init__(self, what: str, package: str) -> None:
+        super().__init__(
+            f"{what} needs {package}, which is not installed; "
+            f"pip install 'perfmodel[{EXTRAS[package]}]'"
+        )
+
+
+def needs(package: str, what: str) -> None:
+    """Raise `MissingExtra` where `package`, which `what` needs, is not installed; loads nothing."""
+    from importlib.util import find_spec
+
+    if find_spec(package) is None:
+        raise MissingExtra(what, package)
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Why a file could not be used, in the system's words: "no space left on device"."""
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def say(message: str) -> None:
+    """A line for the person at the terminal, on standard error; dropped where that is closed."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(printable(message), file=sys.stderr)
+
+
 def exit_code(program: str, run: Callable[[], None]) -> int:
-    """0 after `run`, or 2 and one line on standard error where the user's input is at fault."""
+    """0 after `run`, or the code of the error that ended it, which `report` has told."""
     try:
         run()
-    except PerfmodelError as error:
-        print(f"{program}: {error}", file=sys.stderr)
-        return 2
+    except Exception as error:  # the guard: every error becomes one line and an exit code
+        return report(program, error)
     return 0
+
+
+def report(program: str, error: Exception) -> int:
+    """Say in one line what ended `program`; the exit code: `BAD_INPUT` or `FAULT`."""
+    if os.environ.get(DEBUG, "0") not in ("", "0"):
+        import traceback
+
+        traceback.print_exception(error)
+    line = _cause(error)
+    if line is not None:
+        say(f"{program}: {line if len(line) <= _LONGEST else line[:_LONGEST] + '...'}")
+        return BAD_INPUT
+    said = f"{type(error).__name__} in {_place(error)}"
+    text = " ".join(str(error).split())
+    said += f": {text if len(text) <= 200 else text[:200] + '...'}" if text else ""
+    say(
+        f"{program}: this is a fault of perfmodel, not of your input ({said}); please report it "
+        f"with the command, its input files, perfmodel --version and what {DEBUG}=1 makes it print"
+    )
+    return FAULT
+
+
+def _cause(error: Exception) -> str | None:
+    """The line for an error that input or machine are to blame for; None for a fault of ours."""
+    if isinstance(error, PerfmodelError):
+        return str(error)
+    if isinstance(error, ModuleNotFoundError):
+        package = (error.name or "").split(".")[0]
+        return str(MissingExtra("this command", package)) if package in EXTRAS else None
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        return f"{where}{reason(error)}; check the path, its permissions and the space left"
+    if isinstance(error, UnicodeError):
+        return f"text in another encoding ({error}); write it as UTF-8"
+    if isinstance(error, MemoryError):
+        return "not enough memory; ask for fewer cases or for smaller sizes"
+    if isinstance(error, RecursionError):
+        return "the input is nested too deeply; make it flatter"
+    return None
+
+
+def _place(error: Exception) -> str:
+    """File and line of our own code that the error passed last."""
+    found, trace = "perfmodel", error.__traceback__
+    root = Path(__file__).parent
+    while trace is not None:
+        path = Path(trace.tb_frame.f_code.co_filename)
+        if path.is_relative_to(root):
+            found = f"{path.relative_to(root).as_posix()}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -104,8 +104,12 @@ def constants_text(fitted: Sequence[Fitted]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def spread_text(predicted: pd.DataFrame, widening: float) -> str:
-    """The table of ranges: quantiles by family and time, the generations seen, the widening."""
+def spread_text(predicted: pd.DataFrame, widenings: Mapping[str, float]) -> str:
+    """The table of ranges: quantiles by family and time, the generations seen, the widenings.
+
+    `widenings` are factors of the 90th percentile of errors where something is not known: the
+    generation of the device, the implementation, the harness.
+    """
     import yaml
 
     from perfmodel.hardware import load
@@ -115,7 +119,7 @@ def spread_text(predicted: pd.DataFrame, widening: float) -> str:
     entry = {
         "version": 1,
         "fitted_generations": sorted(name for name in generations if name),
-        "unseen_widening": round(widening, 3),
+        "widening": {name: round(max(by, 1.0), 3) for name, by in widenings.items()},
         "families": spread_of(predicted),
     }
     body = yaml.safe_dump(entry, sort_keys=False, default_flow_style=None, width=100)

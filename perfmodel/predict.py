@@ -7,7 +7,7 @@ code, menus included. Seconds inside, microseconds only where a table or JSON sa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -18,11 +18,15 @@ from perfmodel.hardware import Device
 from perfmodel.timing import floors, physical, spread
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.operator import Timed, time_operator
+from perfmodel.units import binary
 
 SCHEMA_VERSION = 1
 
 # What problems of one kind share beside their arrays: schedule, implementation, assumptions.
 _Kind = tuple[str, str, tuple[str, ...]]
+
+# What a schedule is called where it leaves its axis whole: of products k, of attention the keys.
+_UNCUT = {"split-k": "tiled", "split-kv": "tiled"}
 
 # Problems timed at once: small enough that arrays of problems × menu stay in cache. The menu of a
 # matmul is the longest, so it takes half as many.
@@ -36,9 +40,11 @@ _WORKING_BYTES = 2**23
 class Prediction:
     """One case on one device. Times in seconds, traffic in bytes, intensity in FLOP per byte.
 
-    `terms` holds every resource's own time: their largest is the limiter, their sum is not the
-    total because resources overlap. `flops` counts executed matrix operations, vector operations
-    and special functions; `useful_flops` the operations by the papers' convention.
+    `terms` holds every resource's own time; their sum is not the total because resources overlap.
+    The `limiter` is the largest and the `runner_up` the next, except that power counts only
+    where it binds (`rank`). `flops` counts executed matrix operations, vector operations, special
+    functions; `useful_flops` the operations that the mask leaves, by the papers' convention. `fits`
+    says whether the device's memory holds `footprint_bytes`.
     """
 
     device: str
@@ -50,11 +56,13 @@ class Prediction:
     low_seconds: float
     high_seconds: float
     limiter: str
+    runner_up: str
     terms: Mapping[str, float]
     flops: Mapping[str, float]
     useful_flops: float
     bytes: Mapping[str, float]
     footprint_bytes: float
+    fits: bool
     tile: Mapping[str, float]
     waves: float
     occupancy: float
@@ -87,12 +95,14 @@ class Prediction:
             "low_us": self.low_seconds * micro,
             "high_us": self.high_seconds * micro,
             "limiter": self.limiter,
+            "runner_up": self.runner_up,
             "terms_us": {name: value * micro for name, value in self.terms.items()},
             "flops": dict(self.flops),
             "useful_flops": self.useful_flops,
             "bytes": dict(self.bytes),
             "arithmetic_intensity": self.intensity,
             "footprint_bytes": self.footprint_bytes,
+            "fits": self.fits,
             "tile": dict(self.tile),
             "waves": self.waves,
             "occupancy": self.occupancy,
@@ -118,6 +128,7 @@ class Predictions:
     low_seconds: np.ndarray
     high_seconds: np.ndarray
     limiter: np.ndarray
+    runner_up: np.ndarray
     terms: Mapping[str, np.ndarray]
     flops: Mapping[str, np.ndarray]
     useful_flops: np.ndarray
@@ -150,11 +161,13 @@ class Predictions:
             low_seconds=float(self.low_seconds[i]),
             high_seconds=float(self.high_seconds[i]),
             limiter=str(self.limiter[i]),
+            runner_up=str(self.runner_up[i]),
             terms=at(self.terms),
             flops=at(self.flops),
             useful_flops=float(self.useful_flops[i]),
             bytes=at(self.bytes),
             footprint_bytes=float(self.footprint_bytes[i]),
+            fits=bool(self.footprint_bytes[i] <= self.device.hbm_capacity_bytes),
             tile={name: size for name, size in at(self.tile).items() if not math.isnan(size)},
             waves=float(self.waves[i]),
             occupancy=float(self.occupancy[i]),
@@ -225,8 +238,10 @@ def predict_arrays(
     for index in _pieces(problem, n):
         part = pick(problem, index)
         timed = _timed(part, device, values, schedule, implementation, harness, includes)
-        made.put(index, (timed.schedule, timed.implementation, timed.assumptions))
-        made.fill(index, _results(part, device, timed))
+        results = _results(part, device, timed)
+        for label, said, chosen in _kinds(part, device, timed, results):
+            made.put(index[chosen], (label, timed.implementation, said))
+        made.fill(index, results)
     return made.predictions(problem, device)
 
 
@@ -301,6 +316,33 @@ def _timed(
     )
 
 
+def _kinds(
+    problem: Problem, device: Device, timed: Timed, results: Mapping[str, np.ndarray]
+) -> Iterator[tuple[str, tuple[str, ...], np.ndarray]]:
+    """What to call the schedule, what was assumed, and the problems of a piece that this is for.
+
+    A schedule that could cut an axis into slices and does not is named so. What needs more
+    memory than the device has says so, since it could not run.
+    """
+    n = len(timed.seconds)
+    slices = next((timed.tile[name] for name in ("slices", "splits") if name in timed.tile), None)
+    cut = np.ones(n, dtype=bool) if slices is None else np.asarray(slices > 1)
+    beyond = results["footprint_bytes"] > device.hbm_capacity_bytes
+    uncut = _UNCUT.get(timed.schedule, timed.schedule)
+    for label, sliced in ((timed.schedule, cut), (uncut, ~cut)):
+        for large in (False, True):
+            chosen = np.flatnonzero(sliced & (beyond == large))
+            if chosen.size:
+                said = _too_large(device, results["footprint_bytes"][chosen]) if large else ()
+                yield label, (*timed.assumptions, *said), chosen
+
+
+def _too_large(device: Device, footprint_bytes: np.ndarray) -> tuple[str, ...]:
+    """That a problem does not fit into the device's memory."""
+    least, has = binary(float(footprint_bytes.min())), binary(float(device.hbm_capacity_bytes))
+    return (f"needs {least} or more, and {device.slug} has {has} of memory: it could not run",)
+
+
 class _Columns:
     """The arrays of n predictions, filled piece by piece: no piece outlives its turn."""
 
@@ -346,6 +388,7 @@ class _Columns:
             low_seconds=arrays["low_seconds"],
             high_seconds=arrays["high_seconds"],
             limiter=arrays["limiter"],
+            runner_up=arrays["runner_up"],
             terms=self.table("terms."),
             flops=self.table("flops."),
             useful_flops=arrays["useful_flops"],
@@ -367,13 +410,15 @@ def _results(problem: Problem, device: Device, timed: Timed) -> dict[str, np.nda
         **estimate.terms, "launch": timed.launch_seconds, "included": timed.included_seconds,
     }  # fmt: skip
     floor = physical.floor_seconds(problem, device, estimate.matrix_flops)
-    low, high = spread.interval(problem, device, timed.seconds, floor)
+    low, high = spread.interval(problem, device, timed.seconds, floor, timed.unknowns)
+    limiter, runner_up = rank(terms, timed.seconds)
     tables = {"terms": terms, "bytes": estimate.bytes, "tile": timed.tile}
     return {
         "seconds": timed.seconds,
         "low_seconds": low,
         "high_seconds": high,
-        "limiter": limiters(terms, timed.seconds),
+        "limiter": limiter,
+        "runner_up": runner_up,
         "flops.matrix": estimate.matrix_flops,
         "flops.vector": estimate.vector_ops,
         "flops.special": estimate.special_ops,
@@ -385,16 +430,21 @@ def _results(problem: Problem, device: Device, timed: Timed) -> dict[str, np.nda
     }
 
 
-def limiters(terms: Mapping[str, np.ndarray], seconds: np.ndarray) -> np.ndarray:
-    """The term that rules each time: the largest, and power only where it holds the clocks down.
+def rank(terms: Mapping[str, np.ndarray], seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The names of the largest and the second largest term of each time: limiter and runner-up.
 
-    Power is a limit and not a resource: below the time that the others need together it costs
+    Power counts only where it binds, that is where the clocks are lowered until the power suffices:
+    its term is then as long as all that runs beside each other together. Below that it costs
     nothing, however near it comes.
     """
     serial = sum((terms[name] for name in ("blocks", "gap", "launch", "included")), start=0.0)
-    holds = terms["power"] >= 0.999 * (seconds - serial)
-    ruling = {**terms, "power": np.where(holds, terms["power"], 0.0)}
-    return np.asarray(np.array(list(ruling))[np.argmax(np.stack(list(ruling.values())), axis=0)])
+    binds = terms["power"] >= 0.999 * (seconds - serial)
+    ruling = {**terms, "power": np.where(binds, terms["power"], 0.0)}
+    names = np.array(list(ruling))
+    times = np.stack([np.broadcast_to(each, seconds.shape) for each in ruling.values()])
+    first = np.argmax(times, axis=0)
+    np.put_along_axis(times, first[None], -1.0, axis=0)
+    return np.asarray(names[first]), np.asarray(names[np.argmax(times, axis=0)])
 
 
 def useful_flops(problem: Problem) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfmodel.compare import predict_table
+from perfmodel.compare import LEFT_OUT, predict_table
 from perfmodel.errors import exit_code
 from perfmodel.estimation import first_slopes, sample
 from perfmodel.fitted import families
@@ -248,7 +248,7 @@ def _main(arguments: Sequence[str] | None) -> None:
     parser.add_argument("--output", default="docs/accuracy.md")
     chosen = parser.parse_args(arguments)
     table = tidy(read_table(chosen.table))
-    table = table[~table["flag"].isin(("timer_floor", "noisy", "suspect"))].reset_index(drop=True)
+    table = table[~table["flag"].isin(LEFT_OUT)].reset_index(drop=True)
     with replacing(chosen.output) as partial:
         partial.write_text(page(table), encoding="utf-8")
     print(f"wrote {Path(chosen.output)}")

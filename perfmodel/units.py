@@ -18,12 +18,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from perfmodel.errors import PerfmodelError
+from perfmodel.plaintext import quoted
 
 DECIMAL = {"n": -9, "µ": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _MICRO = {"u": "µ", "\u03bc": "µ"}  # ASCII u and the Greek letter are read as the micro sign
 _PREFIX = {exponent: prefix for prefix, exponent in DECIMAL.items()}
 _NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?"
+_LONGEST = 1000  # characters of a quantity
 _TEXT = re.compile(rf"\s*([+-]?)({_NUMBER})\s*(\S*)\s*")
 
 
@@ -33,11 +35,17 @@ class UnitError(PerfmodelError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A kind of quantity: the unit symbols that it accepts, whether prefixed, and an example."""
+    """A kind of quantity: the unit symbols that it accepts, whether prefixed, and an example.
+
+    `least` and `most` are what a device may have of it, in SI units: thousands of times less and
+    more than any that was built.
+    """
 
     name: str
     symbols: tuple[str, ...]
     example: str
+    least: float
+    most: float
     prefixed: bool = True
     binary: bool = False
 
@@ -58,16 +66,16 @@ class Dimension:
 DIMENSIONS = {
     dimension.name: dimension
     for dimension in (
-        Dimension("bandwidth", ("B/s",), "3.35 TB/s"),
-        Dimension("compute rate", ("FLOP/s", "OP/s"), "989.4 TFLOP/s"),
-        Dimension("special-function rate", ("exp/s",), "2.4 Texp/s"),
-        Dimension("capacity", ("B",), "50 MiB", binary=True),
-        Dimension("frequency", ("Hz",), "1830 MHz"),
-        Dimension("power", ("W",), "700 W"),
-        Dimension("time", ("s",), "373 ns"),
-        Dimension("cycles", ("cycles",), "655 cycles", prefixed=False),
-        Dimension("bytes per clock", ("B/clk",), "128 B/clk", prefixed=False),
-        Dimension("rate per clock", ("/clk",), "16 /clk", prefixed=False),
+        Dimension("bandwidth", ("B/s",), "3.35 TB/s", 1e6, 1e21),
+        Dimension("compute rate", ("FLOP/s", "OP/s"), "989.4 TFLOP/s", 1e6, 1e21),
+        Dimension("special-function rate", ("exp/s",), "2.4 Texp/s", 1e6, 1e21),
+        Dimension("capacity", ("B",), "50 MiB", 1.0, 1e18, binary=True),
+        Dimension("frequency", ("Hz",), "1830 MHz", 1e5, 1e13),
+        Dimension("power", ("W",), "700 W", 1e-2, 1e8),
+        Dimension("time", ("s",), "373 ns", 1e-12, 1.0),
+        Dimension("cycles", ("cycles",), "655 cycles", 1e-3, 1e9, prefixed=False),
+        Dimension("bytes per clock", ("B/clk",), "128 B/clk", 1e-3, 1e9, prefixed=False),
+        Dimension("rate per clock", ("/clk",), "16 /clk", 1e-3, 1e9, prefixed=False),
     )
 }
 _SCALES = {dimension.name: dimension.scales() for dimension in DIMENSIONS.values()}
@@ -81,6 +89,8 @@ def parse(text: str, dimension: str) -> float:
     negative value, and anything that is not a finite number.
     """
     example = DIMENSIONS[dimension].example
+    if len(text) > _LONGEST:
+        raise UnitError(f'{dimension} {quoted(text)} is too long a text; write "{example}"')
     match = _TEXT.fullmatch(text)
     if match is None:
         raise UnitError(f'{dimension} {text!r} is not a number with a unit; write "{example}"')

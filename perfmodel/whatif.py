@@ -21,6 +21,7 @@ from perfmodel.algorithms.matmul import FORMATS
 from perfmodel.elements import ELEMENTS
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device
+from perfmodel.plaintext import quoted
 from perfmodel.predict import describe, length, predict_arrays
 from perfmodel.quantities import QUANTITIES, SPELLINGS, Quantity, Setting
 from perfmodel.timing.constants import Constants, default
@@ -28,6 +29,9 @@ from perfmodel.units import parse
 
 SWING = 2.0
 """By how much each number is halved and doubled."""
+
+MOST = 1e3
+"""By how much a number may be changed, up or down."""
 
 TOGETHER = "all together"
 _NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
@@ -62,7 +66,7 @@ class Change:
         if factor is None:
             now = self.quantity.read(setting)
             # Without a value `scaled` says what is missing; a floor of zero stays zero.
-            factor = (self.value or 0.0) / now if now else 1.0
+            factor = _held((self.value or 0.0) / now, self.text) if now else 1.0
         return self.quantity.scaled(setting, factor)
 
 
@@ -166,8 +170,17 @@ def parse_change(text: str) -> Change:
         return Change(typed, quantity, value=_value(quantity, match["value"].strip(), typed))
     factor = _factor(match)
     if not math.isfinite(factor) or factor < 0 or (factor == 0 and not quantity.is_launch):
-        raise ProblemError(f"{typed!r} leaves nothing of the {quantity.label}; {_HELP}")
-    return Change(typed, quantity, factor=factor)
+        raise ProblemError(f"{quoted(typed)} leaves nothing of the {quantity.label}; {_HELP}")
+    return Change(typed, quantity, factor=_held(factor, typed))
+
+
+def _held(factor: float, typed: str) -> float:
+    """`factor`; raises `ProblemError` beyond `MOST` either way. Zero, of a launch floor, stays."""
+    if factor != 0 and not 1 / MOST <= factor <= MOST:
+        raise ProblemError(
+            f"{quoted(typed)} is a change by a factor of {factor:.2g}; it may be 0.001 to 1000"
+        )
+    return factor
 
 
 def _factor(match: re.Match[str]) -> float:

@@ -10,6 +10,7 @@ from functools import partial
 
 from perfmodel.evidence.cases import Case, gemm
 from perfmodel.evidence.environment import Environment, State
+from perfmodel.evidence.hostload import HostLoad, Reading
 from perfmodel.evidence.measure import Bench
 from perfmodel.evidence.rivals import Prepared
 from perfmodel.evidence.timer import Policy
@@ -57,8 +58,16 @@ class FakeKernel:
         return Prepared((partial(time.sleep, self.pause_s),) * sets, lambda: problem)
 
 
+class IdleHost(HostLoad):
+    """A machine that does nothing else: the tests' own may well be busy."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: Reading(0.0, 0.0), lambda: 0.25)
+
+
 def fake_bench(**more: object) -> Bench:
     where = Environment("fake", "Fake", "cpu", 2.0**20, 2.0**34, {"torch": "0"}, FakeGauge())
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    bench = Bench(where, Policy(), {"wall": FakeStopwatch}, cold=False, now=lambda: now)
+    watches = {"wall": FakeStopwatch}
+    bench = Bench(where, Policy(), watches, cold=False, now=lambda: now, load=IdleHost)
     return replace(bench, **more)  # type: ignore[arg-type]

@@ -73,6 +73,10 @@ NAMED = [
     ("gemm", "w4a16", "trtllm-1.0.0:weight_only_quant_matmul_L257/PLUGIN_V2_", "weight-only"),
     ("gemm", "w4a16", "vllm:marlin", "weight-only"),
     ("gemm", "w8a8_int8", "trtllm-1.0.0:smooth_quant_gemm_L96/PLUGIN_V2_SmoothQu", "cutlass-int8"),
+    ("gemm", "fp16", "triton", "triton-gemm"),
+    ("gemm", "bf16", "triton-persistent", "triton-gemm"),
+    ("gemm", "fp32", "triton", "triton-gemm-fp32"),
+    ("gemm", "fp8_block", "vllm-0.24.0:TritonFp8BlockScaledMMKernel", "triton-gemm"),
     ("softmax", "fp32", "torch-eager(2.1.0)", "torch-softmax"),
     ("softmax", "fp32", "torch-eager(HF fx)", "torch-softmax"),
     ("softmax", "fp16", "torch", "torch-softmax"),
@@ -142,9 +146,20 @@ def test_every_step_of_a_fall_is_said():
 
 def test_an_unknown_implementation_is_said_in_the_assumptions():
     found = predict(Attention(1, 8, 8, 256, 256, 64), H100, implementation="warp-nine")
-    assert "implementation 'warp-nine' is not known; the usual one taken" in found.assumptions
+    said = "implementation 'warp-nine' is not known: a good library's is taken"
+    assert said in found.assumptions
     assert found.seconds == predict(Attention(1, 8, 8, 256, 256, 64), H100).seconds
     assert not predict(Attention(1, 8, 8, 256, 256, 64), H100).assumptions
+
+
+def test_products_of_triton_share_nothing_between_blocks_and_do_not_split_k():
+    problem = Matmul(4096, 4096, 4096)
+    triton, library = (predict(problem, H100, implementation=i) for i in ("triton", "cublas"))
+    assert triton.bytes["l2"] >= 1.5 * library.bytes["l2"] > 0
+    assert triton.seconds > library.seconds
+    assert predict(Matmul(64, 64, 2**20), H100, implementation="triton").tile["slices"] == 1
+    said = predict(Matmul(64, 64, 64, dtype="w8a16"), H100, implementation="triton").assumptions
+    assert said == ("'triton' is not known in w8a16: weight-only taken",)
 
 
 def test_strided_batches_of_fp32_have_classes_of_their_own():

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel.cli.ranges import parse
+from perfmodel.algorithms.sizes import LARGEST
+from perfmodel.cli.ranges import LIMIT, parse, read
 from perfmodel.errors import ProblemError
 
-SIZES = st.integers(1, 2**62)
+SIZES = st.integers(1, LARGEST)
 
 
 @pytest.mark.parametrize(
@@ -45,8 +46,8 @@ def test_lists_and_ranges(text, values):
         ("8:4", "--seq '8:4' is an empty range: 4 comes before 8"),
         ("1:8:0", "--seq '1:8:0' steps by 0; a step is at least 1"),
         ("1:8:x1", "--seq '1:8:x1' does not grow; start at 1 or more, times 2 or more"),
-        ("1:99999999999", "has more than 10000000 values; take a larger step"),
-        ("99999999999999999999", "is beyond 2^62; give a smaller size"),
+        ("1:99999999999", "has more than 10,000,000 values; narrow it"),
+        ("99999999999999999999", "is beyond 2^40 (1024G); give a smaller size"),
         ("", "is not a size, list or range; write 4096"),
         ("8,,16", "is not a size, list or range; write 4096"),
         ("1:2:3:4", "is not a size, list or range; write 4096"),
@@ -90,3 +91,18 @@ def test_any_text_is_sizes_or_one_line(text):
         said = ""
         assert values.min() >= 1
     assert "\n" not in said
+
+
+@pytest.mark.parametrize("text", ["1:10000000", f"1:{LARGEST}:1000000", "7,1:9:2,1k:64k:x2"])
+def test_values_are_counted_before_they_are_made(text):
+    values = read(text, "--seq")
+    assert "array" not in vars(values)
+    assert len(values) == len(values.array)
+    assert len(values.first()) == 1
+    assert values.first().array[0] == values.array[0]
+
+
+def test_an_option_has_no_more_values_than_the_limit_in_all_its_parts():
+    text = ",".join(["1:6000000"] * 2)
+    with pytest.raises(ProblemError, match=f"more than {LIMIT:,} values"):
+        read(text, "--seq")

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
-from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.evidence import binarycache, compiled, registry
+from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
+from perfmodel.evidence import binarycache, compiled, compilefacts, registry
 from perfmodel.evidence.compiled import (
     CompileError,
     DoesNotFit,
@@ -18,7 +18,8 @@ from perfmodel.evidence.compiled import (
     compile_kernel,
     first_fitting,
 )
-from perfmodel.evidence.compiledeffect import bundled_for, compiled_style, effect, nearest
+from perfmodel.evidence.compiledeffect import binaries, bundled_for, effect, nearest
+from perfmodel.evidence.compilefacts import LaunchFacts
 from perfmodel.evidence.disassembly import DisassemblyError, Instruction, loops, parse
 from perfmodel.evidence.instructions import hot_loop, mix, product, unit_of
 from perfmodel.evidence.issueslots import issue_slots, operations
@@ -336,20 +337,79 @@ def test_without_triton_the_extra_is_named(monkeypatch):
 def test_predictions_take_the_compiled_footprint(small):
     made = small["matmul", "sm_90"]
     (launch,) = made.launches
-    footprint = compiled_style(made)["matmul"]
-    assert footprint.registers >= launch.registers
-    assert footprint.shared_bytes == launch.shared_bytes
+    binary = binaries(made.facts())["matmul"]
+    assert binary.registers >= launch.registers
+    assert binary.shared_bytes == launch.shared_bytes
     kernel, h100 = registry.kernel("matmul"), load("h100-sxm")
-    found = effect(made.problem, h100, kernel, made.config, compiled=made)
+    found = effect(made.problem, h100, kernel, made.config, facts=made.facts())
     (one,) = found.kernels
     assert found.target == "sm_90"
     assert found.ratio == pytest.approx(found.seconds / found.assumed_seconds)
     assert one.blocks == launch.occupancy(h100).blocks
     greedy = replace(made, launches=(replace(launch, dynamic_shared_bytes=227 * 1024),))
-    slower = effect(made.problem, h100, kernel, made.config, compiled=greedy)
+    slower = effect(made.problem, h100, kernel, made.config, facts=greedy.facts())
     assert slower.kernels[0].blocks == 1
     assert slower.seconds >= found.seconds
     assert math.isfinite(slower.ratio)
+
+
+@pytest.mark.parametrize("pipe", ["alu", "fma", "issue", "special", "lsu"])
+def test_busier_pipes_never_make_a_prediction_faster(small, pipe):
+    made = small["attention-tiled", "sm_90"]
+    kernel, h100 = registry.kernel("attention-tiled"), load("h100-sxm")
+    problem = replace(made.problem, batch=64, seq_q=1024, seq_kv=1024)
+    (fact,) = made.facts()
+    seconds = []
+    for factor in (1.0, 2.0, 100.0):
+        busier = replace(fact, cycles={**fact.cycles, pipe: fact.cycles[pipe] * factor})
+        seconds.append(effect(problem, h100, kernel, made.config, facts=[busier]).seconds)
+    assert seconds == sorted(seconds)
+    assert seconds[-1] > 2 * seconds[0]
+
+
+def test_spills_and_instructions_are_in_the_compiled_prediction():
+    """Every spilled register is stored and loaded by instructions that the pipes count."""
+    kernel, h100 = registry.kernel("matmul"), load("h100-sxm")
+    problem, config = Matmul(4096, 4096, 4096, dtype="fp16"), kernel.configs[0]
+    lean = LaunchFacts(
+        "k", "matmul", "matmul", "sm_90", "3", "", "", "fits", registers=168,
+        shared_bytes=98304, threads=256, looped=True, flops_per_pass=2.0 * 128 * 128 * 64,
+        cycles={"matrix": 512.0, "issue": 300.0, "lsu": 100.0},
+    )  # fmt: skip
+    spilling = replace(
+        lean, spill_bytes=512, cycles={**lean.cycles, "issue": 1300.0, "lsu": 1600.0}
+    )
+    one, other = (effect(problem, h100, kernel, config, facts=[f]) for f in (lean, spilling))
+    assert other.seconds > 2 * one.seconds
+    assert other.kernels[0].spill_bytes == 512
+    assert one.assumed_seconds == other.assumed_seconds
+
+
+def test_facts_survive_the_file(small, tmp_path):
+    rows = [fact for made in small.values() for fact in made.facts()]
+    path = tmp_path / "facts.csv"
+    path.write_text(compilefacts.dumped(rows))
+    back = compilefacts.read(path)
+    assert {row.key for row in back} == {row.key for row in rows}
+    mine = {row.key: row for row in rows}
+    for row in back:
+        assert replace(row, cycles={}) == replace(mine[row.key], cycles={})
+        assert row.cycles == pytest.approx(dict(mine[row.key].cycles), rel=1e-5)
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(PerfmodelError, match="not a table of compile facts"):
+        compilefacts.read(path)
+
+
+def test_facts_are_found_by_what_is_compiled(small):
+    made = small["matmul", "sm_90"]
+    kernel = registry.kernel("matmul")
+    facts = compilefacts.Facts(made.facts())
+    assert facts.of(kernel, made.problem, made.config, made.target) == made.facts()
+    larger = replace(made.problem, m=made.problem.m * 16)  # another size, the same binary
+    assert facts.of(kernel, larger, made.config, made.target) == made.facts()
+    ragged = replace(made.problem, n=made.problem.n + 1)  # rows that are not aligned
+    assert facts.of(kernel, ragged, made.config, made.target) is None
+    assert facts.of(kernel, made.problem, made.config, target("sm_100")) is None
 
 
 def test_a_predictions_tile_finds_its_kernel_and_nearest_config():

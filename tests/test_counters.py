@@ -2,51 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pandas as pd
+import profilersamples as sample
 import pytest
+from profilersamples import GEMM, SOFTMAX, span, trace
 
 from perfmodel.errors import TableError
-from perfmodel.evidence import ncu, traces
-from perfmodel.evidence.cases import attention, gemm, rowwise
-from perfmodel.evidence.counters import (
-    NCU_METRICS,
-    import_counters,
-    traffic_report,
-    write,
-)
+from perfmodel.evidence import profileformats
+from perfmodel.evidence.cases import rowwise
+from perfmodel.evidence.counters import NCU_METRICS, import_counters, traffic_report, write
+from perfmodel.evidence.profiles import number
 from perfmodel.evidence.records import read_table
-
-GEMM = gemm(4096, 4096, 4096)
-SOFTMAX = rowwise("softmax", 4096, 4096)
-DECODE = attention(16, 32, 8, 1, 8192, 128)
-
-# The raw page: a line of units under the header, thousands separators, units that differ by column,
-# a case of two launches, a case that ran twice, and a launch that belongs to no case.
-RAW = """==PROF== Connected to process 4242 (/usr/bin/python3)
-==PROF== Profiling "matmul" - 0: 0%....50%....100% - 8 passes
-the program's own line, with "Kernel Name" in it
-==PROF== Disconnected from process 4242
-"ID","Process ID","Process Name","Host Name","thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","dram__bytes_read.sum","dram__bytes_write.sum","gpu__time_duration.sum","l1tex__data_pipe_lsu_wavefronts_mem_shared.sum","lts__t_sectors_srcunit_tex.sum","sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active","sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active","sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
-"","","","","","","","","","","","","Mbyte","Mbyte","us","","sector","%","%","%"
-"0","4242","python3","host","","fill(int)","1","7","(128, 1, 1)","(1, 1, 1)","0","9.0","0.00","1.00","2.00","0","1,000","0","0","0"
-"1","4242","python3","host","<default domain>:{gemm}:none:none:none:none:none:none","matmul_kernel","1","7","(256, 1, 1)","(1,024, 1, 1)","0","9.0","101.50","32.50","1,234.50","5,000,000","80,000,000","1.5","2.5","90.0"
-"2","4242","python3","host","<default domain>:{decode}:none","void cutlass::split<float, 3>(Params)","1","7","(128, 1, 1)","(512, 1, 1)","0","9.0","500.00","2.00","120.00","1,000","20,000,000","30","10","40"
-"3","4242","python3","host","<default domain>:{decode}:none","combine","1","7","(128, 1, 1)","(64, 1, 1)","0","9.0","2.00","1.00","40.00","10","200,000","10","50","0"
-"4","4242","python3","host","<default domain>:{decode}:none","void cutlass::split<float, 3>(Params)","1","7","(128, 1, 1)","(512, 1, 1)","0","9.0","510.00","2.00","124.00","1,000","20,000,000","30","10","40"
-"5","4242","python3","host","<default domain>:{decode}:none","combine","1","7","(128, 1, 1)","(64, 1, 1)","0","9.0","2.00","1.00","40.00","10","200,000","10","50","0"
-""".replace("{gemm}", GEMM.label()).replace("{decode}", DECODE.label())  # fmt: skip # noqa: E501
-
-LONG = """"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"
-"0","1","python3","host","softmax_row","1","7","(128, 1, 1)","(4096, 1, 1)","0","9.0","Command line profiler metrics","dram__bytes_read.sum","Mbyte","33.55"
-"0","1","python3","host","softmax_row","1","7","(128, 1, 1)","(4096, 1, 1)","0","9.0","Command line profiler metrics","dram__bytes_write.sum","Kbyte","31,000"
-"0","1","python3","host","softmax_row","1","7","(128, 1, 1)","(4096, 1, 1)","0","9.0","GPU Speed Of Light Throughput","Duration","usecond","21.50"
-"1","1","python3","host","matmul_kernel","1","7","(256, 1, 1)","(1024, 1, 1)","0","9.0","Command line profiler metrics","dram__bytes_read.sum","byte","101,500,000"
-"1","1","python3","host","matmul_kernel","1","7","(256, 1, 1)","(1024, 1, 1)","0","9.0","Command line profiler metrics","dram__bytes_write.sum","Mbyte","32.5"
-"1","1","python3","host","matmul_kernel","1","7","(256, 1, 1)","(1024, 1, 1)","0","9.0","Command line profiler metrics","gpu__time_duration.sum","msecond","1.2345"
-"""  # noqa: E501
 
 
 def file(folder: Path, name: str, text: str) -> Path:
@@ -56,7 +24,7 @@ def file(folder: Path, name: str, text: str) -> Path:
 
 
 def test_the_raw_page_with_ranges(tmp_path: Path) -> None:
-    path = file(tmp_path, "ncu.csv", RAW)
+    path = file(tmp_path, "ncu.csv", sample.RAW)
     rows, said = import_counters(path, device="h200-sxm")
     assert said == [f"{path}: 1 launches without a case's range left out"]
     first, second = rows
@@ -81,7 +49,7 @@ def test_the_raw_page_with_ranges(tmp_path: Path) -> None:
 
 
 def test_the_table_can_be_read_and_compared(tmp_path: Path) -> None:
-    rows, _ = import_counters(file(tmp_path, "ncu.csv", RAW), device="h200-sxm")
+    rows, _ = import_counters(file(tmp_path, "ncu.csv", sample.RAW), device="h200-sxm")
     write(rows, tmp_path / "counted.csv")
     table = read_table(tmp_path / "counted.csv")
     assert list(table["measured_us"]) == [1234.5, 162.0]
@@ -96,7 +64,9 @@ def test_the_long_form_with_a_table_of_cases(tmp_path: Path) -> None:
         "softmax,bf16,4096,4096,,,,mine\n"
         "gemm,bf16,,,4096,4096.0,4096,\n",
     )
-    rows, said = import_counters(file(tmp_path, "l.csv", LONG), device="h100-sxm", cases=cases)
+    rows, said = import_counters(
+        file(tmp_path, "l.csv", sample.LONG), device="h100-sxm", cases=cases
+    )
     assert said == []
     assert [row["implementation"] for row in rows] == ["mine", "ncu:matmul_kernel"]
     assert [row["measured_us"] for row in rows] == ["21.5", "1234.5"]
@@ -107,28 +77,66 @@ def test_the_long_form_with_a_table_of_cases(tmp_path: Path) -> None:
 
 def test_several_launches_a_case(tmp_path: Path) -> None:
     cases = file(tmp_path, "c.csv", "op,dtype,m,n,k,kernels\ngemm,bf16,4096,4096,4096,2\n")
-    rows, _ = import_counters(file(tmp_path, "l.csv", LONG), device="h100-sxm", cases=cases)
+    rows, _ = import_counters(file(tmp_path, "l.csv", sample.LONG), device="h100-sxm", cases=cases)
     assert [row["measured_us"] for row in rows] == ["1256"]
+
+
+HEADER = '"ID","Kernel Name","Device","dram__bytes_read.sum"\n'
+ANNOTATION = {"ph": "X", "cat": "user_annotation", "name": GEMM.label(), "ts": 1, "dur": 2}
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("op,m\ngemm,1\n", r"not Nsight Compute's CSV"),
-        ("", r"not Nsight Compute's CSV"),
-        ('"ID","Kernel Name","Device","dram__bytes_read.sum"\n', "the header stands alone"),
-        (
-            '"ID","Kernel Name","Device","dram__bytes_read.sum"\n"","","","byte"\n',
-            "no kernel was profiled",
-        ),
-        (
-            '"ID","Kernel Name","Device","dram__bytes_read.sum"\n"","","","byte"\n"0","k",0,"1"\n',
-            "none of 1 launches ran in a range named after a case",
-        ),
-        ('{"ph": 1', "not a sound trace"),
-        ('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 2}]}',
+        ("op,m\ngemm,1\n", "not a profile that can be read; give the CSV of ncu, nsys stats"),
+        ("", "not a profile that can be read"),
+        ('==PROF== Connected\n==ERROR== Failed to find metric "x__y.sum"\n',
+         'nothing was profiled: Failed to find metric "x__y.sum"'),
+        (HEADER, "the header stands alone"),
+        (HEADER + '"","","","byte"\n', "no kernel was profiled"),
+        (HEADER + '"","","","byte"\n"0","k",0,"1"\n',
+         "none of 1 launches ran in a range named after a case"),
+        (HEADER + f'"0","{GEMM.label()}",0,""\n', "no time and no counter of any case"),
+        (HEADER + '"0","k",0,"1\n', r"x.csv:\d: not sound CSV"),
+        (HEADER + '"0","perfmodel|op=gemm|dtype=bf16|m=x",0,"1"\n', "'x' is not a whole number"),
+        (HEADER + '"0","perfmodel|op=gemm|dtype=bf16|m=²",0,"1"\n', "invalid literal"),
+        ('{"ph": 1', "not a trace .*delimiter"),
+        ("[" * 50_000, "nested too deeply for a trace"),
+        ('[{"ph": "X", "ts": NaN}]', "NaN is no finite number"),
+        (trace({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 2}),
          "no range is named after a case"),
         ('{"schemaVersion": 1, "ph": 2}', "no traceEvents"),
+        (trace(ANNOTATION | {"ts": "soon"}), r"traceEvents\[0\] .*: ts is 'soon', not a time"),
+        (trace({}, {"ph": "X", "cat": "kernel", "name": "k"}),
+         r"traceEvents\[1\] \(kernel\): ts is None"),
+        (trace(ANNOTATION | {"ts": 10**400}), "ts is 1000.*not a time"),
+        (trace(ANNOTATION | {"name": 7}), "name is 7, not text"),
+        (trace(ANNOTATION | {"args": {"correlation": [1]}}), "correlation is .1., not a number"),
+        ("Time (%),Total Time (ns),Num Calls,Avg (ns),Name\n1,2,3,4,cudaLaunchKernel\n",
+         "names no launches; export nvtx_kern_sum, cuda_gpu_kern_sum or cuda_gpu_trace"),
+        ("Range,Style,Total Proj Time (ns),Range Instances\nx,PushPop,1,1\n",
+         "names no launches; export nvtx_kern_sum"),
+        ("COUNT,AAvg (ns),API Name,Kernel Name\n1,2,cuLaunch,k\n", "names no launches"),
+        ('"Name","Calls","TotalDurationNs","AverageNs"\n"k",1,2,2\n',
+         "without kernels' launches; give kernel_trace or counter_collection"),
+        ('"Domain","Function","Start_Timestamp","End_Timestamp"\n"HIP","hipFree",1,2\n',
+         "without kernels' launches"),
+        ('"Index","KernelName","gpu-id","DurationNs"\n0,"k",0,5\n', "profile with rocprofv3"),
+        (sample.NSYS_KERNELS, "a sum over kernels names no cases; give --cases FILE"),
+        (sample.NSYS_KERNELS.replace("combine", f"{GEMM.label()}:combine"),
+         "do not say how often a range ran; export nvtx_kern_sum"),
+        (sample.NSYS_KERNELS.replace("1234.5", "n/a"), "give --cases"),
+        (sample.NSYS_RANGES.replace(",3,3,3703500", ",3,three,3703500"),
+         r"x.csv:5: Kern Inst is 'three', not a number above 0"),
+        (sample.NSYS_RANGES.replace(",3,3,3703500", ",2.5,3,3703500"), "is '2.5', not whole"),
+        (sample.NSYS_RANGES.replace("perfmodel|", "other|"), "none of 6 rows is of a range named"),
+        (sample.ROCPROF_TRACE.replace("172352211295504", "172352210061004"),
+         r"x.csv:2: End_Timestamp is not after Start_Timestamp"),
+        (sample.ROCPROF_TRACE.replace("172352211295504", "1.5"), "'1.5', not a number of nano"),
+        (sample.ROCPROF_TRACE.replace("172352211295504", "²"), "'²', not a number of nano"),
+        (sample.NSYS_RANGES.replace(",3,3,3703500", ",3,0,3703500"), "is '0', not a number above"),
+        (sample.ROCPROF_READ + sample.ROCPROF_READ.split("\n")[1] + "\n",
+         "x.csv:5: dispatch '1' has 'FETCH_SIZE' twice; give each pass its own file"),
     ],
 )  # fmt: skip
 def test_another_format_is_one_line(tmp_path: Path, text: str, said: str) -> None:
@@ -140,19 +148,235 @@ def test_another_format_is_one_line(tmp_path: Path, text: str, said: str) -> Non
 def test_other_troubles_are_one_line_too(tmp_path: Path) -> None:
     report = tmp_path / "report.ncu-rep"
     report.write_bytes(b"NVR\x00\xff\xfe\x00")
-    with pytest.raises(TableError, match="binary data; give Nsight Compute's CSV"):
+    with pytest.raises(TableError, match="binary data; give the CSV of ncu"):
         import_counters(report, device="h200-sxm")
-    with pytest.raises(TableError, match="cannot be read"):
-        import_counters(tmp_path / "nothing.csv", device="h200-sxm")
-    path = file(tmp_path, "l.csv", LONG)
+    zipped = tmp_path / "trace.json.gz"
+    zipped.write_bytes(b"\x1f\x8b\x08 cut short")
+    for path in (tmp_path / "nothing.csv", zipped, "a\0b.csv"):
+        with pytest.raises(TableError, match="cannot be read"):
+            import_counters(path, device="h200-sxm")
+    with pytest.raises(TableError, match="no profile given"):
+        import_counters([], device="h200-sxm")
+    path = file(tmp_path, "l.csv", sample.LONG)
     for table, said in (
         ("op,dtype\ngemm,bf16\n", "asks for 1 launches, .* has 2"),
-        ("op,dtype,kernels\ngemm,bf16,two\n", "kernels is 'two'"),
+        ("op,dtype,kernels\ngemm,bf16,two\n", "c.csv:2: kernels is 'two'"),
+        ("op,dtype,kernels\ngemm,bf16,²\n", "kernels is '²'"),
         ("m,n,k\n1,2,3\n", "not a table of cases"),
-        ("op,dtype,m\ngemm,bf16,x\ngemm,bf16,1\n", "not a whole number"),
+        ("", "not a table of cases"),
+        ("op,dtype,m\ngemm,bf16,x\ngemm,bf16,1\n", "c.csv:2: .*not a whole number"),
+        ("op,dtype,m\ngemm,bf16\n", "c.csv:2: 2 cells where the header has 3"),
+        ('op,dtype\ngemm,"bf16\n', "c.csv:2: not sound CSV"),
+        ("op,dtype\nge|mm,bf16\n", "c.csv:2: .*is not a column=value of a case"),
     ):
         with pytest.raises(TableError, match=said):
             import_counters(path, device="d", cases=file(tmp_path, "c.csv", table))
+
+
+# ---- Formats -------------------------------------------------------------------------------------
+
+
+def imported(
+    folder: Path, name: str, text: str = "", cases: str | None = None
+) -> tuple[list[dict[str, str]], list[str]]:
+    """Rows of a sample (or of `text`), and what was said, without the file's name."""
+    own_text, own_cases = sample.SAMPLES[name]
+    path = file(folder, f"{name}.csv", text or own_text)
+    table = cases or own_cases
+    listed = None if table is None else file(folder, "cases.csv", table)
+    rows, said = import_counters(path, device="here", cases=listed)
+    return rows, [line.removeprefix(f"{path}: ") for line in said]
+
+
+def shown(rows: list[dict[str, str]], *names: str) -> list[tuple[str, ...]]:
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+NAMES = ("op", "measured_us", "kernels", "instances")
+
+
+@pytest.mark.parametrize("name", sample.SAMPLES)
+def test_every_format_ends_in_a_table_that_can_be_compared(tmp_path: Path, name: str) -> None:
+    rows, _ = imported(tmp_path, name)
+    assert {row["op"] for row in rows} <= {"gemm", "attention", "softmax"}
+    write(rows, tmp_path / "counted.csv")
+    table = read_table(tmp_path / "counted.csv")
+    assert (table["measured_us"] > 0).all()
+    assert (table["flag"] == "").all()
+
+
+def test_every_format_but_traces_is_in_the_table_of_formats(tmp_path: Path) -> None:
+    """Each sample fits one entry, and each entry has a sample."""
+    fitting = []
+    for text, _ in sample.SAMPLES.values():
+        if not text.startswith("{"):
+            header = next(line for line in text.split("\n") if "Name" in line and "," in line)
+            columns = profileformats.cells(header)
+            named = [each.name for each in profileformats.FORMATS if each.fits(columns)]
+            fitting.append(named)
+    if any("the program's own line" in text for text, _ in sample.SAMPLES.values()):
+        fitting = [named for named in fitting if named]
+    assert all(len(named) == 1 for named in fitting)
+    assert {name for named in fitting for name in named} == {f.name for f in profileformats.FORMATS}
+
+
+def test_blackwells_names_of_bytes(tmp_path: Path) -> None:
+    rows, said = imported(tmp_path, "ncu-blackwell")
+    assert shown(rows, "hbm_bytes_measured", "l2_bytes_measured") == [("1.34e+08", "")]
+    assert said == []
+
+
+def test_missing_bytes_are_said_with_what_to_ask_for(tmp_path: Path) -> None:
+    text = sample.BLACKWELL.replace("dram__bytes_op_read.sum", "dram__bytes_op_x.sum")
+    _, said = imported(tmp_path, "ncu-blackwell", text)
+    assert len(said) == 1
+    assert "ask ncu for dram__bytes_read.sum,dram__bytes_write.sum (dram__bytes_op_read" in said[0]
+
+
+def test_launches_of_nsys_in_the_order_of_cases(tmp_path: Path) -> None:
+    rows, said = imported(tmp_path, "nsys-trace")
+    assert shown(rows, *NAMES) == [("attention", "160", "2", "1"), ("gemm", "1234.5", "1", "1")]
+    assert [row["implementation"] for row in rows] == ["nsys:split", "nsys:matmul_kernel"]
+    assert all(row[name] == "" for row in rows for name in row if name.endswith("bytes_measured"))
+    assert said == [
+        "1 copies and fills of memory left out",
+        "no bytes of memory; Nsight Systems counts no bytes; profile with ncu for them",
+    ]
+    copies = "\n".join(sample.NSYS_TRACE.split("\n")[:4])
+    with pytest.raises(TableError, match="no kernel among 1 rows; only copies ran"):
+        imported(tmp_path, "nsys-trace", copies)
+
+
+def test_launches_of_nsys_named_by_its_option(tmp_path: Path) -> None:
+    """cuda_gpu_trace:nvtx-name writes the range before the kernel."""
+    named = sample.NSYS_TRACE.replace(",7,matmul", f",7,{GEMM.label()}:matmul")
+    rows, _ = import_counters(file(tmp_path, "x.csv", named), device="here")
+    assert shown(rows, *NAMES) == [("gemm", "1234.5", "1", "1")]
+
+
+def test_sums_of_nsys_over_kernels(tmp_path: Path) -> None:
+    """Medians of one launch each, in the report's unit: 120 + 40 and 1200 microseconds."""
+    rows, _ = imported(tmp_path, "nsys-kernels")
+    assert shown(rows, *NAMES) == [("attention", "160", "2", "10"), ("gemm", "1200", "1", "10")]
+    mean = sample.NSYS_KERNELS.replace("Med (us)", "Mid (us)")
+    rows, _ = imported(tmp_path, "nsys-kernels", mean)
+    assert [row["measured_us"] for row in rows] == ["164", "1234.5"]
+    total = mean.replace("Avg (us)", "Ave (us)")
+    rows, _ = imported(tmp_path, "nsys-kernels", total)
+    assert [row["measured_us"] for row in rows] == ["164", "1234.5"]
+    for name, said in (
+        ("split<float; ", "fits none of 3"),
+        ("l", "fits 2 of 3"),
+        ("", "no kernel"),
+    ):
+        cases = f"op,dtype,m,n,k,kernel\ngemm,bf16,1,1,1,{name}\n"
+        with pytest.raises(TableError, match=f"cases.csv:2: .*{said}"):
+            imported(tmp_path, "nsys-kernels", cases=cases)
+
+
+def test_sums_of_nsys_over_ranges(tmp_path: Path) -> None:
+    """A run of decode: split once (median 120), combine twice (40 each), prepare in one of four."""
+    rows, _ = imported(tmp_path, "nsys-ranges")
+    assert shown(rows, *NAMES) == [("attention", "202.5", "3", "4"), ("gemm", "1234.5", "1", "3")]
+    # A kernel that two threads launched has two rows.
+    line = next(row for row in sample.NSYS_RANGES.split("\n") if "matmul" in row)
+    twice = sample.NSYS_RANGES + line.replace(",1,1,3,3,", ",1,2,3,3,") + "\n"
+    rows, _ = imported(tmp_path, "nsys-ranges", twice)
+    assert shown(rows, *NAMES)[1] == ("gemm", "1234.5", "1", "6")
+
+
+def test_counters_of_rocprof_from_two_passes(tmp_path: Path) -> None:
+    """FETCH_SIZE and WRITE_SIZE are KiB: softmax (32 + 32) MiB read, 16 KiB + 32 MiB written."""
+    passes = [
+        file(tmp_path, "read.csv", sample.ROCPROF_READ),
+        file(tmp_path, "written.csv", sample.ROCPROF_WRITTEN),
+    ]
+    cases = file(tmp_path, "cases.csv", sample.CASES)
+    rows, said = import_counters(passes, device="mi300x", cases=cases)
+    assert said == []
+    assert shown(rows, *NAMES) == [("softmax", "21.5", "2", "1"), ("gemm", "1234.5", "1", "1")]
+    counted = [float(row["hbm_bytes_measured"]) for row in rows]
+    assert counted == pytest.approx([(96 * 1024 + 16) * 1024, 128 * 2**20], rel=1e-5)
+    _, said = import_counters(passes[:1], device="mi300x", cases=cases)
+    assert "--pmc FETCH_SIZE WRITE_SIZE" in said[0]
+    other = file(tmp_path, "o.csv", sample.ROCPROF_WRITTEN.replace("softmax_max", "other"))
+    with pytest.raises(TableError, match="not passes of one program"):
+        import_counters([passes[0], other], device="mi300x", cases=cases)
+
+
+def test_the_newer_names_of_rocprofs_counters(tmp_path: Path) -> None:
+    names = {"FETCH_SIZE": "FetchSize", "WRITE_SIZE": "WriteSize"}
+    read = sample.ROCPROF_READ.replace("FETCH_SIZE", names["FETCH_SIZE"])
+    written = sample.ROCPROF_WRITTEN.replace("WRITE_SIZE", names["WRITE_SIZE"])
+    used = sample.rocprof_counters("MfmaUtil", 0.0, 0.0, 71.5)
+    paths = [file(tmp_path, f"{i}.csv", text) for i, text in enumerate((read, written, used))]
+    cases = file(tmp_path, "cases.csv", sample.CASES)
+    rows, _ = import_counters(paths, device="mi300x", cases=cases)
+    assert shown(rows, "hbm_bytes_measured", "tensor_pipe_pct")[1] == ("1.34218e+08", "71.5")
+
+
+def test_launches_of_rocprof_in_the_order_of_their_start(tmp_path: Path) -> None:
+    rows, said = imported(tmp_path, "rocprof-trace")
+    assert shown(rows, *NAMES) == [("gemm", "1234.5", "1", "2")]
+    assert said[0] == "1 launches without a case's range left out"
+    assert said[1].startswith("kernels are called after their range")
+    cases = "op,dtype,m,n,k\n" + "softmax,bf16,,,\n" + "gemm,bf16,1,1,1\n" * 2
+    rows, _ = imported(tmp_path, "rocprof-trace", cases=cases)
+    assert [row["measured_us"] for row in rows] == ["3.565", "1234.5", "1234.5"]
+
+
+def test_lines_between_rows_are_left_out_and_said(tmp_path: Path) -> None:
+    lines = sample.LONG.splitlines()
+    text = "\n".join([*lines[:3], "step 1, loss 0.5", *lines[3:], '"1","2","3"'])
+    rows, said = imported(tmp_path, "ncu-long", text)
+    assert [row["measured_us"] for row in rows] == ["21.5", "1234.5"]
+    assert said == ["2 lines that are no rows of Nsight Compute's CSV left out"]
+
+
+def test_files_of_windows_and_of_gzip_are_read(tmp_path: Path) -> None:
+    import gzip
+
+    text = sample.BLACKWELL.replace("\n", "\r\n")
+    for name, data in (
+        ("utf16.csv", text.encode("utf-16")),
+        ("bom.csv", text.encode("utf-8-sig")),
+        ("zipped.csv.gz", gzip.compress(text.encode())),
+    ):
+        path = tmp_path / name
+        path.write_bytes(data)
+        rows, _ = import_counters(path, device="b200")
+        assert [row["measured_us"] for row in rows] == ["900"], name
+
+
+def test_a_kernel_without_a_name_is_one(tmp_path: Path) -> None:
+    text = sample.LONG.replace('"softmax_row"', '"<::(("')
+    rows, _ = imported(tmp_path, "ncu-long", text)
+    assert rows[0]["implementation"] == "ncu:kernel"
+
+
+def test_a_long_trace_is_not_read_quadratically(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each range finds its kernels by their order, whatever else is in the trace."""
+    from bisect import bisect_left
+
+    from perfmodel.evidence import traces
+
+    compared = 0
+
+    class Counted(float):
+        def __lt__(self, other: float) -> bool:
+            nonlocal compared
+            compared += 1
+            return float(self) < float(other)
+
+    monkeypatch.setattr(
+        traces, "bisect_left", lambda times, x, lo=0: bisect_left(times, Counted(x), lo)
+    )
+    count = 2000
+    events = [span("k", "kernel", 10.0 * i, 5) for i in range(count)]
+    events += [span(SOFTMAX.label(), "gpu_user_annotation", 10.0 * i, 9) for i in range(count)]
+    found = traces.read(trace(*events), "t").instances
+    assert [each.seconds for each in found] == pytest.approx([5e-6] * count)
+    assert compared <= 2 * count * 12
 
 
 @pytest.mark.parametrize(
@@ -160,36 +384,21 @@ def test_other_troubles_are_one_line_too(tmp_path: Path) -> None:
     [
         ("1,234.50", 1234.5), ("1234.5", 1234.5), ("12,345,678", 12345678.0), ("9,00", 9.0),
         ("1.234,5", 1234.5), ("0", 0.0), ("1.5e+03", 1500.0), ("1'234'567", 1234567.0),
-        ("-1,000", -1000.0), ("n/a", None), ("", None),
+        ("-1,000", -1000.0), ("n/a", None), ("", None), ("nan", None), ("inf", None),
+        ("1_000", None), ("1e999", None), ("9e29", 9e29), ("٣", None), (".5", 0.5), ("5.", 5.0),
     ],
 )  # fmt: skip
 def test_numbers_as_profilers_write_them(text: str, value: float | None) -> None:
-    assert ncu.number(text) == value
-
-
-def trace(*events: dict[str, object]) -> str:
-    return json.dumps({"deviceProperties": [{"name": "NVIDIA H200"}], "traceEvents": list(events)})
-
-
-def span(name: str, category: str, ts: float, dur: float, **args: object) -> dict[str, object]:
-    return {"ph": "X", "cat": category, "name": name, "ts": ts, "dur": dur, "args": args}
+    assert number(text) == value
 
 
 def test_a_trace_with_ranges_on_the_device(tmp_path: Path) -> None:
-    label = SOFTMAX.label()
-    text = trace(
-        span(label, "user_annotation", 0, 10),
-        span(label, "gpu_user_annotation", 100, 30),
-        span("softmax_a(float*)", "kernel", 100, 12, correlation=1),
-        span("softmax_b", "kernel", 115, 8, correlation=2),
-        span("another", "kernel", 131, 50, correlation=3),
-        span(label, "gpu_user_annotation", 200, 30),
-        span("softmax_a(float*)", "kernel", 200, 14, correlation=4),
-        span("softmax_b", "kernel", 216, 8, correlation=5),
-        {"ph": "M", "name": "process_name"},
-    )
-    rows, said = import_counters(file(tmp_path, "t.json", text), device="h200-sxm")
-    assert said == []
+    path = file(tmp_path, "t.json", sample.DEVICE_TRACE)
+    rows, said = import_counters(path, device="h200-sxm")
+    assert said == [
+        f"{path}: no bytes of memory; torch's profiler counts no bytes; profile with ncu or "
+        "rocprofv3 for them"
+    ]
     assert [(r["op"], r["measured_us"], r["kernels"], r["instances"]) for r in rows] == [
         ("softmax", "21", "2", "2")
     ]
@@ -197,14 +406,7 @@ def test_a_trace_with_ranges_on_the_device(tmp_path: Path) -> None:
 
 
 def test_a_trace_whose_ranges_are_on_the_host(tmp_path: Path) -> None:
-    text = trace(
-        span(GEMM.label(), "user_annotation", 10, 20),
-        span("cudaLaunchKernel", "cuda_runtime", 12, 1, correlation=1),
-        span("cudaLaunchKernel", "cuda_runtime", 40, 1, correlation=2),
-        span("gemm", "kernel", 500, 77, correlation=1),
-        span("other", "kernel", 600, 5, correlation=2),
-    )
-    rows, _ = import_counters(file(tmp_path, "t.json", text), device="h200-sxm")
+    rows, _ = import_counters(file(tmp_path, "t.json", sample.HOST_TRACE), device="h200-sxm")
     assert [row["measured_us"] for row in rows] == ["77"]
 
 
@@ -218,7 +420,7 @@ def test_torch_profilers_own_trace(tmp_path: Path) -> None:
             with torch.profiler.record_function(label):
                 torch.softmax(x, -1)
     profiler.export_chrome_trace(str(path))
-    found = traces.ranges(path.read_text(), "trace")
+    found = profileformats.read(path).instances
     assert [each.label for each in found] == [label] * 3
     rows, _ = import_counters(path, device="cpu")
     assert float(rows[0]["measured_us"]) > 0

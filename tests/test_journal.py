@@ -157,14 +157,15 @@ import os, signal, sys, time
 sys.path.insert(0, sys.argv[1])
 from measuring import CASES, FakeKernel, fake_bench
 from perfmodel.evidence.journal import Journal
-from perfmodel.evidence.measure import COLUMNS, KEY, measure
+from perfmodel.evidence.measure import COLUMNS, KEY, measure, plan
 assert not {"torch", "pandas"} & set(sys.modules)
 for line in sys.stdin:
     path, delay = line.split()
     child = os.fork()
     if child == 0:
         with Journal(path, COLUMNS, KEY).open(resume=True) as journal:
-            measure(CASES, [FakeKernel("a"), FakeKernel("b", pause_s=0.001)], fake_bench(), journal)
+            kernels = [FakeKernel("a"), FakeKernel("b", pause_s=0.001)]
+            measure(plan(CASES, kernels), fake_bench(), journal)
         os._exit(0)
     if float(delay) >= 0:
         time.sleep(float(delay))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,18 +17,23 @@ import pytest
 from measuring import CASES, FakeKernel, FakeStopwatch, fake_bench
 
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.evidence import cases, references
+from perfmodel.evidence import cases, grids, references
 from perfmodel.evidence.cases import Case, gemm, rowwise
+from perfmodel.evidence.environment import State
 from perfmodel.evidence.journal import Journal
 from perfmodel.evidence.measure import (
     COLUMNS,
     KEY,
     Bench,
     DeviceLost,
+    describe_failure,
     flag,
     input_sets,
     measure,
+    plan,
+    record_lost,
 )
+from perfmodel.evidence.pulse import Pulse, mark_lost
 from perfmodel.evidence.rivals import Prepared
 from perfmodel.evidence.timer import (
     DeviceEvents,
@@ -38,6 +44,7 @@ from perfmodel.evidence.timer import (
     calls_per_sample,
     collect,
 )
+from perfmodel.evidence.watch import Watch
 
 
 class FakeClock:
@@ -57,7 +64,7 @@ def run(
     path: Path, kernels: list[FakeKernel], bench: Bench | None = None, **more: object
 ) -> object:
     with Journal(path, COLUMNS, KEY).open(resume=True) as journal:
-        return measure(CASES, kernels, bench or fake_bench(), journal, **more)  # type: ignore[arg-type]
+        return measure(plan(CASES, kernels), bench or fake_bench(), journal, **more)  # type: ignore[arg-type]
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -351,11 +358,20 @@ def test_a_stopwatch_that_cannot_leaves_it_to_the_next(tmp_path: Path) -> None:
 def test_flags_say_what_else_a_time_shows() -> None:
     steady = Samples((1e-5, 1.01e-5, 1.02e-5), 1, "wall")
     small, large = rowwise("softmax", 64, 64, "fp32"), rowwise("softmax", 4096, 4096, "fp32")
-    assert flag(small, steady, fake_bench(floor_s=8e-6)) == "timer_floor"
-    assert flag(small, Samples((1e-5, 2e-5, 9e-5), 1, "wall"), fake_bench()) == "noisy"
-    assert flag(small, steady, fake_bench()) == "l2_resident"
-    assert flag(large, steady, fake_bench()) == ""
-    assert flag(small, steady, fake_bench(cold=True)) == ""
+    assert flag(small, steady, fake_bench(floor_s=8e-6), 1) == "timer_floor"
+    assert flag(small, Samples((1e-5, 2e-5, 9e-5), 1, "wall"), fake_bench(), 1) == "noisy"
+    assert flag(small, steady, fake_bench(), 1) == "l2_resident"
+    assert flag(large, steady, fake_bench(), 1) == ""
+    assert flag(small, steady, fake_bench(cold=True), 1) == ""
+
+
+@pytest.mark.parametrize(("sets", "expected"), [(4, "l2_resident"), (1000, "")])
+def test_cold_is_what_the_sets_of_inputs_make_it(sets: int, expected: str) -> None:
+    """Calls that take sets in turn find them in a cache that holds all of them."""
+    steady = Samples((1e-5, 1.01e-5, 1.02e-5), 1, "graph")
+    turning = fake_bench(cold=True, rotates=True)
+    assert flag(rowwise("softmax", 64, 64, "fp32"), steady, turning, sets) == expected
+    assert flag(gemm(32, 32, 32, "fp32"), steady, turning, sets) == expected
 
 
 def test_cold_inputs_rotate_over_more_than_the_cache_holds() -> None:
@@ -368,12 +384,85 @@ def test_cold_inputs_rotate_over_more_than_the_cache_holds() -> None:
     assert input_sets(case, fake_bench()) == 1
 
 
+def test_cases_run_again_are_rows_of_their_own(tmp_path: Path) -> None:
+    path, kernel = tmp_path / "runs.csv", FakeKernel("a")
+    with Journal(path, COLUMNS, KEY).open(resume=True) as journal:
+        measure(plan(CASES, [kernel], again=0.1), fake_bench(), journal)  # type: ignore[list-item]
+    found = rows(path)
+    assert [row["repeat"] for row in found] == ["0"] * len(CASES) + ["1"] * 3
+    assert len({row["m"] for row in found[len(CASES) :]}) == 3
+
+
+def test_clocks_are_read_while_a_case_is_timed(tmp_path: Path) -> None:
+    run(tmp_path / "runs.csv", [FakeKernel("a")], fake_bench(watched=True))
+    first = rows(tmp_path / "runs.csv")[0]
+    assert (first["clock_mhz_during"], first["power_w_during"]) == ("1980", "700")
+    assert first["throttle"] == "power cap"
+
+
+def test_a_watch_takes_the_middle_of_what_it_saw() -> None:
+    readings = iter([State(1000.0, None, 100.0, None, "thermal"), State(2000.0), State(1500.0)])
+
+    class Gauge:
+        def read(self) -> State:
+            return next(readings, State(1500.0, None, None, None, "power cap"))
+
+    with Watch(Gauge(), every_s=0.001) as watch:
+        time.sleep(0.1)
+    assert watch.clock_mhz == 1500.0
+    assert watch.power_w == 100.0
+    assert watch.throttle == "thermal+power cap"
+
+
+def test_a_gauge_that_reads_nothing_leaves_the_cells_empty() -> None:
+    class Gauge:
+        def read(self) -> State:
+            return State()
+
+    with Watch(Gauge()) as watch:
+        pass
+    assert (watch.clock_mhz, watch.power_w, watch.throttle) == (None, None, "")
+
+
+def test_what_a_lost_process_ran_becomes_a_row_once(tmp_path: Path) -> None:
+    path, bench = tmp_path / "runs.csv", fake_bench(pulse=Pulse(tmp_path))
+
+    class Kills(FakeKernel):
+        def prepare(self, case: Case, sets: int, seed: int) -> Prepared:
+            if case.m == 48:
+                raise SystemExit("killed")
+            return super().prepare(case, sets, seed)
+
+    with pytest.raises(SystemExit):
+        run(path, [Kills("a")], bench)
+    assert mark_lost(tmp_path, "its process was killed")
+    lost = bench.pulse.claim()
+    assert lost is not None
+    with Journal(path, COLUMNS, KEY).open(resume=True) as journal:
+        for _ in range(2):
+            record_lost(journal, lost, bench)
+    tally = run(path, [FakeKernel("a")], bench)
+    assert tally.kept == 3  # type: ignore[attr-defined]
+    found = rows(path)
+    assert [(r["m"], r["reason"]) for r in found if r["reason"]] == [
+        ("48", "its process was killed")
+    ]
+    assert len(found) == len(CASES)
+    assert bench.pulse.claim() is None
+
+
+def test_a_failure_is_one_line() -> None:
+    assert describe_failure(ValueError("a\n  b")) == "ValueError: a b"
+    assert describe_failure(MemoryError()) == "out of memory: "
+    assert describe_failure(KeyError()) == "KeyError"
+
+
 # ---- Cases ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", cases.GRIDS)
+@pytest.mark.parametrize("name", grids.GRIDS)
 def test_grids_are_cases_with_labels_and_problems(name: str) -> None:
-    grid = cases.grid(name)
+    grid = grids.grid(name)
     assert len(set(grid)) == len(grid)
     for case in grid:
         assert cases.from_label(case.label()) == case
@@ -383,7 +472,7 @@ def test_grids_are_cases_with_labels_and_problems(name: str) -> None:
 
 
 def test_the_full_grid_covers_what_it_promises() -> None:
-    grid = cases.grid("full")
+    grid = grids.grid("full")
     prefill = [c for c in grid if c.op == "attention" and c.phase == "prefill"]
     assert {c.seq_q for c in prefill} >= {512, 1024, 2048, 4096, 8192, 16384, 32768}
     assert {c.head_dim for c in prefill} == {64, 128, 256}
@@ -402,9 +491,9 @@ def test_the_full_grid_covers_what_it_promises() -> None:
 
 def test_wrong_names_are_named() -> None:
     with pytest.raises(UnknownName, match="did you mean cpu-quick"):
-        cases.grid("cpu-quik")
+        grids.grid("cpu-quik")
     with pytest.raises(UnknownName, match="did you mean attention"):
-        cases.only(cases.grid("quick"), ("atention",))
+        grids.only(grids.grid("quick"), ("atention",))
     with pytest.raises(ProblemError, match="does not name a case"):
         cases.from_label("forward")
     with pytest.raises(ProblemError, match="not a whole number"):
@@ -474,6 +563,58 @@ def test_gradients_agree_with_torch() -> None:
     assert references.error(case, inputs, found) < 1e-6
 
 
+def test_gradients_of_libraries_can_be_captured() -> None:
+    """By the operators that autograd would call: here those of a processor."""
+    torch = pytest.importorskip("torch")
+    from perfmodel.evidence.gradients import attention_gradients, norm_gradients
+
+    q, k, v, dout = (torch.randn(1, 4, 33, 16, dtype=torch.float64) for _ in range(4))
+    given = {"query": q, "key": k, "value": v, "grad_out": dout, "is_causal": True}
+    found = attention_gradients("flash_attention_for_cpu", given)()
+    leaves = [t.clone().requires_grad_() for t in (q, k, v)]
+    out = torch.nn.functional.scaled_dot_product_attention(*leaves, is_causal=True)
+    for mine, theirs in zip(found, torch.autograd.grad(out, leaves, dout), strict=True):
+        assert torch.allclose(mine, theirs)
+    x, dy = (torch.randn(9, 32, dtype=torch.float64) for _ in range(2))
+    gamma, beta = (torch.randn(32, dtype=torch.float64) for _ in range(2))
+    leaves = [t.clone().requires_grad_() for t in (x, gamma, beta)]
+    out = torch.nn.functional.layer_norm(leaves[0], (32,), *leaves[1:], 1e-5)
+    found = norm_gradients(True, x, dy, gamma, beta, 1e-5)()
+    for mine, theirs in zip(found, torch.autograd.grad(out, leaves, dy), strict=True):
+        assert torch.allclose(mine, theirs)
+
+
+@pytest.mark.parametrize("heads_kv", [4, 2])
+@pytest.mark.parametrize("backend", ["flash_attention", "cudnn_attention", "efficient_attention"])
+def test_the_backward_operators_of_a_gpu_take_what_their_forwards_give(
+    backend: str, heads_kv: int
+) -> None:
+    """On torch's meta device, which checks arguments and shapes and computes nothing."""
+    torch = pytest.importorskip("torch")
+    from perfmodel.evidence.gradients import attention_gradients
+
+    def tensor(heads: int) -> object:
+        return torch.empty(1, heads, 64, 64, device="meta", dtype=torch.bfloat16)
+
+    given = {"query": tensor(4), "key": tensor(heads_kv), "value": tensor(heads_kv),
+             "grad_out": tensor(4), "is_causal": True}  # fmt: skip
+    dq, dk, dv = attention_gradients(backend, given)()
+    assert dq.shape == (1, 4, 64, 64)
+    assert dk.shape == dv.shape
+
+
+def test_rivals_fall_back_to_autograd_where_an_operator_is_missing() -> None:
+    pytest.importorskip("torch")
+    from perfmodel.evidence.rivals import rivals
+
+    (norm,) = (rival for rival in rivals("cpu") if rival.implementation.endswith(":norm"))
+    case = rowwise("layernorm", 30, 33, "fp32", "bwd")
+    assert norm.prepare(case, 1, 3).capturable
+    prepared = norm.prepare(rowwise("rmsnorm", 30, 33, "fp32", "bwd"), 1, 3)  # no such operator
+    assert not prepared.capturable
+    assert prepared.error() < 1e-4
+
+
 def test_a_table_for_compare_comes_out_on_a_cpu(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from perfmodel.evidence import session
@@ -482,7 +623,7 @@ def test_a_table_for_compare_comes_out_on_a_cpu(tmp_path: Path) -> None:
     bench = session.bench("cpu", Policy(samples=3, least_samples=3, warmup_s=0.0, limit_s=0.01))
     found, skipped = session.contenders(bench.environment)
     with Journal(tmp_path / "runs.csv", COLUMNS, KEY).open(resume=False) as journal:
-        tally = measure(SMALL, found, bench, journal)
+        tally = measure(plan(SMALL, found), bench, journal)
     assert (tally.failed, skipped) == (0, ())
     table = read_table(tmp_path / "runs.csv")
     assert len(table) == tally.measured
@@ -493,9 +634,9 @@ def test_a_table_for_compare_comes_out_on_a_cpu(tmp_path: Path) -> None:
 def test_kernels_are_contenders_too() -> None:
     """In the interpreter: the same cases, inputs drawn here, the same check."""
     pytest.importorskip("triton")
-    from perfmodel.evidence.contenders import contenders
+    from perfmodel.evidence.contenders import Launcher, contenders
 
-    found, _ = contenders("cpu")
+    found, _ = contenders(Launcher("cpu", "sm_90", 132))
     by_name = {each.implementation.split(":")[1]: each for each in found}
     wanted = {
         "attention-tiled": cases.attention(1, 2, 1, 40, 40, 16, causal=True, dtype="fp16"),

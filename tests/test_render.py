@@ -3,10 +3,14 @@
 import csv
 import io
 import json
+import re
+import sys
+import tracemalloc
 
 import pytest
 
-from perfmodel.render import RENDERERS, Column, Report
+from perfmodel.plaintext import csv_text, without_controls
+from perfmodel.render import RENDERERS, Column, Report, table
 from perfmodel.render.report import fixed, integer, micros, percent, quantity, ratio, text
 
 ROWS = [
@@ -93,3 +97,122 @@ def test_numbers_for_people():
     assert micros(1234) == "1.23 ms"
     assert fixed("x", "x").cell({"x": 0.12345}) == "0.123"
     assert fixed("x", "x").cell({}) == "-"
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "[a](javascript:b)",
+    "![i](x)",
+    "a|b",
+    "`code`",
+    "**bold**",
+    "\x1b[31mred\x1b[0m",
+    "\x1b]0;title\x07x",
+    "two\nlines",
+    "tab\tstop",
+    "=cmd|' /C calc'!A0",
+    "@SUM(A1)",
+    "語",
+]
+
+
+def hostile(**more):
+    rows = [{"name": word, "n": i, "error": -0.5, "parts": {"hbm": -1.5}} for i, word in
+            enumerate(HOSTILE)]  # fmt: skip
+    return Report("things", rows, COLUMNS, "<b>title</b>\x1b[2J", {}, ["note <i>\x07"], **more)
+
+
+def test_markdown_shows_hostile_text_as_text():
+    out = "".join(RENDERERS["markdown"](hostile()))
+    assert "<" not in out
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in out
+    for mark in ("[", "]", "`"):
+        assert out.count(mark) == out.count(f"\\{mark}")
+    lines = [line for line in out.splitlines() if line.startswith("|")]
+    assert len(lines) == len(HOSTILE) + 2
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {5}
+
+
+def test_tables_have_no_control_characters_and_a_line_a_row():
+    out = "".join(RENDERERS["table"](hostile()))
+    assert all(char.isprintable() for char in out.replace("\n", ""))
+    assert len(out.splitlines()) == len(HOSTILE) + 4
+    assert "red" in out
+
+
+def test_csv_cells_are_no_formulas_and_numbers_stay_numbers():
+    rows = list(csv.DictReader(io.StringIO("".join(RENDERERS["csv"](hostile())))))
+    names = [row["name"] for row in rows]
+    assert "'=cmd|' /C calc'!A0" in names
+    assert "'@SUM(A1)" in names
+    assert [csv_text(name) for name in names] == [without_controls(word) for word in HOSTILE]
+    assert not any("\x1b" in name for name in names)
+    assert {float(row["error"]) for row in rows} == {-0.5}
+    assert {float(row["parts_hbm"]) for row in rows} == {-1.5}
+
+
+def test_csv_headers_are_no_formulas():
+    out = "".join(RENDERERS["csv"](Report("things", [{"=1+1": 2, "ok": {"x": -3}}], [])))
+    assert out == "'=1+1,ok_x\n2,-3\n"
+
+
+def test_json_is_ascii_whatever_carries_it():
+    out = "".join(RENDERERS["json"](hostile()))
+    assert out.isascii()
+    assert [row["name"] for row in json.loads(out)["things"]] == HOSTILE
+
+
+def test_numbers_keep_all_their_digits():
+    value = 0.1 + 0.2
+    report = Report("things", [{"x": value}], [])
+    assert json.loads("".join(RENDERERS["json"](report)))["things"][0]["x"] == value
+    assert float("".join(RENDERERS["csv"](report)).splitlines()[1]) == value
+
+
+def fitted(report):
+    """The table as rich lays it out where a terminal is wide enough."""
+    rows = [[column.cell(row) for column in report.columns] for row in report.rows]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "400")
+        patch.setenv("NO_COLOR", "1")
+        lines = "".join(table._fitted(report, rows)).splitlines()
+    return [re.sub(r"\x1b\[\d*m", "", line).rstrip() for line in lines]
+
+
+def test_plain_tables_are_those_of_rich():
+    for report in (hostile(), Report("things", ROWS, COLUMNS, "A title", {}, ["a note"]),
+                   Report("things", [], COLUMNS)):  # fmt: skip
+        assert "".join(RENDERERS["table"](report)).splitlines() == fitted(report)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_long_tables_are_plain_at_a_terminal_too(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("COLUMNS", "20")
+    rows = [{"name": f"row {i}" + "x" * 40, "n": i, "error": 0.5, "parts": {"hbm": 1.5}}
+            for i in range(table.SHORT + 1)]  # fmt: skip
+    short = "".join(RENDERERS["table"](Report("things", rows[:-1], COLUMNS)))
+    assert len(short.splitlines()) == 2 * len(rows)
+    long = "".join(RENDERERS["table"](Report("things", rows, COLUMNS)))
+    assert len(long.splitlines()) == len(rows) + 2
+    assert len({len(line) for line in long.splitlines()}) == 1
+
+
+def test_a_long_table_takes_no_more_memory_than_a_short_one():
+    def peak(count):
+        rows = ({"name": f"row {i}", "n": i, "error": 0.5, "parts": {"hbm": 1.5}}
+                for i in range(count))  # fmt: skip
+        tracemalloc.start()
+        lines = sum(1 for _ in RENDERERS["table"](Report("things", rows, COLUMNS)))
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert lines == count + 2
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "_IN_MEMORY", 2**14)
+        assert peak(20_000) < 2 * peak(2_000)

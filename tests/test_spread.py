@@ -63,7 +63,7 @@ def test_a_generation_that_was_never_fitted_gets_a_wider_range():
     assert H100.compute_capability in fitted
     assert B200.compute_capability not in fitted
     near, far = (width(Matmul(1, 1, 1), device, 1e-4) for device in (H100, B200))
-    widening = spread.table()["unseen_widening"]
+    widening = spread.table()["widening"]["device"]
     assert widening > 1
     assert far == pytest.approx(tuple(side * widening for side in near))
 

@@ -89,8 +89,8 @@ def test_the_kept_columns_hold_the_best_of_the_menu(slug, monkeypatch):
 def test_the_menu_is_longer_than_what_is_kept():
     # Else the test above compares a thing with itself.
     menu = matmul.candidates(kernel_class("cublas"))
-    assert menu.rows.size > 10 * matmul.KEEP
-    assert len(slicing.SPLITS) > 3 * slicing.KEEP
+    assert menu.rows.size > 7 * matmul.KEEP
+    assert len(slicing.SPLITS) > 2 * slicing.KEEP
 
 
 # Overlap.

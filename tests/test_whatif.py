@@ -197,6 +197,8 @@ def test_a_type_is_a_change(dtype):
         ("HBM twice", ProblemError, "by how much"), ("HBM +2 TB/s", ProblemError, "by how much"),
         ("HBM x0", ProblemError, "leaves nothing"), ("HBM -100%", ProblemError, "leaves nothing"),
         ("HBM -120%", ProblemError, "leaves nothing"), ("HBM /0", ProblemError, "leaves nothing"),
+        ("HBM x1e30", ProblemError, "by a factor of 1e+30; it may be 0.001 to 1000"),
+        ("HBM x0.0001", ProblemError, "it may be 0.001 to 1000"),
         ("SM 1.5", ProblemError, "whole number"), ("SM 0", ProblemError, "leaves nothing"),
         ("clock 2", UnitError, "no unit"), ("clock 2 TB/s", UnitError, "unit of a bandwidth"),
         ("HBM 5 TiB/s", UnitError, "binary prefix"), ("HBM x1e999", ProblemError, "nothing"),
@@ -310,3 +312,10 @@ def test_bad_questions_are_one_line(cli):
         assert err.startswith("perfmodel: ")
         assert err.count("\n") == 1
         assert words in err
+
+
+def test_a_number_may_be_set_to_no_more_than_a_thousand_times_what_it_is():
+    problem, device = Matmul(64, 64, 64), load("h100-sxm")
+    with pytest.raises(ProblemError, match=r"may be 0\.001 to 1000"):
+        whatif(problem, device, parse_changes(["HBM 1e30 TB/s"]))
+    whatif(problem, device, parse_changes(["HBM x1000", "L2 x1000", "launch x0"]))

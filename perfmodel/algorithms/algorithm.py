@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from perfmodel.arithmetic import Number
+from perfmodel.arithmetic import Number, clamp, floor_div, maximum, wide
 from perfmodel.errors import ProblemError
 
 StepKind = Literal["contraction", "map", "normalisation", "reduction"]
@@ -61,7 +61,8 @@ class Band:
     `shift` = seq_kv - seq_q aligns the last query with the last key. Causal: right = 0. A sliding
     window of w keys: left = w. None is unbounded. `share` is the share of the tile pairs that a
     block-sparse pattern keeps, spread evenly (FlashAttention, Proposition 4); it stands alone.
-    `aligned` starts the key tiles of every query tile at its window's first key (causal windows).
+    `aligned` starts the key tiles of every query tile at its window's first key; it is for causal
+    windows alone (`right` = 0).
     """
 
     query: str
@@ -75,6 +76,27 @@ class Band:
     def bounded(self) -> bool:
         """Whether the mask hides anything at all."""
         return self.left is not None or self.right is not None or self.sparse
+
+    def visible_pairs(self, seq_q: Number, seq_kv: Number) -> Number:
+        """Pairs of a query and a key that it sees, for integers or arrays (not for symbols).
+
+        Query i sees the keys from i + c − left up to i + c + right with c = X − Q + 1, both clamped
+        to [0, X]. With T(m) the sum of clamp(j, 0, X) over all j ≤ m, the sum of clamp(i + s, 0, X)
+        over i from 0 to Q − 1 is T(s + Q − 1) − T(s − 1).
+        """
+        queries, keys = wide(seq_q), wide(seq_kv)
+        shift = keys - queries + 1
+
+        def total(last: Number) -> Number:
+            within = clamp(last, 0, keys)
+            return floor_div(within * (within + 1), 2) + maximum(last - keys, 0) * keys
+
+        def ends(start: Number) -> Number:
+            return total(start + queries - 1) - total(start - 1)
+
+        upper = queries * keys if self.right is None else ends(shift + self.right)
+        lower = 0 if self.left is None else ends(shift - self.left)
+        return (upper - lower) * self.share
 
     @property
     def sparse(self) -> bool:

@@ -16,7 +16,8 @@ from typing import Literal
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Band, Step, Tensor, tensors
-from perfmodel.arithmetic import Number, product
+from perfmodel.algorithms.sizes import check_points, check_positive
+from perfmodel.arithmetic import Number, is_symbolic, minimum, product, where
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import ProblemError
 
@@ -50,7 +51,8 @@ class Attention:
     keys by a mask that saves no work, `dropout` drops scores in training: unfused kernels pay each
     in passes of their own, fused ones in registers. `keys_only` says that values lie in the memory
     of the keys, so that both cross the memory boundary once. Raises `ProblemError` for sizes below
-    1 and for query heads that are not a multiple of the key-value heads.
+    1 or too large (`perfmodel.algorithms.sizes`) and for query heads that are not a multiple of the
+    key-value heads.
     """
 
     batch: Number
@@ -83,6 +85,7 @@ class Attention:
                 f"heads must be a multiple of kv-heads, but {heads.flat[first]} heads are not a "
                 f"multiple of {groups.flat[first]} kv-heads; change one of them"
             )
+        check_points(self.sizes())
 
     @property
     def phase(self) -> str:
@@ -141,27 +144,27 @@ class Attention:
         return PADDING_VECTOR * self.padding_mask + DROPOUT_VECTOR * self.dropout
 
     def flops(self) -> Number:
-        """Matrix operations by the papers' convention: 4·Q·X·d a head, halved when causal.
+        """Matrix operations that the mask leaves: 4·d for each pair of a query and a key it sees.
 
+        By the papers' convention: a causal square counts X²/2 pairs, without the diagonal's half.
         2.5 times as much for the backward pass and 3.5 for both (FlashAttention-2, section 4.1).
         """
         sizes = self.sizes()
         heads = [sizes["b"], sizes["g"], sizes["r"]]
-        forward = product([2, *heads, sizes["q"], sizes["x"], sizes["d"] + sizes["e"]])
-        forward = forward / 2 if self.causal else forward
+        forward = product([2, *heads, self._pairs(), sizes["d"] + sizes["e"]])
         return forward * {"fwd": 1, "bwd": 2.5, "fwdbwd": 3.5}[self.direction]
 
-
-def check_positive(name: str, value: Number) -> None:
-    """Raise `ProblemError` where a size is below 1 or is not a whole number."""
-    if hasattr(value, "free_symbols"):
-        return
-    array = np.asarray(value)
-    if array.dtype.kind not in "iu" and not (array.dtype == object and array.size):
-        raise ProblemError(f"{name} must be a whole number, not {value!r}")
-    if array.size and np.any(array < 1):
-        worst = int(array.min())
-        raise ProblemError(f"{name} must be at least 1, not {worst}; give a positive size")
+    def _pairs(self) -> Number:
+        """Pairs of a query and a key of one head that are counted as useful."""
+        queries, keys, band = self.seq_q, self.seq_kv, self.mask()
+        if band is None:
+            return product([queries, keys])
+        if is_symbolic(queries, keys):
+            return product([queries, keys]) / 2 if self.causal else product([queries, keys])
+        seen = band.visible_pairs(queries, keys)
+        diagonal = minimum(queries, keys) / 2 if self.causal else 0
+        windowed = self.windowed()
+        return where(windowed if windowed.ndim else bool(windowed), seen, seen - diagonal)
 
 
 def _inputs() -> tuple[Tensor, ...]:

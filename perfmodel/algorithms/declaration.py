@@ -16,15 +16,19 @@ its kind, what it reads, what it makes (`to`), which axes it sums away (`over`) 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from perfmodel.algorithms.algorithm import Algorithm, Band, Step, StepKind, Tensor
+from perfmodel.algorithms.algorithm import Algorithm, Step, StepKind, Tensor
+from perfmodel.algorithms.case import Case, Declaration, is_whole
 from perfmodel.algorithms.expressions import evaluate, resolve
-from perfmodel.elements import ElementType, element
-from perfmodel.errors import PerfmodelError, ProblemError, SpecError, UnknownName
+from perfmodel.algorithms.sizes import LARGEST
+from perfmodel.elements import element
+from perfmodel.errors import PerfmodelError, ProblemError, SpecError
+from perfmodel.plaintext import printable, quoted
+
+__all__ = ["Case", "Declaration", "declare", "read"]
 
 Path_ = tuple[str | int, ...]
 KINDS: tuple[str, ...] = get_args(StepKind)
@@ -34,102 +38,10 @@ _TOP = (
     "name", "about", "source", "parameters", "axes", "types", "tensors", "steps", "outputs", "mask",
 )  # fmt: skip
 _STEP = ("to", "over", "along", "late", "vector", "special")
+_MOST = 100  # axes, parameters, tensors and steps, of each
+_LONGEST = 60  # characters of a name
+_MOST_OPERATIONS = 1_000_000  # vector operations and special functions, each, of an element
 _MASK = ("query", "key", "causal", "window", "share")
-
-
-@dataclass(frozen=True)
-class Case:
-    """An algorithm at given sizes: what the counting rule and the mapper need to start.
-
-    `parameters` are the resolved values that the sizes came from.
-    """
-
-    algorithm: Algorithm
-    sizes: Mapping[str, int]
-    elements: Mapping[str, ElementType]
-    parameters: Mapping[str, Any]
-    dtype: str
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """A declared algorithm; `at` gives it sizes.
-
-    `extents` maps axes to expressions of the `parameters`, whose own defaults may be expressions;
-    `types` maps element roles to types ("data": as the data); `mask` is as declared.
-    """
-
-    algorithm: Algorithm
-    about: str
-    source: str
-    parameters: Mapping[str, Any]
-    extents: Mapping[str, Any]
-    types: Mapping[str, str] = field(default_factory=dict)
-    mask: Mapping[str, Any] | None = None
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return self.algorithm.name
-
-    def at(self, dtype: str = "bf16", **given: Any) -> Case:
-        """The algorithm at given parameters; raises `ProblemError` for sizes without meaning."""
-        for name in given:
-            if name not in self.parameters:
-                raise UnknownName(f"parameter of {self.name}", name, self.parameters)
-        values = resolve({**self.parameters, **given}, self.name)
-        sizes = {axis: self._extent(axis, said, values) for axis, said in self.extents.items()}
-        algorithm = Algorithm(
-            self.name,
-            self.algorithm.axes,
-            self.algorithm.tensors,
-            self.algorithm.steps,
-            self.algorithm.outputs,
-            self._band({**values, **sizes}),
-        )
-        return Case(algorithm, sizes, self.elements(dtype), values, dtype)
-
-    def _extent(self, axis: str, said: Any, values: Mapping[str, Any]) -> int:
-        value = evaluate(said, values)
-        if isinstance(value, bool) or value != int(value) or value < 1:
-            shown = ", ".join(f"{k} = {v}" for k, v in values.items() if str(k) in str(said))
-            raise ProblemError(
-                f"axis {axis} of {self.name} is {said} = {value:g}, which is no whole number of at "
-                f"least 1; change {shown or 'it'}"
-            )
-        return int(value)
-
-    def _band(self, values: Mapping[str, Any]) -> Band | None:
-        if self.mask is None:
-            return None
-        query, key = str(self.mask["query"]), str(self.mask["key"])
-        share = evaluate(self.mask.get("share", 1), values)
-        if not 0 < share <= 1:
-            raise ProblemError(
-                f"{self.name} keeps a share of {share:g} of its tiles; 0 < share ≤ 1"
-            )
-        if share < 1:
-            return Band(query, key, share=float(share))
-        # One query aligned to the end sees every key, causal or not.
-        causal = bool(evaluate(self.mask.get("causal", False), values)) and values[query] > 1
-        window = evaluate(self.mask.get("window", 0), values) or None
-        if not causal and window is None:
-            return None
-        right = 0 if causal else (None if window is None else window - 1)
-        return Band(query, key, left=window, right=right)
-
-    def elements(self, dtype: str) -> dict[str, ElementType]:
-        """Element type of every role when the data are of type `dtype`."""
-        data = element(dtype)
-        found = {
-            "data": data,
-            "output": data if data.bits >= 16 else element("bf16"),
-            "accumulator": element("fp32"),
-            "statistic": element("fp32"),
-        }
-        return found | {
-            role: data if name == "data" else element(name) for role, name in self.types.items()
-        }
 
 
 def declare(**data: Any) -> Declaration:
@@ -138,7 +50,8 @@ def declare(**data: Any) -> Declaration:
     def fail(path: Path_, message: str) -> NoReturn:
         where = ".".join(str(part) for part in path)
         raise ProblemError(
-            f"declaration {data.get('name', '')}{': ' * bool(where)}{where}: {message}"
+            f"declaration {printable(str(data.get('name', '')))[:_LONGEST]}"
+            f"{': ' * bool(where)}{printable(where)}: {message}"
         )
 
     return _Builder(data, fail).build()
@@ -167,6 +80,7 @@ class _Builder:
         for key in ("name", "axes", "tensors", "steps", "outputs"):
             if not self._data.get(key):
                 self._fail((), f"lacks {key}; a declaration has {', '.join(_TOP)}")
+        self._name(("name",), self._data["name"])
         axes = self._table("axes")
         parameters = self._table("parameters")
         types = {str(role): str(name) for role, name in self._table("types").items()}
@@ -181,7 +95,7 @@ class _Builder:
         mask = self._mask(axes)
         self._expressions(axes, parameters, mask)
         algorithm = Algorithm(str(self._data["name"]), tuple(axes), parts, ordered, outputs)
-        about, source = (" ".join(str(self._data.get(k, "")).split()) for k in ("about", "source"))
+        about, source = (printable(str(self._data.get(k, ""))) for k in ("about", "source"))
         return Declaration(algorithm, about, source, parameters, axes, types, mask)
 
     def _keys(self, path: Path_, table: Mapping[str, Any], known: Sequence[str]) -> None:
@@ -194,8 +108,21 @@ class _Builder:
     def _table(self, key: str) -> dict[str, Any]:
         table = self._data.get(key) or {}
         if not isinstance(table, Mapping):
-            self._fail((key,), f"{key} is a mapping of names, not {table!r}")
+            self._fail((key,), f"{key} is a mapping of names, not {_shown(table)}")
+        if len(table) > _MOST:
+            self._fail((key,), f"{len(table)} {key} are more than {_MOST}, the most there may be")
+        for name in table:
+            self._name((key, name), name)
         return dict(table)
+
+    def _name(self, path: Path_, name: Any) -> None:
+        """Names appear in tables and formulas: short text on one line."""
+        if not isinstance(name, str) or not name.isprintable() or len(name) > _LONGEST:
+            self._fail(
+                path,
+                f"{_shown(name)} is no name: write up to {_LONGEST} printable characters, in "
+                "quotes where YAML would read them as something else",
+            )
 
     def _names(self, path: Path_, said: Any) -> tuple[str, ...]:
         """A name or a list of names."""
@@ -203,7 +130,7 @@ class _Builder:
             return (said,)
         if isinstance(said, list | tuple) and all(isinstance(item, str) for item in said):
             return tuple(said)
-        return self._fail(path, f"{said!r} is neither a name nor a list of names")
+        return self._fail(path, f"{_shown(said)} is neither a name nor a list of names")
 
     def _known(self, path: Path_, kind: str, name: str, known: Mapping[str, Any]) -> None:
         if name not in known:
@@ -221,11 +148,15 @@ class _Builder:
         if len(set(own)) < len(own):
             self._fail(path, f"{name} names an axis twice: {', '.join(own)}")
         windows = []
-        for item in table.get("windows", ()):
+        listed = table.get("windows", ())
+        for item in listed if isinstance(listed, list | tuple) else (listed,):
             ends = tuple(item) if isinstance(item, list | tuple) else ()
-            if len(ends) not in (2, 3) or not set(ends[:2]) <= set(own):
-                self._fail(path, f"a window is [axis, tap] or [axis, tap, stride], not {item!r}")
-            windows.append((ends[0], ends[1], int(ends[2]) if len(ends) == 3 else 1))
+            stride = ends[2] if len(ends) == 3 else 1
+            whole = is_whole(stride) and 1 <= stride <= LARGEST
+            if len(ends) not in (2, 3) or not whole or any(end not in own for end in ends[:2]):
+                said = f"a window is [axis, tap] or [axis, tap, stride], not {_shown(item)}"
+                self._fail(path, said)
+            windows.append((ends[0], ends[1], int(stride)))
         return Tensor(name, own, str(table.get("element", "data")), tuple(windows))
 
     def _roles(self, parts: Mapping[str, Tensor], types: Mapping[str, str]) -> None:
@@ -261,10 +192,14 @@ class _Builder:
             self._known(path, "tensor", tensor, parts)
         over = self._names(path, said.get("over", ()))
         along = said.get("along")
+        if along is not None and not isinstance(along, str):
+            self._fail((*path, "along"), f"along names one axis, not {_shown(along)}")
         numbers = {key: said.get(key, 0) for key in ("vector", "special")}
         for key, value in numbers.items():
-            if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-                self._fail((*path, key), f"{key} is operations per element, not {value!r}")
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not 0 <= value <= _MOST_OPERATIONS:
+                said = f"{key} is operations per element, up to {_MOST_OPERATIONS:,}"
+                self._fail((*path, key), f"{said}, not {_shown(value)}")
         step = Step(
             name, kind, inputs, outputs, over, along,  # type: ignore[arg-type]
             self._names(path, said.get("late", ())),
@@ -372,6 +307,11 @@ class _Builder:
             evaluate(said, values)
         except PerfmodelError as error:
             self._fail(path, str(error))
+
+
+def _shown(value: Any) -> str:
+    """A value of the declaration in a message."""
+    return quoted(value) if isinstance(value, str) else quoted(repr(value))[1:-1]
 
 
 def _ring(steps: Sequence[Step], maker: Mapping[str, str]) -> list[str]:

@@ -14,8 +14,10 @@ from difflib import get_close_matches
 from typing import Any
 
 from perfmodel.errors import ProblemError
+from perfmodel.plaintext import quoted
 
 _MOST_CHARACTERS = 200
+_NO_EXPRESSION = "{} is no expression such as heads / kv_heads"
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -44,22 +46,27 @@ def evaluate(said: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(said, bool | int | float):
         return said
     if not isinstance(said, str) or len(said) > _MOST_CHARACTERS:
-        raise ProblemError(f"{said!r} is no size: write a number or an expression of parameters")
+        shown = quoted(said if isinstance(said, str) else repr(said))
+        raise ProblemError(f"{shown} is no size: write a number or an expression of parameters")
     try:
-        return _value(ast.parse(said.strip(), mode="eval").body, values)
-    except (SyntaxError, ValueError, RecursionError):
-        raise ProblemError(f"{said!r} is no expression such as heads / kv_heads") from None
-    except (ZeroDivisionError, OverflowError, TypeError) as error:
-        raise ProblemError(f"{said!r} has no value: {error}") from None
+        tree = ast.parse(said.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: parentheses
+        raise ProblemError(_NO_EXPRESSION.format(quoted(said))) from None
+    try:
+        return _value(tree.body, values)
+    except (SyntaxError, RecursionError):
+        raise ProblemError(_NO_EXPRESSION.format(quoted(said))) from None
+    except (ArithmeticError, ValueError, TypeError) as error:  # ValueError: sqrt(-1)
+        raise ProblemError(f"{quoted(said)} has no value: {error}") from None
 
 
 def names(said: Any) -> set[str]:
     """Names that an expression uses."""
-    if not isinstance(said, str):
+    if not isinstance(said, str) or len(said) > _MOST_CHARACTERS:
         return set()
     try:
         tree = ast.parse(said.strip(), mode="eval")
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - _FUNCTIONS.keys()
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
-from perfmodel.algorithms.attention import UNSAID, check_positive
+from perfmodel.algorithms.attention import UNSAID
+from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, product
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import UnknownName
@@ -61,7 +62,8 @@ class Matmul:
     """`batch` products of [m, k] by [k, n], or arrays of such problems.
 
     `gradient` marks one of a backward pass, which autograd calls as a plain function. Raises
-    `ProblemError` for sizes below 1 and `UnknownName` for an unknown `dtype`.
+    `ProblemError` for sizes below 1 or too large (`perfmodel.algorithms.sizes`) and `UnknownName`
+    for an unknown `dtype`.
     """
 
     m: Number
@@ -74,6 +76,7 @@ class Matmul:
     def __post_init__(self) -> None:
         for name in ("m", "n", "k", "batch"):
             check_positive(name, getattr(self, name))
+        check_points(self.sizes())
         matmul_format(self.dtype)
 
     @property

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
-from perfmodel.algorithms.attention import Direction, check_positive
+from perfmodel.algorithms.attention import Direction
+from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, product
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import ProblemError, UnknownName
@@ -43,6 +44,11 @@ VARIANTS: Mapping[str, tuple[float, float]] = {
 # Maps whose gradients need no input, and those that need the other inputs.
 _LINEAR = ("add", "add_scalar", "mul_scalar", "div_scalar", "where")
 _PRODUCTS = ("mul", "div")
+# Maps of one operation an input (one multiply-add for both in triad) and no more.
+_PLAIN = ("copy", "scale", "add", "sub", "mul", "triad", "relu")
+
+MAPS = tuple(dict.fromkeys((*_PLAIN, *VARIANTS, *_LINEAR)))
+"""Every map that is counted by what it computes; others count as one operation an input."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,8 @@ class Rowwise:
 
     `op` is softmax, layernorm, rmsnorm, pointwise or quantise. `inputs` and `outputs` say how many
     tensors of rows × cols a pointwise map reads and writes; `variant` names the map. Raises
-    `ProblemError` for sizes below 1 and `UnknownName` for an unknown op.
+    `ProblemError` for sizes below 1 or too large (`perfmodel.algorithms.sizes`) and `UnknownName`
+    for an unknown op.
     """
 
     op: str
@@ -71,6 +78,7 @@ class Rowwise:
             raise ProblemError(f"{self.op} goes one way at a time; predict fwd and bwd, and add")
         for name in ("rows", "cols", "inputs", "outputs"):
             check_positive(name, getattr(self, name))
+        check_points(self.sizes())
 
     def sizes(self) -> dict[str, Number]:
         """Extent of every axis; element-wise maps flatten theirs."""

@@ -1,8 +1,8 @@
 """The command line: one file per command; each parses, calls and renders.
 
-`main` is the entry point. A `PerfmodelError` becomes one line on standard error and exit code 2; a
-gate that fails gives 1. Commands are imported when they are asked for, so that `predict` pays for
-no other.
+`main` is the entry point. Every error becomes one line on standard error: bad input gives exit code
+2, a fault of perfmodel 70, a gate that fails 1. Commands are imported when they are asked for, so
+that `predict` pays for no other.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
+from perfmodel.cli import streams
 from perfmodel.cli.lazy import lazy_group
-from perfmodel.errors import PerfmodelError
+from perfmodel.errors import BAD_INPUT, report, say
 
 COMMANDS = {
     "predict": "Predict the time of an operator on a device.",
@@ -31,9 +32,10 @@ COMMANDS = {
     "replay": "Run a bundled kernel's addresses against the counting rule, with no GPU.",
     "compile": "Compile bundled kernels for GPUs that are not here.",
     "hardware": "List, show, validate and compare hardware specs.",
+    "list": "List the names that options take.",
     "demo": "Standard against tiled attention on A100, H100 and B200.",
 }
-_MODULES = {"map": "map_"}  # a module must not hide a built-in
+_MODULES = {"map": "map_", "list": "list_"}  # a module must not hide a built-in
 
 app = typer.Typer(
     cls=lazy_group(
@@ -53,10 +55,13 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import PackageNotFoundError, version
 
+        from perfmodel.cli.output import to_stdout
+
         try:
-            typer.echo(f"perfmodel {version('perfmodel')}")
+            said = version("perfmodel")
         except PackageNotFoundError:  # a bare checkout on the path
-            typer.echo("perfmodel (not installed)")
+            said = "(not installed)"
+        to_stdout(iter([f"perfmodel {said}\n"]))
         raise typer.Exit
 
 
@@ -81,38 +86,44 @@ def perfmodel(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit code."""
+    streams.occupy()
     sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code: 0 done, 1 a gate failed, 2 bad input."""
-    command = typer.main.get_command(app)
-    try:
-        code = command.main(args=arguments, prog_name="perfmodel", standalone_mode=False)
-    except PerfmodelError as error:
-        return _fail(str(error))
-    except (KeyboardInterrupt, typer.Abort):
-        print("perfmodel: interrupted", file=sys.stderr)
-        return 130
-    except Exception as error:
-        # Typer's usage errors; which class they are depends on the version, so ask what they can.
-        if not hasattr(error, "format_message"):
-            raise
-        return _usage(error)
-    return code if isinstance(code, int) else 0
+    """Run the command line; the exit code.
+
+    0 done, 1 a gate failed, 2 bad input (`perfmodel.errors.BAD_INPUT`), 70 a fault of perfmodel
+    (`FAULT`), 130 interrupted, 141 nobody reads standard output any more.
+    """
+    with streams.lenient():
+        try:
+            code = typer.main.get_command(app).main(
+                args=arguments, prog_name="perfmodel", standalone_mode=False
+            )
+            streams.flush()
+        except (KeyboardInterrupt, typer.Abort):
+            say("perfmodel: interrupted")
+            return 130
+        except BrokenPipeError:
+            streams.mute()
+            return streams.PIPE_CLOSED
+        except Exception as error:  # the guard: every error becomes one line and an exit code
+            if isinstance(error, OSError):
+                streams.mute()
+            # Typer's usage errors; which class they are depends on the version, so ask what they
+            # can.
+            return _usage(error) if hasattr(error, "format_message") else report("perfmodel", error)
+        return code if isinstance(code, int) else 0
 
 
 def _usage(error: Any) -> int:
     message = error.format_message()
     if type(error).__name__ == "NoArgsIsHelpError":  # a bare `perfmodel predict`: help answers it
         print(message, file=sys.stderr)
-        return 2
+        return BAD_INPUT
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "perfmodel"
     said = message[:1].lower() + message[1:].rstrip(".")
-    return _fail(f"{said}; see '{path} --help'")
-
-
-def _fail(message: str) -> int:
-    print("perfmodel:", " ".join(message.splitlines()), file=sys.stderr)
-    return 2
+    say(f"perfmodel: {said}; see '{path} --help'")
+    return BAD_INPUT

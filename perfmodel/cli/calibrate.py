@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 
 from perfmodel.cli.measure import DEVICES, DeviceOption
 from perfmodel.cli.output import Format, chosen_format, emit, say
+from perfmodel.cli.progress import status
 from perfmodel.errors import OutputError, UnknownName
 from perfmodel.render import Report
 from perfmodel.render.report import text
@@ -57,33 +57,43 @@ def calibrate(
     if device is not None and device not in DEVICES:
         raise UnknownName("choice for --device", device, DEVICES)
     chosen_format(format, None)
-    _check_names(output, save_readings)
+    _check_names(output, save_readings, chart)
     from perfmodel.evidence import microbench
     from perfmodel.evidence.calibrate import calibrated
 
-    if readings is not None:
-        found = microbench.read(readings)
-    else:
-        from perfmodel.evidence.session import default_device
-
-        report = say if sys.stderr.isatty() else None
-        found = microbench.take(device or default_device(), quick=quick, report=report)
+    found = _taken(device, quick) if readings is None else microbench.read(readings)
+    if save_readings is not None:  # first: judging them may fail, and they took a minute
+        say(f"wrote {_write(save_readings, found.dump())}")
     spec = calibrated(found, Path(output).stem)
     written = [_write(output, spec.dump())]
-    if save_readings is not None:
-        written.append(_write(save_readings, found.dump()))
     if chart is not None:
         written += _draw(found, chart)
     emit(_report(found, spec), format, None)
+    for line in spec.notes:
+        say(line)
     for path in written:
         say(f"wrote {path}")
 
 
-def _check_names(output: str, save_readings: str | None) -> None:
+def _taken(device: str | None, quick: bool) -> Readings:
+    """Readings of this machine, taken now."""
+    from perfmodel.evidence import microbench
+    from perfmodel.evidence.session import default_device
+
+    with status("calibrating") as report:
+        report("loading torch")
+        return microbench.take(device or default_device(), quick=quick, report=report, say=say)
+
+
+def _check_names(output: str, save_readings: str | None, chart: str | None) -> None:
+    """Before anything is measured: what is written has a name and a folder."""
     if Path(output).suffix not in (".yaml", ".yml"):
         raise OutputError(f"{output}: a spec is written as .yaml; change the name")
     if save_readings is not None and Path(save_readings).suffix != ".json":
         raise OutputError(f"{save_readings}: readings are written as .json; change the name")
+    for path in filter(None, (output, save_readings, chart)):
+        if not Path(path).parent.is_dir():
+            raise OutputError(f"cannot write {path}: no folder {Path(path).parent}; make it first")
 
 
 def _write(path: str, content: str) -> str:

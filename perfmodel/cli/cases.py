@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from typing import Annotated, Any
 
@@ -18,6 +19,8 @@ import typer
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.cli import ranges
+from perfmodel.cli.known import names, variants
+from perfmodel.cli.ranges import Values
 from perfmodel.errors import ProblemError
 
 CHUNK = 8192  # cases predicted in one call
@@ -29,31 +32,48 @@ Sizes = Mapping[str, np.ndarray]
 class Cases:
     """The product of all values of all sizes, for each combination of kinds.
 
-    `follows` names sizes that take the value of another one; `kinds` are the values of what is no
-    size (types, direction), of which each case has one.
+    `values` are counted before they are made; `follows` names sizes that take the value of another
+    one; `kinds` are the values of what is no size (types, direction), of which each case has one.
     """
 
     make: Callable[..., Problem]
-    sizes: Sizes
+    values: Mapping[str, Values]
     kinds: Mapping[str, tuple[Any, ...]]
     follows: Mapping[str, str] = field(default_factory=dict)
 
-    def __len__(self) -> int:
-        counts = [*map(len, self.sizes.values()), *map(len, self.kinds.values())]
-        return math.prod(counts)
+    @property
+    def count(self) -> int:
+        """How many cases there are."""
+        return math.prod(self._counts().values())
+
+    @property
+    def operator(self) -> str:
+        """What the problems compute: attention, gemm, softmax ..."""
+        if self.make is Attention:
+            return "attention"
+        return str(self.kinds["op"][0]) if "op" in self.kinds else "gemm"
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """The values of every size as an array."""
+        return {name: values.array for name, values in self.values.items()}
 
     def first(self) -> Cases:
         """The first case of each kind."""
-        return replace(self, sizes={name: values[:1] for name, values in self.sizes.items()})
+        return replace(self, values={name: values.first() for name, values in self.values.items()})
 
     def varying(self) -> list[str]:
         """What differs between the cases, by the names of the problem's fields."""
-        tables = (*self.sizes.items(), *self.kinds.items())
-        return [name for name, values in tables if len(values) > 1]
+        return [name for name, count in self._counts().items() if count > 1]
+
+    def _counts(self) -> dict[str, int]:
+        """How many values each size and each kind has."""
+        tables: dict[str, Sized] = {**self.values, **self.kinds}
+        return {name: len(values) for name, values in tables.items()}
 
     def chunks(self) -> Iterator[tuple[int, list[tuple[Problem, np.ndarray]]]]:
         """A chunk's number of cases and the groups that one call predicts, with their places."""
-        shape = tuple(len(values) for values in self.sizes.values())
+        shape = tuple(map(len, self.values.values()))
         for values in product(*self.kinds.values()):
             kind = dict(zip(self.kinds, values, strict=True))
             for start in range(0, math.prod(shape), CHUNK):
@@ -79,16 +99,6 @@ def _alike(sizes: Sizes, count: int) -> list[np.ndarray]:
     windowed = sizes.get("window", np.zeros(count)) > 0
     key = 2 * decode + windowed
     return [np.flatnonzero(key == value) for value in sorted(set(key.tolist()))]
-
-
-def names(text: str | None) -> tuple[str | None, ...]:
-    """A comma-separated list of names; (None,) where the option was not given."""
-    if text is None:
-        return (None,)
-    listed = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not listed:
-        raise ProblemError("an empty list of names; write one name, or several with commas")
-    return listed
 
 
 _SIZE = "a size, list (8,16) or range (512:16k:x2)"
@@ -152,29 +162,29 @@ def attention(
 ) -> Cases:
     """Scaled dot-product attention: MHA, GQA, MQA; prefill and decode."""
     sizes = {
-        "batch": ranges.parse(batch, "--batch"),
-        "heads_q": ranges.parse(heads, "--heads"),
-        "head_dim": ranges.parse(head_dim, "--head-dim"),
+        "batch": ranges.read(batch, "--batch"),
+        "heads_q": ranges.read(heads, "--heads"),
+        "head_dim": ranges.read(head_dim, "--head-dim"),
     }
     follows = {}
     if kv_heads is None:
         follows["heads_kv"] = "heads_q"
     else:
-        sizes["heads_kv"] = ranges.parse(kv_heads, "--kv-heads")
+        sizes["heads_kv"] = ranges.read(kv_heads, "--kv-heads")
     _sequences(sizes, follows, seq, seq_q, seq_kv)
     if head_dim_v is not None:
-        sizes["head_dim_v"] = ranges.parse(head_dim_v, "--head-dim-v")
+        sizes["head_dim_v"] = ranges.read(head_dim_v, "--head-dim-v")
     if window is not None:
-        sizes["window"] = ranges.parse(window, "--window", least=0)
+        sizes["window"] = ranges.read(window, "--window", least=0)
     kinds: dict[str, tuple[Any, ...]] = {"causal": (causal,), "dtype": names(dtype)}
-    kinds |= {"kv_dtype": names(kv_dtype), "direction": _directions(direction)}
+    kinds |= {"kv_dtype": names(kv_dtype) or (None,), "direction": _directions(direction)}
     asked = {"padding_mask": padding_mask, "dropout": dropout, "keys_only": keys_only}
     kinds |= {name: (True,) for name, wanted in asked.items() if wanted}
     return Cases(Attention, sizes, kinds, follows)
 
 
 def _sequences(
-    sizes: dict[str, np.ndarray],
+    sizes: dict[str, Values],
     follows: dict[str, str],
     seq: str,
     seq_q: str | None,
@@ -182,11 +192,11 @@ def _sequences(
 ) -> None:
     """--seq sets both lengths together; --seq-q and --seq-kv vary each on its own."""
     if seq_q is None and seq_kv is None:
-        sizes["seq_q"] = ranges.parse(seq, "--seq")
+        sizes["seq_q"] = ranges.read(seq, "--seq")
         follows["seq_kv"] = "seq_q"
     else:
-        sizes["seq_q"] = ranges.parse(seq_q or seq, "--seq-q" if seq_q else "--seq")
-        sizes["seq_kv"] = ranges.parse(seq_kv or seq, "--seq-kv" if seq_kv else "--seq")
+        for name, flag, text in (("seq_q", "--seq-q", seq_q), ("seq_kv", "--seq-kv", seq_kv)):
+            sizes[name] = ranges.read(seq, "--seq") if text is None else ranges.read(text, flag)
 
 
 def gemm(
@@ -198,7 +208,7 @@ def gemm(
 ) -> Cases:
     """Matrix product C[m,n] = A[m,k] B[k,n], batched; low-precision weights too."""
     given = {"m": (m, "-m"), "n": (n, "-n"), "k": (k, "-k"), "batch": (batch, "--batch")}
-    sizes = {name: ranges.parse(text, flag) for name, (text, flag) in given.items()}
+    sizes = {name: ranges.read(text, flag) for name, (text, flag) in given.items()}
     return Cases(Matmul, sizes, {"dtype": names(dtype)})
 
 
@@ -207,7 +217,7 @@ Cols = Annotated[str, _size("--cols", help="Columns, along which it runs.")]
 
 
 def _rowwise(op: str, rows: str, cols: str, **kinds: tuple[Any, ...]) -> Cases:
-    sizes = {"rows": ranges.parse(rows, "--rows"), "cols": ranges.parse(cols, "--cols")}
+    sizes = {"rows": ranges.read(rows, "--rows"), "cols": ranges.read(cols, "--cols")}
     return Cases(Rowwise, sizes, {"op": (op,), **kinds})
 
 
@@ -248,15 +258,15 @@ def pointwise(
         "pointwise",
         rows,
         cols,
-        variant=names(variant),
+        variant=variants(variant),
         dtype=names(dtype),
         direction=_directions(direction),
     )
     more = {
-        "inputs": ranges.parse(inputs, "--inputs"),
-        "outputs": ranges.parse(outputs, "--outputs"),
+        "inputs": ranges.read(inputs, "--inputs"),
+        "outputs": ranges.read(outputs, "--outputs"),
     }
-    return Cases(cases.make, {**cases.sizes, **more}, cases.kinds)
+    return Cases(cases.make, {**cases.values, **more}, cases.kinds)
 
 
 def quantise(

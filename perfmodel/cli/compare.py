@@ -15,6 +15,7 @@ from perfmodel.render.report import fixed, integer, percent, text
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 Explain = Annotated[
     bool, typer.Option("--explain", help="Say in words what the errors look like, and where.")
@@ -36,7 +37,7 @@ Where = Annotated[
 ]
 IncludeFlags = Annotated[
     bool,
-    typer.Option("--include-flags", help="Score rows flagged timer_floor, noisy or suspect too."),
+    typer.Option("--include-flags", help="Score rows flagged timer_floor, noisy, busy or suspect."),
 ]
 MaxError = Annotated[
     str | None,
@@ -80,7 +81,7 @@ def compare(
         perfmodel compare runs.csv --output predicted.csv --chart scatter.svg
     """
     limit = _fraction(max_error)
-    columns = [name.strip() for name in by.split(",") if name.strip()]
+    columns = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
     _check_outputs(format, output, chart)
     from perfmodel.compare import gate, predict_table, report
     from perfmodel.evidence.records import read_table, write_table
@@ -88,10 +89,13 @@ def compare(
     predicted = predict_table(_filtered(read_table(tables), where or []))
     summary = report(predicted, columns, include_flags=include_flags)
     misses = gate(summary, limit) if limit is not None else []
+    figure = _figure(predicted, columns, include_flags) if chart is not None else None
     if output is not None:
         write_table(predicted, output)
-    if chart is not None:
-        _draw(predicted, columns, chart, include_flags)
+    if figure is not None:
+        from perfmodel.render.figure import save
+
+        save(figure, str(chart))
     shown = _report(summary, predicted, columns, limit, misses)
     emit(_explained(shown, predicted) if explain else shown, format, None)
     for path in filter(None, (output, chart)):
@@ -141,15 +145,15 @@ def _filtered(table: pd.DataFrame, conditions: list[str]) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def _draw(table: pd.DataFrame, by: list[str], path: str, include_flags: bool) -> None:
+def _figure(table: pd.DataFrame, by: list[str], include_flags: bool) -> Figure:
+    """The chart, drawn before anything is written; raises `TableError` where no row is left."""
     from perfmodel.compare import scored
-    from perfmodel.render.figure import save
     from perfmodel.render.scatter import scatter_chart
 
     kept = scored(table, include_flags=include_flags)
     if kept.empty:
         raise TableError("no row is left to draw; none could be predicted and scored")
-    save(scatter_chart(kept, by[0] if by else "op"), path)
+    return scatter_chart(kept, by[0] if by else "op")
 
 
 def _report(
@@ -159,18 +163,21 @@ def _report(
     limit: float | None,
     misses: list[str],
 ) -> Report:
-    from perfmodel.compare import diagnoses, reasons
+    from perfmodel.compare import assumptions, diagnoses, reasons
     from perfmodel.evidence.counters import traffic_report
     from perfmodel.evidence.provenance import notes as ran_otherwise
 
-    why, beaten = reasons(table), diagnoses(table)
-    head: dict[str, Any] = {"rows": len(table), "unpredicted": why, "diagnoses": beaten}
+    why, beaten, assumed = reasons(table), diagnoses(table), assumptions(table)
+    head: dict[str, Any] = {
+        "rows": len(table), "unpredicted": why, "assumed": assumed, "diagnoses": beaten,
+    }  # fmt: skip
     traffic = lines(traffic_report(table, by))
     if traffic:
         head["traffic"] = traffic
     if limit is not None:
         head["gate"] = {"max_error": limit, "passed": not misses, "misses": misses}
     notes = [f"{count} rows not predicted: {said}" for said, count in why.items()][:_SHOWN]
+    notes += [f"{count} rows assumed: {said}" for said, count in assumed.items()][:_SHOWN]
     notes += ran_otherwise(table)
     notes += [f"below the floor: {line}" for line in beaten[:_SHOWN]]
     notes += [

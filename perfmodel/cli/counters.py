@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -20,9 +21,13 @@ def _counters() -> None:
 
 @app.command("import")
 def import_(
-    file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="Nsight Compute's CSV, or torch profiler's trace."),
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="CSV of ncu, nsys stats or rocprofv3, or torch profiler's trace; several are "
+            "passes of one program.",
+        ),
     ],
     device: Annotated[
         str,
@@ -40,11 +45,13 @@ def import_(
 ) -> None:
     """Turn profiled launches into measured runs with the bytes of every memory level.
 
-    Launches are named by a range (NVTX or record_function, see docs/counters.md) or by --cases, a
-    table of cases in launch order whose column 'kernels' says how many launches each one takes.
+    Launches are named by a range (NVTX, roctx or record_function, see docs/counters.md) or by
+    --cases, a table of cases in launch order whose column 'kernels' says how many launches each one
+    takes (for sums over kernels, the column 'kernel' names them).
 
     \b
         perfmodel counters import ncu.csv --device h200-sxm --output counted.csv
+        perfmodel counters import pmc_1/x.csv pmc_2/x.csv --device mi300x --output counted.csv
         perfmodel counters import trace.json --device h200-sxm
     """
     chosen_format(format, None)
@@ -54,7 +61,7 @@ def import_(
         table_suffix(output)
     from perfmodel.evidence.counters import import_counters, write
 
-    rows, said = import_counters(file, device=device, cases=cases)
+    rows, said = import_counters(files, device=device, cases=cases)
     for line in said:
         say(line)
     if output is not None:
@@ -76,6 +83,6 @@ def import_(
     emit(Report("counters", rows, columns, title=f"{len(rows)} counted cases"), format, None)
 
 
-def _number(header: str, key: str, show: object) -> Column:
+def _number(header: str, key: str, show: Callable[[Any], str]) -> Column:
     """A column of numbers that are kept as text."""
-    return Column(header, lambda row: float(row[key]) if row[key] else None, show)  # type: ignore[arg-type]
+    return Column(header, lambda row: float(row[key]) if row[key] else None, show)

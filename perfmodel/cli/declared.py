@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 from perfmodel.algorithms.declaration import Case, Declaration
 from perfmodel.cli import ranges
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.plaintext import quoted
 
 Dtype = Annotated[str, typer.Option("--dtype", metavar="TYPE", help="Type of the data.")]
 # Every parameter of an algorithm is an option, so Typer passes on what it does not know.
@@ -23,7 +25,7 @@ def case(declaration: Declaration, arguments: Sequence[str], dtype: str) -> Case
     while waiting:
         word = waiting.pop(0)
         if not word.startswith("-"):
-            raise ProblemError(f"{word!r} is no option; write --{word} with a size")
+            raise ProblemError(f"{quoted(word)} is no option; write --{word[:40]} with a size")
         flag, equals, text = word.partition("=")
         name = _parameter(declaration, flag)
         if isinstance(declaration.parameters[name], bool):
@@ -49,13 +51,16 @@ def _number(text: str, flag: str) -> int | float:
     """A size such as 8k; or a share below one."""
     if "." in text:
         try:
-            return float(text)
+            share = float(text)
         except ValueError:
-            raise ProblemError(f"{flag} {text!r} is no number") from None
-    values = ranges.parse(text, flag)
+            share = math.nan
+        if not math.isfinite(share):
+            raise ProblemError(f"{flag} {quoted(text)} is no number; write 4096, 8k or 0.25")
+        return share
+    values = ranges.read(text, flag)
     if len(values) != 1:
-        raise ProblemError(f"{flag} takes one size here, not {len(values)}")
-    return int(values[0])
+        raise ProblemError(f"{flag} takes one size here, not {len(values):,}")
+    return int(values.array[0])
 
 
 def options(declaration: Declaration) -> str:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.cli import declared
-from perfmodel.cli.output import to_stdout
-from perfmodel.errors import OutputError, UnknownName
+from perfmodel.cli.output import to_stdout, write
+from perfmodel.errors import OutputError, UnknownName, needs
 
 FORMATS = ("text", "markdown", "latex", "json")
 _SUFFIXES = {".txt": "text", ".md": "markdown", ".tex": "latex", ".json": "json"}
@@ -65,6 +65,7 @@ def explain(
         to_stdout(iter([declared.listing()]))
         return
     wanted = _format(format, output)
+    needs("sympy", "explain")
     from perfmodel.algorithms import library
     from perfmodel.hardware import load
     from perfmodel.napkin import explain as derivation
@@ -82,7 +83,7 @@ def explain(
         grid=declared.axes(grid),
         stream=declared.axes(stream),
     )
-    _emit(_renderer(wanted)(answer), output)
+    write(_renderer(wanted)(answer), output)
 
 
 def _format(wanted: str | None, output: str | None) -> str:
@@ -109,15 +110,3 @@ def _renderer(wanted: str) -> Callable[[Any], Iterator[str]]:
         "latex": explain_latex.render,
         "json": explain_text.json_text,
     }[wanted]
-
-
-def _emit(pieces: Iterator[str], output: str | None) -> None:
-    from perfmodel.cli.output import say
-    from perfmodel.evidence.records import replacing
-
-    if output in (None, "-"):
-        to_stdout(pieces)
-        return
-    with replacing(str(output)) as partial, partial.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(pieces)
-    say(f"wrote {output}")

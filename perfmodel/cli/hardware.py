@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say, to_stdout
+from perfmodel.errors import UnknownName
 from perfmodel.hardware import Device, check, load, names, validate_file
 from perfmodel.hardware.facts import Sourced, walk
 from perfmodel.render import Column, Report
@@ -42,7 +43,10 @@ def list_(
     chosen_format(format, output)
     devices = [load(name) for name in names()]
     if vendor is not None:
+        vendors = {item.vendor for item in devices}
         devices = [item for item in devices if item.vendor.lower() == vendor.lower()]
+        if not devices:
+            raise UnknownName("vendor", vendor, vendors)
     emit(Report("devices", [_summary(item) for item in devices], _LISTED), format, output)
 
 
@@ -84,7 +88,7 @@ def validate(
         if lines > 1:
             say(f"{bad} of {len(files)} specs cannot be used")
         raise typer.Exit(2)
-    typer.echo(f"{len(files)} {'spec is' if len(files) == 1 else 'specs are'} valid")
+    to_stdout(iter([f"{len(files)} {'spec is' if len(files) == 1 else 'specs are'} valid\n"]))
 
 
 @app.command()

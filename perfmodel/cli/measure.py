@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perfmodel.cli.output import say
+from perfmodel.cli.progress import progress, status
 from perfmodel.errors import ProblemError, UnknownName
 
 if TYPE_CHECKING:
-    from perfmodel.evidence.measure import Reporter, Tally
+    from perfmodel.evidence.measure import Tally
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 DEVICES = ("cpu", "cuda")
@@ -39,7 +38,7 @@ def measure(
     quick: Annotated[bool, typer.Option("--quick", help="The small grid, short samples.")] = False,
     cases: Annotated[
         str | None,
-        typer.Option("--cases", metavar="GRID", help="cpu-quick, cpu-full, quick or full."),
+        typer.Option("--cases", metavar="GRID", help="cpu-quick, cpu-full, quick, proof or full."),
     ] = None,
     ops: Annotated[
         str, typer.Option("--ops", metavar="LIST", help="Only these operations: attention,gemm.")
@@ -83,13 +82,14 @@ def measure(
     """
     chosen = _one_of("--device", device, DEVICES)
     warmth: Any = _one_of("--l2", l2, ("cold", "warm"))
-    from perfmodel.evidence import cases as grids
-    from perfmodel.evidence import session
+    from perfmodel.evidence import grids, hostload, session
     from perfmodel.evidence.journal import Journal
-    from perfmodel.evidence.measure import COLUMNS, KEY
+    from perfmodel.evidence.measure import COLUMNS, KEY, plan
     from perfmodel.evidence.measure import measure as run
 
-    chosen = chosen or session.default_device()
+    with status("measuring") as stage:
+        stage("loading torch")
+        chosen = chosen or session.default_device()
     small = quick or cases in ("quick", "cpu-quick")
     name = cases or f"{'cpu-' if chosen == 'cpu' else ''}{'quick' if small else 'full'}"
     listed = tuple(part.strip() for part in ops.split(",") if part.strip())
@@ -97,8 +97,15 @@ def measure(
     policy = session.QUICK if small else session.FULL
     if samples is not None:
         policy = _with_samples(policy, samples)
-    bench = session.bench(chosen, policy, l2=warmth, timer=timer)
-    found, skipped = session.contenders(bench.environment, tune=tune)
+    with status("measuring") as stage:
+        stage("loading the kernels")
+        bench = session.bench(chosen, policy, l2=warmth, timer=timer)
+        found, skipped = session.contenders(
+            bench.environment, tuner=session.tuner(bench) if tune else None
+        )
+        others = hostload.others(os.cpu_count() or 1)
+    if others.busy and chosen == "cpu":
+        say(f"{others.said}, rows that show it are flagged {hostload.BUSY!r}")
     for line in skipped:
         say(f"skipped {line}")
     named = [each for each in found if only in each.implementation]
@@ -109,7 +116,8 @@ def measure(
             say(line)
         try:
             with progress("measuring") as report:
-                tally = run(wanted, named, bench, journal, report=report, limit_s=limit_seconds)
+                jobs = plan(wanted, named)
+                tally = run(jobs, bench, journal, report=report, limit_s=limit_seconds)
         except KeyboardInterrupt:
             say(f"interrupted; {len(journal)} rows are in {output}, --resume goes on from there")
             raise typer.Exit(130) from None
@@ -138,34 +146,3 @@ def _summary(tally: Tally, rows: int, output: str) -> None:
         say(f"  and {len(tally.reasons) - _SHOWN} more reasons, in the column 'reason'")
     if tally.left:
         say(f"{tally.left} cases left when the time was up; --resume goes on from there")
-
-
-@contextmanager
-def progress(title: str) -> Iterator[Reporter | None]:
-    """A bar with the time left on standard error; nothing where that is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn(title),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def report(done: int, total: int, what: str) -> None:
-            bar.update(task, completed=done, total=total, description=what)
-
-        yield report

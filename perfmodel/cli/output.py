@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +9,13 @@ from typing import Annotated
 
 import typer
 
-from perfmodel.errors import OutputError, UnknownName
+from perfmodel.cli.streams import PIPE_CLOSED, mute
+from perfmodel.errors import OutputError, UnknownName, reason, say
 from perfmodel.evidence.records import replacing
+from perfmodel.plaintext import LOOKALIKES
 from perfmodel.render import RENDERERS, SUFFIXES, Report
+
+__all__ = ["Format", "Output", "chosen_format", "emit", "say", "to_stdout", "write"]
 
 Format = Annotated[
     str | None,
@@ -44,31 +47,44 @@ def chosen_format(wanted: str | None, output: str | None) -> str:
 
 def emit(report: Report, wanted: str | None, output: str | None) -> None:
     """Render `report` and write it whole: an error on the way leaves nothing behind."""
-    pieces = RENDERERS[chosen_format(wanted, output)](report)
+    write(RENDERERS[chosen_format(wanted, output)](report), output)
+
+
+def write(pieces: Iterator[str], output: str | None) -> None:
+    """Write all pieces to the file `output`, or to standard output where it is None or "-"."""
     if output in (None, "-"):
         to_stdout(pieces)
         return
-    with replacing(str(output)) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+    with (
+        replacing(str(output)) as partial,
+        partial.open("w", encoding="utf-8", errors=LOOKALIKES, newline="") as file,
+    ):
         file.writelines(pieces)
     say(f"wrote {output}")
 
 
 def to_stdout(pieces: Iterator[str]) -> None:
-    """Print all pieces once they are all there; a reader that has left is no error."""
+    """Print all pieces once they are all there.
+
+    Raises `OutputError` where standard output is closed or full. A reader that has left is no
+    error: the program ends as if the signal had ended it.
+    """
     import shutil
     from tempfile import SpooledTemporaryFile
 
-    with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="") as spool:
+    with SpooledTemporaryFile(
+        _IN_MEMORY, "w+", encoding="utf-8", errors="surrogatepass", newline=""
+    ) as spool:
         spool.writelines(pieces)
         spool.seek(0)
+        if sys.stdout is None:
+            raise OutputError("standard output is closed; name a file with --output")
         try:
             shutil.copyfileobj(spool, sys.stdout)
             sys.stdout.flush()
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that Python's own flush is quiet too
-            raise typer.Exit(141) from None
-
-
-def say(message: str) -> None:
-    """A message for the person at the terminal, on standard error."""
-    print(message, file=sys.stderr)
+            mute()
+            raise typer.Exit(PIPE_CLOSED) from None
+        except OSError as error:
+            mute()
+            raise OutputError(f"cannot write to standard output: {reason(error)}") from None

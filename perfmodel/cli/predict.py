@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.algorithms import Problem
+from perfmodel.algorithms.sizes import check_cases
 from perfmodel.cli import cases as operators
+from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.lazy import lazy_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit
@@ -54,7 +56,10 @@ def predict(
     implementation: Implementation = None,
     harness: Harness = "kernel",
     terms: Annotated[
-        bool, typer.Option("--terms", help="Show every term, tile, wave and assumption.")
+        bool,
+        typer.Option(
+            "--terms", help="Show every term, tile, wave and assumption (JSON and CSV always do)."
+        ),
     ] = False,
     compiled: Annotated[
         bool,
@@ -64,14 +69,20 @@ def predict(
     output: Output = None,
 ) -> None:
     """Predict all cases on all devices and show them."""
-    chosen_format(format, output)  # complain before any work is done
+    wanted = chosen_format(format, output)  # complain before any work is done
+    schedules = known.schedules(cases.operator, schedule)
+    total = cases.count * len(device) * len(schedules)
+    check_cases(total, instead="narrow a range, or write files with perfmodel sweep --yes")
+    options = {
+        "implementation": known.implementation(cases.operator, implementation),
+        "harness": known.harness(harness),
+        "compiled": compiled,
+    }
     devices = [load(name) for name in device]
-    schedules = operators.names(schedule)
-    options = {"implementation": implementation, "harness": harness, "compiled": compiled}
     first = list(_rows(cases.first(), devices, schedules, options))
-    total = len(cases) * len(devices) * len(schedules)
     rows = first if len(first) == total else _rows(cases, devices, schedules, options)
-    show = predictions.terms if terms else predictions.report
+    # Data have every term anyway, as numbers.
+    show = predictions.terms if terms and wanted in ("table", "markdown") else predictions.report
     emit(show(rows, first, cases.varying(), cases.follows), format, output)
 
 

@@ -9,7 +9,9 @@ import typer
 
 from perfmodel.algorithms import Matmul, Problem, Rowwise
 from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.algorithms.sizes import check_cases
 from perfmodel.cli import cases as operators
+from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.lazy import lazy_group
 from perfmodel.cli.output import say
@@ -58,16 +60,13 @@ def roofline(
     """Draw the devices' rooflines with every case in every schedule."""
     chart_suffix(output)
     inches = _inches(size)
+    schedules = known.schedules(cases.operator, schedule)
+    check_cases(cases.count * len(schedules), len(MARKERS), "the marks of a chart; draw several")
+    implementation = known.implementation(cases.operator, implementation)
     devices = [load(name) for name in device]
-    schedules = operators.names(schedule)
-    if len(cases) * len(schedules) > len(MARKERS):
-        raise ProblemError(
-            f"{len(cases) * len(schedules)} kernels are too many for one chart; "
-            f"draw at most {len(MARKERS)}"
-        )
-    types = operators.names(roof) if roof else _types(cases)
-    levels = [str(name) for name in operators.names(level)]
-    lines = [roofs(item, [str(name) for name in types], levels) for item in devices]
+    types = known.names(roof) or _types(cases)
+    levels = known.names(level)
+    lines = [roofs(item, types, levels) for item in devices]
     kernels = [
         kernel
         for item in devices

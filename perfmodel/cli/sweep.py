@@ -9,16 +9,19 @@ from typing import Annotated, Any
 
 import typer
 
+from perfmodel.algorithms.sizes import check_cases
 from perfmodel.cli import cases as operators
+from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.lazy import lazy_group
 from perfmodel.cli.output import Format, chosen_format, emit, say
 from perfmodel.cli.predict import Devices, Harness, Implementation, Schedule
-from perfmodel.errors import OutputError, ProblemError, UnknownName
+from perfmodel.errors import OutputError, ProblemError, UnknownName, needs
 from perfmodel.hardware import load
 from perfmodel.render.sweeps import report
 from perfmodel.sweep import CHUNK, Answer, Grid, Sweep, best, matching, pareto, parts, read_manifest
 from perfmodel.sweep.expressions import condition, quantity
+from perfmodel.sweep.manifest import stored_kinds
 from perfmodel.sweep.runner import Meter, Progress, Written, run, tables
 
 Best = Annotated[
@@ -106,10 +109,16 @@ def sweep(
         raise ProblemError("nothing to do: name a folder with --output, or ask --best or --where")
     if output is None and dask is not None:
         raise ProblemError("--dask writes files: name a folder that its workers see with --output")
-    names = tuple(operators.names(schedule))
-    grid = Grid(cases.make, cases.sizes, cases.kinds, cases.follows, tuple(map(str, names)))
-    devices = tuple(load(name) for name in _listed(device))
-    plan = Sweep(grid, devices, implementation, harness, chunk)
+    schedules = known.schedules(cases.operator, schedule)
+    slugs = [name for text in device for name in known.names(text)]
+    if not yes:
+        total = cases.count * len(slugs) * len(schedules)
+        check_cases(total, instead="narrow a range, or say --yes")
+    implementation = known.implementation(cases.operator, implementation)
+    harness = known.harness(harness)
+    needs("pyarrow", "sweep")
+    grid = Grid(cases.make, cases.sizes, cases.kinds, cases.follows, schedules)
+    plan = Sweep(grid, tuple(load(name) for name in slugs), implementation, harness, chunk)
     plan.check(yes=yes)
     ask = _question(question, _kinds(plan))
     if output is not None:
@@ -117,11 +126,6 @@ def sweep(
     if question.asked:
         found = ask(parts(output) if output is not None else tables(plan, _progress()))
         _show(found, question, grid.operator, _identity(grid.varying, plan), format)
-
-
-def _listed(devices: Iterable[str]) -> list[str]:
-    """Devices named one by one or with commas between them."""
-    return [str(name) for text in devices for name in operators.names(text)]
 
 
 def _kinds(plan: Sweep) -> dict[str, str]:
@@ -164,7 +168,7 @@ def _question(question: Question, kinds: dict[str, str]) -> Callable[[Any], Answ
     if question.chart is not None:
         _check_chart(question, kinds)
     met = condition(question.where, kinds) if question.where is not None else None
-    per = [str(name) for name in operators.names(question.per)] if question.per else []
+    per = known.names(question.per)
     for name in per:
         if name not in kinds:
             raise UnknownName("column", name, kinds)
@@ -255,28 +259,17 @@ def ask(
     question = Question(best, by, pareto, per, where, limit, chart)
     if not question.asked:
         raise ProblemError("nothing is asked: say --best, --pareto or --where")
+    needs("pyarrow", "sweep")
     manifest = read_manifest(folder)
     tables = parts(folder)
     first = next(tables)
-    answer = _question(question, _stored_kinds(first))(_again(first, tables))
+    answer = _question(question, stored_kinds(first.schema))(_again(first, tables))
     _show(answer, question, manifest["operator"], _stored_identity(manifest), format)
 
 
 def _again(first: Any, rest: Iterable[Any]) -> Iterable[Any]:
     yield first
     yield from rest
-
-
-def _stored_kinds(table: Any) -> dict[str, str]:
-    """The kinds of a stored table's columns."""
-    import pyarrow as pa
-
-    names = {True: "truth", False: "number"}
-    return {
-        field.name: "text" if pa.types.is_dictionary(field.type)
-        else names[pa.types.is_boolean(field.type)]
-        for field in table.schema
-    }  # fmt: skip
 
 
 def _stored_identity(manifest: dict[str, Any]) -> list[str]:

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from perfmodel.algorithms.sizes import check_cases
 from perfmodel.cli import cases as operators
+from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.lazy import lazy_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices, Harness, Implementation
-from perfmodel.errors import ProblemError
 from perfmodel.hardware import load
 from perfmodel.render import tornado
 from perfmodel.whatif import WhatIf, parse_changes, whatif
@@ -52,16 +53,15 @@ def what_if(
         from perfmodel.render.figure import chart_suffix
 
         chart_suffix(chart)
+    check_cases(cases.count * len(device), MOST, "narrow a range, or use perfmodel sweep")
     changes = parse_changes(change or [])
-    devices = [load(name) for name in device]
-    total = len(cases) * len(devices)
-    if total > MOST:
-        raise ProblemError(f"{total:,} cases are more than {MOST:,}; use perfmodel sweep for those")
+    (schedule,) = known.schedules(cases.operator, known.one("--schedule", schedule))
     how: dict[str, Any] = {
         "schedule": schedule,
-        "implementation": implementation,
-        "harness": harness,
+        "implementation": known.implementation(cases.operator, implementation),
+        "harness": known.harness(harness),
     }
+    devices = [load(name) for name in device]
     found = [
         whatif(problem, item, changes, **how) for item in devices for problem in _problems(cases)
     ]

@@ -65,7 +65,7 @@ def visit(band: Band | None, seq_q: Number, seq_kv: Number, br: Number, bc: Numb
         return Visits(pairs, queries, keys, s * every.area, rows, s * seq_kv, seen)
     if is_symbolic(seq_q, seq_kv, br, bc):
         return _symbolic(band, seq_q, seq_kv, br, bc)
-    if band.aligned and band.left is not None and band.right == 0:
+    if band.aligned and band.left is not None:
         return _aligned(band.left, seq_q, seq_kv, br, bc)
     return _exact(band, seq_q, seq_kv, br, bc)
 

@@ -8,20 +8,26 @@ instruction sets and clocks, or, where nothing says it, the best that was measur
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import median
 from typing import Any
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.evidence.microbench import Readings
+from perfmodel.evidence.plateaus import (
+    Judged,
+    disturbed,
+    judged,
+    own_product,
+    streams,
+    used,
+)
 from perfmodel.hardware import Device, loads
 from perfmodel.hardware.catalogue import load, normalise, shipped
 from perfmodel.units import exact
 
 _CALIBRATED = "calibrate"  # the source of what was measured here
 _DIGITS = 4
+_ADDED = "; other programs ran meanwhile"
 _MOST_OVER_PEAK = 1.05  # what a spec may show above its own peak
-_BEYOND = 4.0  # times the last cache: a working set that only main memory holds
-_LEVEL_LOW, _LEVEL_HIGH = 2.0, 0.6  # a level shows between 2 × the inner and 0.6 × its own size
 
 # FLOP per clock per core in fp32 by instruction set: vectors × lanes × 2 for a multiply-add.
 _VECTOR = (("avx512f", 64), ("fma", 32), ("avx", 16), ("asimd", 16), ("sse2", 8))
@@ -41,14 +47,22 @@ def calibrated(readings: Readings, slug: str) -> Device:
     own = {normalise(spelling) for spelling in spellings} - {name}
     data |= {"slug": name, "aliases": tuple(sorted(own))}
     data["sources"] = {**data.get("sources", {}), **_sources(readings)}
-    data["measured"] = _measured(readings, data)
-    data["latency"] = {**(data.get("latency") or {}), **_latencies(readings)} or None
-    if not known and readings.kind == "cuda":
-        data["notes"] = (
-            *data.get("notes", ()),
-            "not in the catalogue: peaks are what was measured",
-        )
+    peak = _si(data["memory"]["hbm"]["bandwidth"], "bandwidth")
+    holds = judged(readings, max(peak, *_below(streams(readings), peak).values()))
+    data["measured"] = _measured(readings, holds, data)
+    data["latency"] = {**(data.get("latency") or {}), **_latencies(readings, holds)} or None
+    data["notes"] = (*data.get("notes", ()), *_notes(readings, holds, known is None))
     return _sound(data)
+
+
+def _notes(readings: Readings, holds: Judged, unknown: bool) -> tuple[str, ...]:
+    """What a reader of the spec should know of how it came about."""
+    found = list(holds.said)
+    if readings.busy:
+        found.append(f"calibrated on a busy machine: {readings.busy}")
+    if unknown and readings.kind == "cuda":
+        found.append("not in the catalogue: peaks are what was measured")
+    return tuple(found)
 
 
 def _sound(data: dict[str, Any]) -> Device:
@@ -110,99 +124,70 @@ def _count(value: int, note: str = "", status: str = "config") -> dict[str, Any]
     )
 
 
-# ---- What a level reached ------------------------------------------------------------------------
-
-
-def plateau(readings: Readings, curve: str, level: str | None) -> float | None:
-    """What a curve shows for a cache level (its name), or for main memory (None).
-
-    Bandwidth is compared with all instances together, latency with one: one core runs that. The
-    median stands for a level, but for latency of a cache the least: other users of a shared cache
-    can only add to it.
-    """
-    if curve not in readings.curves:
-        return None
-    one = curve in ("latency", "gather")
-    sizes = {name: (each if one else total) for name, total, each in readings.levels}
-    names = list(sizes)
-    if level is None:
-        low = _BEYOND * max(sizes.values(), default=0.0)
-        values = readings.curves[curve].within(low * 0.99, float("inf"))
-        values = values or [value for _, value in readings.curves[curve].points[-1:]]
-    else:
-        inner = sizes[names[names.index(level) - 1]] if names.index(level) else 0.0
-        values = readings.curves[curve].within(_LEVEL_LOW * inner, _LEVEL_HIGH * sizes[level])
-    if not values:
-        return None
-    if one and level is not None:
-        return min(values)
-    # Small working sets of a GPU show the launch, so its best is what the level reaches.
-    return max(values) if readings.kind == "cuda" and not one else median(values)
-
-
-def _memory_streams(readings: Readings) -> dict[str, float]:
-    found = {name: plateau(readings, name, None) for name in ("read", "copy", "triad")}
-    return {name: rate for name, rate in found.items() if rate is not None}
-
-
-def _outer(readings: Readings) -> str | None:
-    """The last cache."""
-    return readings.levels[-1][0] if readings.levels else None
-
-
-def _inner(readings: Readings) -> str | None:
-    """The cache next to the core that programs block for: L2 where there is an L3, else L1."""
-    names = [name for name, _, _ in readings.levels]
-    return names[-2] if len(names) > 1 else None
-
-
 # ---- The measured block --------------------------------------------------------------------------
 
 
-def _measured(readings: Readings, data: Mapping[str, Any]) -> dict[str, Any]:
+def _measured(readings: Readings, holds: Judged, data: Mapping[str, Any]) -> dict[str, Any]:
     """Achieved rates; a reading above the stated peak is left out, for the peak says why."""
-    rates, methods = readings.rates, readings.methods
-    streams = _memory_streams(readings)
     peak = _si(data["memory"]["hbm"]["bandwidth"], "bandwidth")
-    fits = {name: rate for name, rate in streams.items() if rate <= peak * _MOST_OVER_PEAK}
     block: dict[str, Any] = {
         "hbm_bandwidth": {
-            name: _fact(rate, "B/s", "measured", _curve_note(readings, name))
-            for name, rate in fits.items()
+            name: _fact(rate, "B/s", "measured", _stream_note(readings, name))
+            for name, rate in _below(streams(readings), peak).items()
         },
     }
     outer, inner = _outer(readings), readings.levels[0][0] if len(readings.levels) > 1 else None
-    slower = max((peak, *fits.values()))
-    last = plateau(readings, "read", outer) if outer else None
-    if last is not None and last > 1.01 * slower:
-        block["l2_bandwidth"] = _fact(last, "B/s", "measured", f"reads that hit in {outer}")
-    first = plateau(readings, "read", inner) if inner else None
-    if first is not None:
-        block["l1_bandwidth"] = _fact(first, "B/s", "measured", "reads that hit in L1, all cores")
+    for name, level, where in (("l2", outer, f"in {outer}"), ("l1", inner, "in L1, all cores")):
+        if level in holds.bandwidth:
+            note = _noted(readings, "read", level, f"reads that hit {where}")
+            block[f"{name}_bandwidth"] = _fact(holds.bandwidth[level], "B/s", "measured", note)
     for unit in ("matrix", "vector"):
-        peaks = data["compute"].get(unit, {})
-        block[unit] = {
-            dtype: _fact(
-                rate, _rate_unit(dtype), "measured", methods.get(name, methods.get(unit, ""))
-            )
-            for name, rate in rates.items()
-            if (dtype := name.removeprefix(f"{unit}.")) != name
-            and rate <= _MOST_OVER_PEAK * _peak(peaks, dtype, rate)
-        }
-    if "special" in rates:
-        block["special_function"] = _fact(
-            rates["special"], "exp/s", "measured", methods.get("special", "")
-        )
-    launch = {
-        name: _fact(rates[f"launch.{name}"], "s", "measured", methods.get(f"launch.{name}", ""))
+        block[unit] = _achieved(readings, holds, unit, data["compute"].get(unit, {}))
+    block["special_function"] = _rate(readings, holds, "special", "exp/s")
+    block["launch"] = {
+        name: _rate(readings, holds, f"launch.{name}", "s")
         for name in ("stream", "graph")
-        if f"launch.{name}" in rates
+        if f"launch.{name}" in holds.rates
     }
-    return {name: value for name, value in {**block, "launch": launch}.items() if value}
+    return {name: value for name, value in block.items() if value}
 
 
-def _curve_note(readings: Readings, name: str) -> str:
-    return f"{readings.curves[name].method}, working set beyond the last cache"
+def _below(rates: Mapping[str, float], peak: float) -> dict[str, float]:
+    return {name: rate for name, rate in rates.items() if rate <= peak * _MOST_OVER_PEAK}
+
+
+def _achieved(
+    readings: Readings, holds: Judged, unit: str, peaks: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Rates of a unit by type, none above its stated peak."""
+    found = {}
+    for name, rate in holds.rates.items():
+        kind, _, dtype = name.partition(".")
+        if kind == unit and rate <= _MOST_OVER_PEAK * _peak(peaks, dtype, rate):
+            found[dtype] = _rate(readings, holds, name, _rate_unit(dtype))
+    return found
+
+
+def _rate(readings: Readings, holds: Judged, name: str, unit: str) -> dict[str, Any] | None:
+    """A rate as a fact; None where it was not measured."""
+    if name not in holds.rates:
+        return None
+    methods = readings.methods
+    note = methods.get(name, methods.get(name.partition(".")[0], ""))
+    return _fact(holds.rates[name], unit, "measured", note + _ADDED * (name in readings.disturbed))
+
+
+def _noted(readings: Readings, curve: str, level: str | None, note: str) -> str:
+    return note + _ADDED * disturbed(readings, curve, level)
+
+
+def _stream_note(readings: Readings, name: str) -> str:
+    """How main memory's bandwidth was measured, and how far beyond the last cache."""
+    last = max((total for _, total, _ in readings.levels), default=0.0)
+    least = used(readings, name, None)[0][0]
+    beyond = f", {least / last:.2g} times the last cache or more" if last else ""
+    note = f"{readings.curves[name].method}{beyond}"
+    return _noted(readings, name, None, note)
 
 
 def _peak(peaks: Mapping[str, Any], dtype: str, otherwise: float) -> float:
@@ -219,7 +204,7 @@ def _si(fact: Mapping[str, Any], dimension: str) -> float:
     return parse(str(fact["value"]), dimension)
 
 
-def _latencies(readings: Readings) -> dict[str, Any]:
+def _latencies(readings: Readings, holds: Judged) -> dict[str, Any]:
     """Latency by the roles that caches have in a spec; none from a method that is not one."""
     if "latency" not in readings.curves:
         return {}
@@ -230,12 +215,24 @@ def _latencies(readings: Readings) -> dict[str, Any]:
         roles = {"shared": inner, **roles}
         if readings.levels[0][0] != inner:
             roles = {"l1": readings.levels[0][0], **roles}
-    found = {}
-    for role, level in roles.items():
-        value = plateau(readings, "latency", level)
-        if value is not None:
-            found[role] = _fact(value, "s", "measured", method)
-    return found
+    return {
+        role: _fact(
+            holds.latency[level], "s", "measured", _noted(readings, "latency", level, method)
+        )
+        for role, level in roles.items()
+        if level in holds.latency and (level is not None or role == "hbm")
+    }
+
+
+def _outer(readings: Readings) -> str | None:
+    """The last cache."""
+    return readings.levels[-1][0] if readings.levels else None
+
+
+def _inner(readings: Readings) -> str | None:
+    """The cache next to the core that programs block for: L2 where there is an L3, else L1."""
+    names = [name for name, _, _ in readings.levels]
+    return names[-2] if len(names) > 1 else None
 
 
 # ---- Machines without a spec ---------------------------------------------------------------------
@@ -322,7 +319,8 @@ def _vector_width(readings: Readings) -> tuple[int, str]:
     flag, per_clock = next(
         ((name, width) for name, width in _VECTOR if name in readings.flags), ("scalar", 4)
     )
-    achieved = readings.rates.get("vector.fp32", 0.0) / readings.units / _clock_hz(readings)
+    best = max(readings.rates.get("vector.fp32", 0.0), own_product(readings))
+    achieved = best / readings.units / _clock_hz(readings)
     while achieved > 1.03 * per_clock:
         per_clock *= 2
         flag = "as measured"
@@ -330,36 +328,42 @@ def _vector_width(readings: Readings) -> tuple[int, str]:
 
 
 def _memory(readings: Readings) -> dict[str, Any]:
-    best = max(_memory_streams(readings).values())
+    found = streams(readings)
+    best = max(found, key=lambda name: found[name])
+    note = f"the best stream measured ({best}); no datasheet value is known"
     memory: dict[str, Any] = {
         "hbm": {
             "technology": "system memory" if readings.kind == "cpu" else "device memory",
             "capacity": _fact(readings.memory_bytes, "B", "config"),
-            "bandwidth": _fact(
-                best, "B/s", "measured", "the best stream measured; no datasheet value is known"
-            ),
+            "bandwidth": _fact(found[best], "B/s", "measured", note),
         }
     }
     sizes = {name: (total, each) for name, total, each in readings.levels}
     outer, inner = _outer(readings), _inner(readings)
     if outer is not None:
         memory["l2"] = {"label": outer, "capacity": _bytes(sizes[outer][0]), "shared_by_all": True}
-    if inner is not None and readings.kind == "cpu":
-        memory["shared"] = {
-            "label": f"{inner} of one core",
-            "capacity_per_unit": _bytes(sizes[inner][1]),
-        }
-        rate = plateau(readings, "read", inner)
-        outside = plateau(readings, "read", outer) or 0.0
-        if rate is not None and rate > 1.01 * outside:
-            memory["shared"]["bandwidth_per_unit"] = _fact(
-                rate / readings.units / _clock_hz(readings), "B/clk", "measured",
-                f"reads that hit in {inner}",
-            )  # fmt: skip
-        first = readings.levels[0][0]
-        if first != inner:
-            memory["shared"]["l1_capacity_per_unit"] = _bytes(sizes[first][1])
+    if inner is not None and readings.kind == "cpu" and sizes[inner][1] < sizes[outer or ""][0]:
+        memory["shared"] = _shared(readings, found[best], inner)
     return memory
+
+
+def _shared(readings: Readings, memory_bytes_per_s: float, inner: str) -> dict[str, Any]:
+    """The cache that the programs of one core block for."""
+    sizes = {name: each for name, _, each in readings.levels}
+    shared: dict[str, Any] = {
+        "label": f"{inner} of one core",
+        "capacity_per_unit": _bytes(sizes[inner]),
+    }
+    rate = judged(readings, memory_bytes_per_s).bandwidth.get(inner)
+    if rate is not None:
+        shared["bandwidth_per_unit"] = _fact(
+            rate / readings.units / _clock_hz(readings), "B/clk", "measured",
+            _noted(readings, "read", inner, f"reads that hit in {inner}"),
+        )  # fmt: skip
+    first = readings.levels[0][0]
+    if first != inner:
+        shared["l1_capacity_per_unit"] = _bytes(sizes[first])
+    return shared
 
 
 def _bytes(value: float) -> dict[str, Any]:

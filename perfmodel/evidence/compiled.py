@@ -25,13 +25,14 @@ from typing import Any
 
 import perfmodel
 from perfmodel.evidence import binarycache
+from perfmodel.evidence.compilefacts import FITS, LaunchFacts, content, launch_key
 from perfmodel.evidence.disassembly import Instruction, parse
 from perfmodel.evidence.instructions import hot_loop, mix
 from perfmodel.evidence.issueslots import IssueSlots, issue_slots, operations
 from perfmodel.evidence.kernel import BundledKernel, KernelError, Launch
-from perfmodel.evidence.sources import fingerprint, whereabouts
+from perfmodel.evidence.sources import whereabouts
 from perfmodel.evidence.targets import Occupancy, Target, occupancy_of
-from perfmodel.hardware import Device
+from perfmodel.hardware import Device, load
 
 
 class CompileError(KernelError):
@@ -115,6 +116,37 @@ class CompiledKernel:
     config: Any
     target: Target
     launches: tuple[CompiledLaunch, ...]
+    keys: tuple[str, ...] = ()
+
+    def facts(self, device: Device | None = None) -> tuple[LaunchFacts, ...]:
+        """What the binaries take, on the device that speaks for the target unless one is given."""
+        found = device or load(self.target.device)
+        return tuple(
+            _fact(self, launch, key, found)
+            for launch, key in zip(self.launches, self.keys, strict=True)
+        )
+
+
+def _fact(made: CompiledKernel, launch: CompiledLaunch, key: str, device: Device) -> LaunchFacts:
+    return LaunchFacts(
+        key=key,
+        kernel=made.kernel,
+        launch=launch.kernel,
+        target=made.target.name,
+        triton=_triton_version(),
+        problem=str(made.problem),
+        config=str(made.config),
+        status=FITS,
+        registers=launch.registers,
+        spill_bytes=launch.spill_bytes,
+        shared_bytes=launch.shared_bytes,
+        tensor_memory_columns=launch.tensor_memory_columns,
+        threads=launch.threads,
+        blocks=launch.occupancy(device).blocks,
+        looped=bool(launch.loop),
+        flops_per_pass=launch.loop_operations or 0.0,
+        cycles=launch.issue_slots(device).cycles,
+    )
 
 
 @dataclass(frozen=True)
@@ -125,6 +157,13 @@ class Request:
     problem: Any
     config: Any
     target: Target
+
+    def keys(self) -> list[str]:
+        """The names of its launches' binaries in the table of compile facts."""
+        return [
+            launch_key(content(self.kernel, self.problem, self.config, launch, self.target))
+            for launch in self.kernel.launches(self.problem, self.config)
+        ]
 
     def says(self) -> str:
         """The request in an error message."""
@@ -155,12 +194,15 @@ def first_fitting(
 
     Raises what was wrong with the first config where none does.
     """
+    menus = {
+        target.name: list(kernel.menu(problem, target.name, int(load(target.device).units)))
+        for target in targets
+    }
     found: dict[str, CompiledKernel] = {}
     failures: dict[str, CompileError] = {}
-    for config in kernel.configs:
-        left = [target for target in targets if target.name not in found]
-        requests = [Request(kernel, problem, config, target) for target in left]
-        for request, made in compile_all(requests, tell) if requests else ():
+    while left := [t for t in targets if t.name not in found and menus[t.name]]:
+        requests = [Request(kernel, problem, menus[t.name].pop(0), t) for t in left]
+        for request, made in compile_all(requests, tell):
             if isinstance(made, CompiledKernel):
                 found[request.target.name] = made
             else:
@@ -205,8 +247,9 @@ def _assembled(
         if not any(item.stem in ("EXIT", "s_endpgm") for item in made[-1].program):
             return CompileError(f"{request.says()} compiles to code that only traps")
     return CompiledKernel(
-        request.kernel.name, request.problem, request.config, request.target, tuple(made)
-    )
+        request.kernel.name, request.problem, request.config, request.target, tuple(made),
+        tuple(request.keys()),
+    )  # fmt: skip
 
 
 def _unfit(launch: CompiledLaunch) -> str:
@@ -245,31 +288,9 @@ def _launch(target: Target, launch: Launch, answer: Mapping[str, Any]) -> Compil
 
 def _job(request: Request, launch: Launch) -> dict[str, Any]:
     """What the worker is told, with its content's name under `key`."""
-    signature, constants = dict(launch.signature), dict(launch.constexprs)
-    sizes = {a.name: a.size_bytes for a in request.kernel.arrays(request.problem, request.config)}
-    attributes: dict[str, list[list[Any]]] = {}
-    for at, name in enumerate(launch.function.arg_names):
-        value = launch.arguments.get(name)
-        if isinstance(value, str):
-            attributes[str(at)] = [["tt.divisibility", 16]]
-            if not request.target.nvidia and sizes[value] < 2**31:
-                attributes[str(at)].append(["tt.pointer_range", 32])
-        elif isinstance(value, int) and value == 1:
-            signature[name], constants[name] = "constexpr", 1
-        elif isinstance(value, int) and value % 16 == 0:
-            attributes[str(at)] = [["tt.divisibility", 16]]
-    job = {
-        "signature": signature,
-        "constexprs": constants,
-        "attributes": attributes,
-        "num_warps": launch.num_warps,
-        "num_stages": launch.num_stages,
-        "backend": request.target.backend,
-        "arch": request.target.arch,
-        "warp_size": request.target.warp_size,
-    }
-    content = {**job, "source": fingerprint(launch.function), "triton": _triton_version()}
-    return {**job, "key": binarycache.key(content), "function": whereabouts(launch.function)}
+    job = content(request.kernel, request.problem, request.config, launch, request.target)
+    key = binarycache.key({**job, "triton": _triton_version()})
+    return {**job, "key": key, "function": whereabouts(launch.function)}
 
 
 def _triton_version() -> str:

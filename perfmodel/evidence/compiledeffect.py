@@ -1,13 +1,16 @@
-"""What a prediction becomes with the real registers and shared memory in place of the counted ones.
+"""What a prediction becomes with the binary's registers, shared memory and instructions.
 
-The model assumes a footprint from the schedule: tiles in registers and buffers in shared memory.
-The compiler decides otherwise, and occupancy follows. The rest of the prediction stays as it is.
+The model assumes a footprint from the schedule (tiles in registers, buffers in shared memory) and
+the operations of the algorithm. The compiler decides otherwise: occupancy follows from the real
+footprint, and the units are busy with the real instructions, spilled registers among them. Facts
+come from the table beside the kernels, or from the compiler where the table does not have them. The
+rest of the prediction stays as it is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,46 +19,49 @@ import numpy as np
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.count import KernelCost, count
 from perfmodel.errors import PerfmodelError, ProblemError
-from perfmodel.evidence import registry
-from perfmodel.evidence.compiled import (
-    CompiledKernel,
-    CompiledLaunch,
-    DoesNotFit,
-    compile_kernel,
-)
+from perfmodel.evidence import compilefacts, registry
+from perfmodel.evidence.compiled import DoesNotFit, compile_kernel
+from perfmodel.evidence.compilefacts import UNFIT, LaunchFacts
 from perfmodel.evidence.kernel import BundledKernel
 from perfmodel.evidence.targets import allocated_registers, target_of
 from perfmodel.hardware import Device
-from perfmodel.predict import Prediction
+from perfmodel.predict import Prediction, predict
 from perfmodel.timing import attention_style, matmul, rowwise
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import resolve
 from perfmodel.timing.constants import Constants, default
-from perfmodel.timing.kernel import KernelTime, Style, time_kernel
+from perfmodel.timing.kernel import KernelTime, Slots, Style, time_kernel
 from perfmodel.timing.machine import Machine, machine
 
 # What `perfmodel.timing.occupancy` adds to a thread's registers of tiles, in registers.
 _ADDRESSING_REGISTERS = 40
+_IMPLEMENTATION = "triton"
+_HARNESS = "cuda_graph"
 
 
 @dataclass(frozen=True)
-class Footprint:
-    """What one block really takes: registers of a thread as allocated, bytes of shared memory."""
+class Binary:
+    """What the binary of one kernel of a schedule takes: registers of a thread as allocated, bytes
+    of shared memory of a block of `threads`, spilled bytes of a thread, and its issue slots.
+    """
 
     registers: int
     shared_bytes: int
     threads: int
+    spill_bytes: int
+    slots: Slots
 
 
 @dataclass(frozen=True)
 class KernelEffect:
-    """One kernel of the schedule: footprints, blocks per unit and seconds, counted and compiled."""
+    """One kernel of the schedule, counted and compiled: footprints, blocks per unit and seconds."""
 
     kernel: str
     assumed_registers: float
     registers: float
     assumed_shared_bytes: float
     shared_bytes: float
+    spill_bytes: float
     assumed_blocks: float
     blocks: float
     assumed_seconds: float
@@ -82,28 +88,60 @@ class Effect:
 
     @property
     def ratio(self) -> float:
-        """How far the compiled footprints move the prediction; NaN where the counted do not fit."""
+        """How far the compiled code moves the prediction; NaN where the counted do not fit."""
         fits = math.isfinite(self.assumed_seconds)
         return self.seconds / self.assumed_seconds if fits else math.nan
 
 
-def compiled_style(compiled: CompiledKernel) -> dict[str, Footprint]:
-    """Footprint by the schedule's kernel; where several launches carry one out, the largest."""
-    found: dict[str, Footprint] = {}
-    for launch in compiled.launches:
-        mine = _footprint(launch)
-        last = found.get(launch.kernel, mine)
-        found[launch.kernel] = Footprint(
-            max(mine.registers, last.registers),
-            max(mine.shared_bytes, last.shared_bytes),
-            max(mine.threads, last.threads),
-        )
+def binaries(facts: Sequence[LaunchFacts]) -> dict[str, Binary]:
+    """What runs each kernel of the schedule.
+
+    Where several launches carry one out, the largest footprint counts, and their instructions add.
+    """
+    found: dict[str, Binary] = {}
+    for fact in facts:
+        mine = _binary(fact)
+        last = found.get(fact.launch)
+        found[fact.launch] = mine if last is None else _both(mine, last)
     return found
 
 
-def _footprint(launch: CompiledLaunch) -> Footprint:
-    registers = allocated_registers(launch.registers, launch.target.warp_size)
-    return Footprint(registers, launch.shared_bytes, launch.threads)
+def _binary(fact: LaunchFacts) -> Binary:
+    slots = Slots(fact.cycles, fact.flops_per_pass, fact.looped)
+    registers = allocated_registers(fact.registers)
+    return Binary(registers, fact.shared_bytes, fact.threads, fact.spill_bytes, slots)
+
+
+def _both(one: Binary, other: Binary) -> Binary:
+    pipes = one.slots.cycles.keys() | other.slots.cycles.keys()
+    cycles = {p: one.slots.cycles.get(p, 0.0) + other.slots.cycles.get(p, 0.0) for p in pipes}
+    return Binary(
+        max(one.registers, other.registers),
+        max(one.shared_bytes, other.shared_bytes),
+        max(one.threads, other.threads),
+        max(one.spill_bytes, other.spill_bytes),
+        replace(one.slots, cycles=cycles),
+    )
+
+
+def facts_of(
+    kernel: BundledKernel, problem: Any, config: Any, device: Device
+) -> tuple[LaunchFacts, ...]:
+    """The facts of every launch, from the table or else from the compiler.
+
+    Raises `DoesNotFit` where a block wants more than the target has, `ProblemError` for a device
+    without a compile target, and what `compile_kernel` raises.
+    """
+    target = target_of(device)
+    known = compilefacts.table().of(kernel, problem, config, target)
+    if known is None:
+        return compile_kernel(kernel, problem, config, target).facts()
+    for fact in known:
+        if fact.status == UNFIT:
+            raise DoesNotFit(fact.reason)
+        if fact.reason:
+            raise ProblemError(fact.reason)
+    return known
 
 
 def effect(
@@ -112,61 +150,106 @@ def effect(
     kernel: BundledKernel,
     config: Any,
     *,
-    compiled: CompiledKernel | None = None,
+    facts: Sequence[LaunchFacts] | None = None,
     constants: Constants | None = None,
 ) -> Effect:
-    """Time `kernel` with counted and with compiled footprints.
+    """Time `kernel` as it is counted and as it is compiled; a launch without `facts` as counted.
 
     Raises `ProblemError` for a device without a compile target or a footprint that cannot fit, and
-    what `compile_kernel` raises.
+    what `facts_of` raises.
     """
-    made = compiled or compile_kernel(kernel, problem, config, target_of(device))
+    found = binaries(facts_of(kernel, problem, config, device) if facts is None else facts)
     values, here = constants or default(), machine(device)
     schedule = kernel.schedule(problem, config)
     cost = count(schedule, problem.sizes(), problem.elements())
     style = _style(problem, here, values)
-    footprints = compiled_style(made)
-    found = []
+    effects = []
+    launched = {launch.kernel for launch in kernel.launches(problem, config)}
     for counted in cost.kernels:
-        footprint = footprints.get(counted.name)
-        if footprint is None:  # a combination that this problem does not need
+        if counted.name not in launched:  # a combination that this problem does not need
             continue
-        real = with_footprint(counted, footprint)
-        times = [
-            time_kernel(here, values, schedule, item, problem.elements(), style)
-            for item in (counted, real)
-        ]
-        found.append(_compared(counted, footprint, times))
-    if not all(np.isfinite(item.seconds) for item in found):
+        elements = problem.elements()
+        assumed = time_kernel(here, values, schedule, counted, elements, style)
+        binary = found.get(counted.name)
+        if binary is None:
+            effects.append(_as_assumed(counted, assumed))
+            continue
+        real = with_footprint(counted, binary)
+        compiled = time_kernel(here, values, schedule, real, elements, style, binary.slots)
+        effects.append(_compared(counted, binary, assumed, compiled))
+    if not all(np.isfinite(item.seconds) for item in effects):
         raise ProblemError(f"{kernel.name} with {config} does not fit on {device.slug}")
-    return Effect(device.slug, made.target.name, tuple(found))
+    return Effect(device.slug, target_of(device).name, tuple(effects))
 
 
-def with_footprint(cost: KernelCost, footprint: Footprint) -> KernelCost:
+def with_footprint(cost: KernelCost, binary: Binary) -> KernelCost:
     """`cost` with the registers and shared memory that the compiler really used."""
     threads = float(cost.nest.kernel.threads)
-    registers = 4.0 * (footprint.registers * footprint.threads - _ADDRESSING_REGISTERS * threads)
+    registers = 4.0 * (binary.registers * binary.threads - _ADDRESSING_REGISTERS * threads)
     return replace(
         cost,
-        shared_footprint_bytes=float(footprint.shared_bytes),
+        shared_footprint_bytes=float(binary.shared_bytes),
         register_footprint_bytes=registers,
     )
 
 
-def _compared(cost: KernelCost, footprint: Footprint, times: list[KernelTime]) -> KernelEffect:
+def _as_assumed(cost: KernelCost, assumed: KernelTime) -> KernelEffect:
+    """A kernel whose binary is not known, taken as it is counted."""
     threads = float(cost.nest.kernel.threads)
-    assumed, real = times
+    registers = float(cost.register_footprint_bytes) / 4 / threads + _ADDRESSING_REGISTERS
+    shared, blocks = float(cost.shared_footprint_bytes), float(assumed.occupancy)
+    seconds = float(assumed.seconds)
+    return KernelEffect(
+        cost.name, registers, registers, shared, shared, 0.0, blocks, blocks, seconds, seconds
+    )
+
+
+def _compared(
+    cost: KernelCost, binary: Binary, assumed: KernelTime, real: KernelTime
+) -> KernelEffect:
+    threads = float(cost.nest.kernel.threads)
     return KernelEffect(
         kernel=cost.name,
         assumed_registers=float(cost.register_footprint_bytes) / 4 / threads
         + _ADDRESSING_REGISTERS,
-        registers=float(footprint.registers),
+        registers=float(binary.registers),
         assumed_shared_bytes=float(cost.shared_footprint_bytes),
-        shared_bytes=float(footprint.shared_bytes),
+        shared_bytes=float(binary.shared_bytes),
+        spill_bytes=float(binary.spill_bytes),
         assumed_blocks=float(assumed.occupancy),
         blocks=float(real.occupancy),
         assumed_seconds=float(assumed.seconds),
         seconds=float(real.seconds),
+    )
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A bundled kernel's seconds before it is run, launch floor included: as counted, with its
+    range, and as compiled, which is None where the table of compile facts does not have it.
+    """
+
+    assumed_seconds: float
+    low_seconds: float
+    high_seconds: float
+    seconds: float | None
+
+
+def forecast(problem: Any, device: Device, kernel: BundledKernel, config: Any) -> Forecast:
+    """The time of `kernel` with `config` in a captured graph; nothing is compiled for it.
+
+    Raises `ProblemError` for what does not fit or no model covers.
+    """
+    usual = predict(problem, device, implementation=_IMPLEMENTATION, harness=_HARNESS)
+    known = compilefacts.table().of(kernel, problem, config, target_of(device))
+    moved = effect(problem, device, kernel, config, facts=known or ())
+    launch = usual.terms["launch"]
+    assumed = launch + moved.assumed_seconds
+    return Forecast(
+        assumed,
+        assumed * usual.low_seconds / usual.seconds,
+        assumed * usual.high_seconds / usual.seconds,
+        launch + moved.seconds if known else None,
     )
 
 
@@ -185,7 +268,7 @@ def _style(problem: Any, here: Machine, constants: Constants) -> Style:
 
 
 def compiled_prediction(problem: Any, device: Device, found: Prediction) -> Prediction:
-    """A prediction with the binary's registers and shared memory in place of the assumed ones.
+    """A prediction with the binary's footprint and instructions in place of the assumed ones.
 
     The device time moves by the ratio of the nearest bundled kernel timed both ways; what moved it
     is said in the assumptions. Raises `ProblemError` for an operator without a bundled kernel and
@@ -209,14 +292,8 @@ def _moved(found: Prediction, moved: Effect, kernel: str) -> Prediction:
     ratio = moved.ratio
     seconds = moved.seconds if math.isnan(ratio) else device_seconds * ratio
     scale = (found.terms["launch"] + seconds) / found.seconds
-    said = [
-        f"{kernel} for {moved.target}: {item.kernel} takes {item.registers:.0f} registers and "
-        f"{item.shared_bytes / 1024:.0f} KiB (assumed {item.assumed_registers:.0f} and "
-        f"{item.assumed_shared_bytes / 1024:.0f}), {item.blocks:.0f} blocks a unit "
-        f"(assumed {item.assumed_blocks:.0f})"
-        for item in moved.kernels
-    ]
-    changed = f"compiled footprints move the prediction by {scale - 1:+.1%}"
+    said = [_said(kernel, moved.target, item) for item in moved.kernels]
+    changed = f"compiled code moves the prediction by {scale - 1:+.1%}"
     return replace(
         found,
         seconds=found.seconds * scale,
@@ -226,11 +303,15 @@ def _moved(found: Prediction, moved: Effect, kernel: str) -> Prediction:
     )
 
 
-def as_rows(found: Effect) -> list[Mapping[str, Any]]:
-    """Plain values for a table, a row per kernel."""
-    return [
-        {"device": found.device, "target": found.target, **vars(item)} for item in found.kernels
-    ]
+def _said(kernel: str, target: str, item: KernelEffect) -> str:
+    """What the binary of one kernel takes, beside what was assumed."""
+    spills = f", {item.spill_bytes:.0f} B spilled a thread" if item.spill_bytes else ""
+    return (
+        f"{kernel} for {target}: {item.kernel} takes {item.registers:.0f} registers and "
+        f"{item.shared_bytes / 1024:.0f} KiB (assumed {item.assumed_registers:.0f} and "
+        f"{item.assumed_shared_bytes / 1024:.0f}), {item.blocks:.0f} blocks a unit "
+        f"(assumed {item.assumed_blocks:.0f}){spills}"
+    )
 
 
 def bundled_for(problem: Any, tile: Mapping[str, float]) -> tuple[str, tuple[str, str]]:

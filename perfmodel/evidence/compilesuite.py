@@ -1,77 +1,130 @@
 """Every bundled kernel compiled for every target: `python -m perfmodel.evidence.compilesuite`.
 
-Each kernel's cases (all its types, masks and forms, in small tiles) and the first config of its
-menu that fits. Prints one line per kernel and target, and leaves with 1 where anything fails that
-the target could do.
+Two things are compiled: each kernel's small cases (all its types, masks and forms) and each config
+of its menus on full-size problems. Of the second kind the facts are kept in a table beside the
+kernels (`compilefacts`); `--write` makes it anew. Prints a line per kernel and target, and leaves
+with 1 where anything fails that the target could do.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from perfmodel.evidence import registry
+from perfmodel.errors import ProblemError
+from perfmodel.evidence import compilefacts, registry
 from perfmodel.evidence.compiled import (
     CompiledKernel,
     CompileError,
     DoesNotFit,
     Request,
     compile_all,
-    first_fitting,
 )
+from perfmodel.evidence.compilefacts import REFUSED, UNFIT, LaunchFacts
 from perfmodel.evidence.kernel import BundledKernel
+from perfmodel.evidence.records import replacing
 from perfmodel.evidence.targets import TARGETS, Target
+from perfmodel.hardware import load
+
+_PLANNED = {"sm_90": "h200-sxm", "sm_100": "b200"}
+"""Devices whose proof set is in the table too, beside the kernels' own forms."""
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What became of one request: compiled, unfit (too much on-chip memory), refused, or failed.
 
-    Refused is what the target has no instruction for: 8-bit floats before sm_89.
+    Refused is what the target has no instruction for: 8-bit floats before sm_89. `facts` are the
+    rows of the table that it gives.
     """
 
     request: Request
     status: str
     reason: str = ""
+    facts: tuple[LaunchFacts, ...] = ()
 
 
-def everything(
-    kernels: Iterable[BundledKernel] | None = None, targets: Mapping[str, Target] = TARGETS
+def cases(
+    kernels: Iterable[BundledKernel], targets: Mapping[str, Target] = TARGETS
 ) -> list[Outcome]:
-    """Compile all cases, and menus as far as the first config that fits, for all targets."""
-    found: list[Outcome] = []
-    for kernel in registry.kernels().values() if kernels is None else kernels:
-        requests = [
-            Request(kernel, problem, config, target)
-            for target in targets.values()
-            for problem, config in kernel.cases
-        ]
-        found += [_outcome(request, made) for request, made in compile_all(requests, _progress)]
-        found += [_menu(kernel, target) for target in targets.values()]
-    return found
+    """Every kernel's small cases for every target."""
+    return _compiled(
+        Request(kernel, problem, config, target)
+        for kernel in kernels
+        for target in targets.values()
+        for problem, config in kernel.cases
+    )
 
 
-def _menu(kernel: BundledKernel, target: Target) -> Outcome:
-    """The first config of the menu that fits, for the first 16-bit case (else the first)."""
-    halves = [p for p, _ in kernel.cases if getattr(p, "dtype", "") in ("fp16", "bf16")]
-    problem = (halves or [kernel.cases[0][0]])[0]
-    try:
-        (made,) = first_fitting(kernel, problem, [target])
-    except CompileError as error:
-        request = Request(kernel, problem, kernel.configs[0], target)
-        return Outcome(request, "failed", f"no config of the menu fits: {error}")
-    return Outcome(Request(kernel, problem, made.config, target), "compiled")
+def menus(
+    kernels: Iterable[BundledKernel], targets: Mapping[str, Target] = TARGETS
+) -> list[Outcome]:
+    """Every config of the kernels' menus on their full-size problems, for every target."""
+    return _compiled(
+        request
+        for kernel in kernels
+        for target in targets.values()
+        for request in requests(kernel, target)
+    )
 
 
-def _outcome(request: Request, made: CompiledKernel | CompileError) -> Outcome:
+def requests(kernel: BundledKernel, target: Target) -> Iterator[Request]:
+    """The kernel's forms with their menus on the device that speaks for the target."""
+    units = int(load(target.device).units)
+    for problem in kernel.forms:
+        try:
+            menu = kernel.menu(problem, target.name, units)
+        except ProblemError:  # a type that the target has no instruction for
+            continue
+        yield from (Request(kernel, problem, config, target) for config in menu)
+
+
+def planned(target: Target, device: str) -> Iterator[Request]:
+    """What a day on a device would try: the proof set, config by config."""
+    from perfmodel.evidence.day.planned import Planned
+    from perfmodel.evidence.day.stages import raced
+
+    for kernel, problem, config in raced(Planned(device)):
+        yield Request(kernel, problem, config, target)
+
+
+def _compiled(wanted: Iterable[Request]) -> list[Outcome]:
+    distinct = {tuple(request.keys()): request for request in wanted}
+    return [outcome(*each) for each in compile_all(list(distinct.values()), _progress)]
+
+
+def outcome(request: Request, made: CompiledKernel | CompileError) -> Outcome:
+    """What a compilation means for its request."""
     if isinstance(made, CompiledKernel):
-        return Outcome(request, "compiled")
+        return Outcome(request, "compiled", facts=made.facts())
     if isinstance(made, DoesNotFit):
-        return Outcome(request, "unfit", str(made))
+        return Outcome(request, "unfit", str(made), _without(request, UNFIT, str(made)))
     eight_bits = "fp8" in str(getattr(request.problem, "dtype", ""))
     old = request.target.nvidia and int(request.target.arch) < 89
-    return Outcome(request, "refused" if eight_bits and old else "failed", str(made))
+    status = "refused" if eight_bits and old else "failed"
+    return Outcome(request, status, str(made), _without(request, REFUSED, str(made)))
+
+
+def _without(request: Request, status: str, reason: str) -> tuple[LaunchFacts, ...]:
+    """Rows that say why there are no numbers."""
+    launches = request.kernel.launches(request.problem, request.config)
+    return tuple(
+        LaunchFacts(
+            key, request.kernel.name, launch.kernel, request.target.name, _version(),
+            str(request.problem), str(request.config), status, reason,
+        )
+        for key, launch in zip(request.keys(), launches, strict=True)
+    )  # fmt: skip
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    return metadata.version("triton")
 
 
 def _progress(done: int, of: int) -> None:
@@ -79,20 +132,60 @@ def _progress(done: int, of: int) -> None:
         print(f"\r{done}/{of} ", end="" if done < of else "\n", file=sys.stderr, flush=True)
 
 
-def main() -> int:
-    """Compile everything; 0 where all that should compile does."""
-    failed = 0
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compile everything; 0 where all that should compile does and the table is as it should be."""
+    parser = argparse.ArgumentParser(prog="python -m perfmodel.evidence.compilesuite")
+    parser.add_argument("--write", action="store_true", help="make the table of facts anew")
+    options = parser.parse_args(arguments)
+    small: list[Outcome] = []
+    full: list[Outcome] = []
     for kernel in registry.kernels().values():
         for target in TARGETS.values():
-            outcomes = everything([kernel], {target.name: target})
-            by = {s: [o for o in outcomes if o.status == s] for s in
-                  ("compiled", "unfit", "refused", "failed")}  # fmt: skip
-            counts = ", ".join(f"{len(items)} {name}" for name, items in by.items() if items)
-            print(f"{kernel.name:28} {target.name:8} {counts}", flush=True)
-            for outcome in by["failed"]:
-                print(f"  {outcome.reason}", flush=True)
-            failed += len(by["failed"])
-    return 1 if failed else 0
+            mine = cases([kernel], {target.name: target}), menus([kernel], {target.name: target})
+            _report(kernel, target, *mine)
+            small += mine[0]
+            full += mine[1]
+    for name, device in _PLANNED.items():
+        full += _compiled(planned(TARGETS[name], device))
+    facts = [fact for each in full for fact in each.facts]
+    failed = sum(each.status == "failed" for each in (*small, *full))
+    if options.write:
+        _write(facts)
+        return 1 if failed else 0
+    return 1 if failed or _differences(facts) else 0
+
+
+def _report(
+    kernel: BundledKernel, target: Target, small: Sequence[Outcome], full: Sequence[Outcome]
+) -> None:
+    counts = Counter(each.status for each in (*small, *full))
+    spills = sum(any(f.spill_bytes for f in each.facts) for each in full)
+    said = ", ".join(f"{counts[name]} {name}" for name in counts)
+    more = f", {spills} of {len(full)} menu entries spill" if spills else ""
+    print(f"{kernel.name:28} {target.name:8} {said}{more}", flush=True)
+    for each in (*small, *full):
+        if each.status == "failed":
+            print(f"  {each.reason}", flush=True)
+
+
+def _write(facts: Sequence[LaunchFacts]) -> None:
+    path = compilefacts.folder() / compilefacts.NAME
+    rows = list({fact.key: fact for fact in facts}.values())
+    with replacing(path) as partial:
+        partial.write_text(compilefacts.dumped(rows), encoding="utf-8")
+    print(f"wrote {path.name}: {len(rows)} binaries")
+
+
+def _differences(facts: Sequence[LaunchFacts]) -> int:
+    """Binaries that the table lacks or has otherwise, each in a line."""
+    known: dict[str, Any] = {row.key: row for row in compilefacts.table().rows()}
+    wrong = [fact for fact in facts if fact != known.get(fact.key)]
+    for fact in wrong[:20]:
+        was = "has otherwise" if fact.key in known else "lacks"
+        print(f"the table {was}: {fact.kernel} with {fact.config} for {fact.target}")
+    if wrong:
+        print(f"{len(wrong)} binaries differ; make the table anew with --write")
+    return len(wrong)
 
 
 if __name__ == "__main__":

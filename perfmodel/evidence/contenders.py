@@ -1,26 +1,29 @@
 """The bundled and plugged-in Triton kernels as contenders: same cases, names and check.
 
 Inputs are drawn on the device, so that a case of several GB costs no host memory; what other inputs
-determine (row statistics, L and O for a backward pass) is computed there too. With `tune`, the
-fastest config of the kernel's menu is taken, else the first one that the device can launch.
+determine (row statistics, L and O for a backward pass) is computed there too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from perfmodel.evidence import references
 from perfmodel.evidence.cases import Case
 from perfmodel.evidence.kernel import Array, BundledKernel, KernelError, torch_type
+from perfmodel.evidence.measure import describe_failure
 from perfmodel.evidence.references import Tensors
 from perfmodel.evidence.rivals import Prepared
 from perfmodel.evidence.timer import Call
+from perfmodel.evidence.tuning import Trial, Tuner, is_out_of_memory
 
 _MOST_UNFUSED = 4 * 2**30  # bytes of scores that the unfused kernels may store, per matrix
 _ONE_PASS_COLUMNS = 32768  # columns beyond which a row does not stay on chip
-Pick = Callable[[Sequence[Call]], int]
+_SPILL_BYTES = 4  # of a spill as Triton counts them
 
 
 def _attention(case: Case) -> tuple[str, ...]:
@@ -67,20 +70,46 @@ _BUNDLED = frozenset(
 )  # fmt: skip
 
 
+Menu = Callable[[Case, BundledKernel, Any], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """What a kernel is launched on: torch's name of the device, its compile target and units."""
+
+    device: str
+    target: str = ""
+    units: int = 1
+
+    def menu(self, case: Case, kernel: BundledKernel, problem: Any) -> Sequence[Any]:
+        """The configs that the kernel offers for the problem here; raises `ProblemError`."""
+        return kernel.menu(problem, self.target, self.units)
+
+
 class KernelContender:
-    """A registered kernel; `pick` chooses among calls of its configs (the first where None)."""
+    """A registered kernel on a device.
+
+    `menu` gives the configs to try, best guess first (the kernel's own where None). `tuner` chooses
+    among them; without one the first that the device can launch is taken.
+    """
 
     def __init__(
-        self, kernel: BundledKernel, version: str, device: str = "cuda", pick: Pick | None = None
+        self,
+        kernel: BundledKernel,
+        version: str,
+        launcher: Launcher,
+        tuner: Tuner | None = None,
+        menu: Menu | None = None,
     ) -> None:
-        self._kernel = kernel
-        self._device = device
-        self._pick = pick
+        self.kernel = kernel
+        self._device = launcher.device
+        self._tuner = tuner
+        self._menu = menu or launcher.menu
         self.implementation = f"triton-{version}:{kernel.name}"
 
     def takes(self, case: Case) -> bool:
         """Whether the kernel computes this case; others' kernels say so by their own cases."""
-        kernel = self._kernel
+        kernel = self.kernel
         types = {"w8a16": "fp16", "w4a16": "fp16"}
         if types.get(case.dtype, case.dtype) not in kernel.dtypes:
             return False
@@ -102,7 +131,7 @@ class KernelContender:
         """The case as this kernel's problem."""
         if case.dtype not in ("w8a16", "w4a16"):
             return case.problem()
-        weight_only = type(self._kernel.cases[0][0])
+        weight_only = type(self.kernel.cases[0][0])
         bits = 4 if case.dtype == "w4a16" else 8
         return weight_only(case.size("m"), case.size("n"), case.size("k"), bits, "fp16")
 
@@ -111,66 +140,66 @@ class KernelContender:
         if self._device != "cpu":
             allow_descriptors(self._device)
         problem = self.problem(case)
-        inputs = [self._inputs(case, problem, seed + i) for i in range(sets)]
-        config = self._choose(problem, inputs[0])
-        made = [self._kernel.allocate(problem, config, self._device) for _ in inputs]
-        calls = tuple(
-            self._call(problem, config, {**given, **out})
-            for given, out in zip(inputs, made, strict=True)
-        )
+        given = [self._inputs(case, problem, seed + i) for i in range(sets)]
+        bound = self._chosen(case, problem, given)
 
         def error() -> float:
-            calls[0]()
+            bound.calls[0]()
             outputs = {
-                array.name: made[0][array.name]
-                for array in self._kernel.arrays(problem, config)
+                array.name: bound.made[array.name]
+                for array in self.kernel.arrays(problem, bound.config)
                 if array.role == "output"
             }
-            return self._error(case, problem, inputs[0], outputs, seed)
+            return self._error(case, problem, given[0], outputs, seed)
 
-        return Prepared(calls, error, str(config))
+        return Prepared(bound.calls, error, str(bound.config), resources=bound.resources)
 
-    def _call(self, problem: Any, config: Any, tensors: Tensors) -> Call:
-        """All launches; what the kernel adds to is zeroed first, inside the time."""
-        kernel = self._kernel
-        launches = kernel.plan(problem, config)
-        summed = [
-            tensors[array.name]
-            for array in kernel.arrays(problem, config)
-            if array.role != "input" and array.fill == "zero"
-        ]
-
-        def call() -> None:
-            for tensor in summed:
-                tensor.zero_()
-            for launch in launches:
-                kernel.launch(launch, tensors)
-
-        return call
-
-    def _choose(self, problem: Any, given: Tensors) -> Any:
-        """The config that `pick` takes among those that can be launched.
+    def _chosen(self, case: Case, problem: Any, given: Sequence[Tensors]) -> Bound:
+        """The calls of the config that the tuner takes, or of the first that can be launched.
 
         Raises `KernelError` with the last reason where none can.
         """
-        configs, calls, reason = [], [], "it has no configs"
-        for config in self._kernel.configs:
+        configs = self._menu(case, self.kernel, problem)
+        if self._tuner is not None:
+            trials = [_Trial(self, problem, config, given) for config in configs]
+            chosen = self._tuner.fastest(
+                case, self.implementation,
+                [Trial(each.config, each.prepare, each.resources) for each in trials],
+            )  # fmt: skip
+            return self.bind(problem, chosen.config, given)
+        reason = "it has no configs"
+        for config in configs:
             try:
-                out = self._kernel.allocate(problem, config, self._device)
-                call = self._call(problem, config, {**given, **out})
-                call()
+                bound = self.bind(problem, config, given)
+                bound.calls[0]()
             except Exception as failed:  # too much shared memory, a feature the device lacks, ...
                 if is_out_of_memory(failed):
                     raise
-                reason = " ".join(f"{type(failed).__name__}: {failed}".split())[:200]
+                reason = describe_failure(failed)[:200]
                 continue
-            if self._pick is None:
-                return config
-            configs.append(config)
-            calls.append(call)
-        if not configs or self._pick is None:
-            raise KernelError(f"no config of {self._kernel.name} can be launched: {reason}")
-        return configs[self._pick(calls)]
+            return bound
+        raise KernelError(f"no config of {self.kernel.name} can be launched: {reason}")
+
+    def bind(self, problem: Any, config: Any, given: Sequence[Tensors]) -> Bound:
+        """Calls on each set of inputs, with outputs of their own.
+
+        What the kernel adds to is zeroed in each call, inside the time.
+        """
+        kernel = self.kernel
+        launches = kernel.launches(problem, config)
+        summed = [
+            array.name
+            for array in kernel.arrays(problem, config)
+            if array.role != "input" and array.fill == "zero"
+        ]
+        binaries: list[Any] = []
+        made = [kernel.allocate(problem, config, self._device) for _ in given]
+        calls = []
+        for inputs, outputs in zip(given, made, strict=True):
+            tensors = {**inputs, **outputs}
+            bound = [kernel.bind(launch, tensors) for launch in launches]
+            calls.append(_call(bound, [tensors[name] for name in summed], binaries))
+        return Bound(config, tuple(calls), made[0], binaries)
 
     def _inputs(self, case: Case, problem: Any, seed: int) -> Tensors:
         import torch
@@ -178,28 +207,85 @@ class KernelContender:
         generator = torch.Generator(self._device).manual_seed(seed)
         arrays = [
             array
-            for array in self._kernel.arrays(problem, self._kernel.configs[0])
+            for array in self.kernel.arrays(problem, self.kernel.configs[0])
             if array.role == "input"
         ]
         tensors = {array.name: array.laid_out(_draw(array, generator)) for array in arrays}
         derived = [array for array in arrays if array.fill == "derived"]
         known = bool(derived) and _derive(case, tensors)
-        if self._kernel.derive is not None and not known:
-            self._kernel.derive(problem, tensors)
+        if self.kernel.derive is not None and not known:
+            self.kernel.derive(problem, tensors)
         return tensors
 
     def _error(
         self, case: Case, problem: Any, given: Tensors, outputs: Tensors, seed: int
     ) -> float:
-        if self._kernel.name in _BUNDLED and case.dtype not in ("w8a16", "w4a16"):
+        if self.kernel.name in _BUNDLED and case.dtype not in ("w8a16", "w4a16"):
             return references.error(case, given, outputs, seed)
         from perfmodel.evidence.kernel import Inputs
 
-        return max(self._kernel.errors(Inputs(problem, given), outputs).values())
+        return max(self.kernel.errors(Inputs(problem, given), outputs).values())
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Calls of one config, the outputs of the first, and what Triton returned for its launches."""
+
+    config: Any
+    calls: tuple[Call, ...]
+    made: Tensors
+    binaries: list[Any]
+
+    def resources(self) -> dict[str, int]:
+        """Registers and spilled bytes of a thread and shared memory of a block, the largest launch.
+
+        Empty before the first call, and in the interpreter.
+        """
+        found = [item for item in self.binaries if hasattr(item, "n_regs")]
+        if not found:
+            return {}
+        return {
+            "registers": max(int(item.n_regs) for item in found),
+            "spill_bytes": max(_SPILL_BYTES * int(item.n_spills) for item in found),
+            "shared_bytes": max(int(item.metadata.shared) for item in found),
+        }
+
+
+class _Trial:
+    """A config on its way through the tuner: bound when it is timed, and let go afterwards."""
+
+    def __init__(
+        self, contender: KernelContender, problem: Any, config: Any, given: Sequence[Tensors]
+    ) -> None:
+        self.config = config
+        self._bind = partial(contender.bind, problem, config, given)
+        self._found: dict[str, int] = {}
+
+    def prepare(self) -> Sequence[Call]:
+        bound = self._bind()
+        bound.calls[0]()
+        self._found = bound.resources()
+        return bound.calls
+
+    def resources(self) -> dict[str, int]:
+        return self._found
+
+
+def _call(bound: Sequence[Call], summed: Sequence[Any], binaries: list[Any]) -> Call:
+    """All launches of a kernel; what Triton returns for the first time is kept."""
+
+    def call() -> None:
+        for tensor in summed:
+            tensor.zero_()
+        found = [launch() for launch in bound]
+        if not binaries:
+            binaries.extend(found)
+
+    return call
 
 
 def contenders(
-    device: str = "cuda", pick: Pick | None = None
+    launcher: Launcher, tuner: Tuner | None = None, menu: Menu | None = None
 ) -> tuple[list[KernelContender], tuple[str, ...]]:
     """Every registered kernel, and a line for each that could not be loaded."""
     import triton
@@ -207,21 +293,10 @@ def contenders(
     from perfmodel.evidence import registry
 
     found = [
-        KernelContender(kernel, triton.__version__, device, pick)
+        KernelContender(kernel, triton.__version__, launcher, tuner, menu)
         for kernel in registry.kernels().values()
     ]
     return found, registry.failures()
-
-
-def is_out_of_memory(failed: BaseException) -> bool:
-    """Whether an error means that memory ran out (torch's class, or its words on a CPU)."""
-    said = str(failed).lower()
-    return (
-        isinstance(failed, MemoryError)
-        or type(failed).__name__ == "OutOfMemoryError"
-        or "out of memory" in said
-        or "can't allocate memory" in said
-    )
 
 
 def _draw(array: Array, generator: Any) -> Any:
@@ -268,7 +343,7 @@ def _attention_results(case: Case, tensors: Tensors) -> None:
 
 
 def allow_descriptors(device: str) -> None:
-    """Kernels with tensor descriptors made on the device need a place for them."""
+    """Kernels that make tensor descriptors themselves, as others' may, need a place for them."""
     import torch
     import triton
 

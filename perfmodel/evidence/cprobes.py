@@ -1,174 +1,128 @@
 """Loops that Python is too slow for, in C: dependent loads, streams, multiply-adds, the clock.
 
-Compiled once a session with the system's compiler (`CC`, cc, gcc or clang) and run on every core at
-once, from threads that have let go of the interpreter. Without a compiler `load` says so with None,
-and numpy's own loops stand in where they can.
+`probes.c` is compiled once a session with the system's compiler (`CC`, cc, gcc or clang) for this
+processor, and run from threads that have let go of the interpreter. Without a compiler `load` says
+so with None, and numpy's own loops stand in where they can.
+
+`PERFMODEL_CFLAGS` adds compiler flags: with `-mno-avx512f` the probes use narrower vectors.
 """
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
+import shlex
 import shutil
 import subprocess
-import threading
-from collections.abc import Callable
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
-SOURCE = r"""
-#include <stddef.h>
-#include <stdint.h>
-#include <time.h>
+from perfmodel.evidence.bursts import Span
 
-#define LANES 16
-typedef float wide __attribute__((vector_size(4 * LANES), aligned(4)));
+FLAGS_VARIABLE = "PERFMODEL_CFLAGS"
+LINE = 64  # bytes: a cache line, and what arrays start at a multiple of
+CHUNK = 128  # floats: eight of the widest vectors, which a step of a stream moves
+BASE = ("-O3", "-ffp-contract=fast", "-shared", "-fPIC")
+# Flags that mean this processor; compilers know some of them. The second keeps 64-byte vectors
+# whole where a compiler would rather have two of 32 bytes.
+_NATIVE = (
+    ("-march=native", "-mprefer-vector-width=512"),
+    ("-march=native",),
+    ("-mcpu=native",),
+    (),
+)
+_LARGE_PAGE = 2**21  # bytes
+_TINY = 1e-30  # a factor that leaves sums as they are
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec + 1e-9 * t.tv_nsec;
-}
 
-/* Seconds per dependent load: next[i] holds the byte offset of the cell after cell i. */
-double chase(const char *cells, long steps, long *last) {
-    uint64_t at = 0;
-    double start = now();
-    for (long i = 0; i < steps; i++) at = *(const uint64_t *)(cells + at);
-    double spent = now() - start;
-    *last = (long)at;
-    return spent / steps;
-}
+class Gate(ctypes.Structure):
+    """Where `wanted` threads wait for each other before their clocks start; good for once."""
 
-double stream_read(const float *a, long n, long reps, float *out) {
-    wide sums[8] = {{0}};
-    double start = now();
-    for (long r = 0; r < reps; r++) {
-        for (long i = 0; i + 8 * LANES <= n; i += 8 * LANES)
-            for (int j = 0; j < 8; j++) sums[j] += *(const wide *)(a + i + j * LANES);
-        __asm__ volatile("" ::: "memory");
-    }
-    double spent = now() - start;
-    wide sum = sums[0];
-    for (int j = 1; j < 8; j++) sum += sums[j];
-    for (int j = 0; j < LANES; j++) *out += sum[j];
-    return spent / reps;
-}
+    _fields_ = (("arrived", ctypes.c_int64), ("wanted", ctypes.c_int64))
 
-double stream_copy(float *b, const float *a, long n, long reps) {
-    double start = now();
-    for (long r = 0; r < reps; r++) {
-        for (long i = 0; i + LANES <= n; i += LANES) *(wide *)(b + i) = *(const wide *)(a + i);
-        __asm__ volatile("" ::: "memory");
-    }
-    return (now() - start) / reps;
-}
+    def __init__(self, wanted: int = 1) -> None:
+        super().__init__(0, wanted)
 
-double stream_triad(float *c, const float *a, const float *b, long n, long reps) {
-    wide factor;
-    for (int j = 0; j < LANES; j++) factor[j] = 0.75f;
-    double start = now();
-    for (long r = 0; r < reps; r++) {
-        for (long i = 0; i + LANES <= n; i += LANES)
-            *(wide *)(c + i) = *(const wide *)(a + i) + factor * *(const wide *)(b + i);
-        __asm__ volatile("" ::: "memory");
-    }
-    return (now() - start) / reps;
-}
 
-/* FLOP per second of independent multiply-adds that stay in registers. */
-double multiply_add(long reps, float *out) {
-    wide sums[12], x, y;
-    for (int j = 0; j < LANES; j++) { x[j] = 0.999f; y[j] = 1e-3f; }
-    for (int k = 0; k < 12; k++) sums[k] = x + (float)k;
-    double start = now();
-    for (long r = 0; r < reps; r++)
-        for (int k = 0; k < 12; k++) sums[k] = sums[k] * x + y;
-    double spent = now() - start;
-    for (int k = 0; k < 12; k++) for (int j = 0; j < LANES; j++) *out += sums[k][j];
-    return 2.0 * 12 * LANES * reps / spent;
-}
-
-/* Clock in Hz: a chain of additions of two registers takes one cycle each. */
-double cycle_rate(long reps, long *out) {
-    uint64_t x = 1, y = (uint64_t)(uintptr_t)out | 1;
-    double start = now();
-    for (long r = 0; r < reps; r++)
-        for (int k = 0; k < 64; k++) { x += y; __asm__ volatile("" : "+r"(x)); }
-    double spent = now() - start;
-    *out = (long)x;
-    return 64.0 * reps / spent;
-}
-"""
-_COMMON = ("-O3", "-funroll-loops", "-ffp-contract=fast", "-shared", "-fPIC")
-_LINE = 64
+class _Span(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_double) for name in ("start_s", "end_s", "processor_s"))
 
 
 class CProbes:
-    """The compiled loops; arrays are float32 and contiguous."""
-
-    method = "C loop"
+    """The compiled loops; arrays are from `aligned`, a multiple of `CHUNK` floats long."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
-        for name in (
-            "chase", "stream_read", "stream_copy", "stream_triad", "multiply_add", "cycle_rate",
-        ):  # fmt: skip
-            getattr(library, name).restype = ctypes.c_double
+        for name in ("vector_bytes", "chase", "multiply_add", "cycles"):
+            getattr(library, name).restype = ctypes.c_int64
+        self.vector_bytes = int(library.vector_bytes())
+        self.method = f"C loop, {self.vector_bytes}-byte vectors"
 
-    def chase(self, cells: np.ndarray, steps: int) -> float:
-        """Seconds per dependent load through `cells` (see `ring`)."""
-        last = ctypes.c_long(0)
-        start = cells.ctypes.data_as(ctypes.c_void_p)
-        return float(self._library.chase(start, ctypes.c_long(steps), ctypes.byref(last)))
+    def chase(self, gate: Gate, cells: np.ndarray, start: int, steps: int) -> tuple[Span, int]:
+        """`steps` dependent loads through `cells` (see `ring`) from byte `start` on; where it ends.
 
-    def read(self, arrays: list[np.ndarray], reps: int) -> float:
-        """Seconds to read one array once."""
-        out = ctypes.c_float(0)
-        return float(
-            self._library.stream_read(
-                _pointer(arrays[0]), _count(arrays[0]), ctypes.c_long(reps), ctypes.byref(out)
-            )
-        )
+        Going on from there visits all cells before any of them again.
+        """
+        return self._timed("chase", gate, _pointer(cells), _whole(start), _whole(steps))
 
-    def copy(self, arrays: list[np.ndarray], reps: int) -> float:
-        """Seconds to copy one array into another."""
+    def read(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
+        """One array, `reps` times."""
+        (a,) = arrays
+        out = ctypes.c_int32(0)
+        return self._timed(
+            "stream_read", gate, _pointer(a), _whole(a.size), _whole(reps), ctypes.byref(out)
+        )[0]
+
+    def copy(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
+        """One array into another, `reps` times."""
         a, b = arrays
-        return float(
-            self._library.stream_copy(_pointer(b), _pointer(a), _count(a), ctypes.c_long(reps))
-        )
+        return self._timed(
+            "stream_copy", gate, _pointer(b), _pointer(a), _whole(a.size), _whole(reps)
+        )[0]
 
-    def triad(self, arrays: list[np.ndarray], reps: int) -> float:
-        """Seconds for c = a + 0.75 b."""
+    def triad(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
+        """c = a + 0.75 b, `reps` times."""
         a, b, c = arrays
         pointers = (_pointer(c), _pointer(a), _pointer(b))
-        return float(self._library.stream_triad(*pointers, _count(a), ctypes.c_long(reps)))
+        return self._timed("stream_triad", gate, *pointers, _whole(a.size), _whole(reps))[0]
 
-    def multiply_add(self, reps: int) -> float:
-        """FLOP/s of one core."""
+    def multiply_add(self, gate: Gate, reps: int) -> tuple[Span, int]:
+        """Independent multiply-adds; floating-point operations there were."""
         out = ctypes.c_float(0)
-        return float(self._library.multiply_add(ctypes.c_long(reps), ctypes.byref(out)))
+        span, each = self._timed(
+            "multiply_add", gate, ctypes.c_float(_TINY), _whole(reps), ctypes.byref(out)
+        )
+        return span, each * reps
 
-    def clock(self, reps: int) -> float:
-        """Cycles per second of one core."""
-        out = ctypes.c_long(0)
-        return float(self._library.cycle_rate(ctypes.c_long(reps), ctypes.byref(out)))
+    def cycles(self, gate: Gate, reps: int) -> tuple[Span, int]:
+        """A chain of additions; clock cycles that it took."""
+        return self._timed("cycles", gate, _whole(reps), ctypes.byref(ctypes.c_int64(0)))
+
+    def _timed(self, name: str, gate: Gate, *arguments: Any) -> tuple[Span, int]:
+        """The span of one call, and what the loop returned."""
+        span = _Span()
+        found = getattr(self._library, name)(ctypes.byref(gate), ctypes.byref(span), *arguments)
+        return Span(span.start_s, span.end_s, span.processor_s), int(found)
 
 
-def load() -> CProbes | None:
-    """Compile and load; None where there is no compiler that can."""
-    compiler = os.environ.get("CC") or next(
-        filter(None, (shutil.which(name) for name in ("cc", "gcc", "clang"))), None
-    )
-    if compiler is None:
-        return None
+def load(flags: Sequence[str] | None = None) -> CProbes | None:
+    """Compile for this processor and load; None where there is no compiler that can.
+
+    `flags` are added to the compiler's, in place of those of `PERFMODEL_CFLAGS`.
+    """
+    compiler = shlex.split(os.environ.get("CC", "")) or _found_compiler()
+    added = shlex.split(os.environ.get(FLAGS_VARIABLE, "")) if flags is None else flags
     with TemporaryDirectory(prefix="perfmodel-") as folder:
-        source, library = Path(folder) / "probes.c", Path(folder) / "probes.so"
-        source.write_text(SOURCE, encoding="utf-8")
-        for tuned in (("-march=native", "-mprefer-vector-width=512"), ("-march=native",), ()):
-            command = (*compiler.split(), *_COMMON, *tuned, "-o", str(library), str(source))
+        library = Path(folder) / "probes.so"
+        for native in _NATIVE if compiler else ():
+            command = [*compiler, *BASE, *native, *added, "-o", str(library), str(source())]
             try:
                 done = subprocess.run(command, capture_output=True, timeout=60, check=False)
                 if done.returncode == 0:
@@ -178,38 +132,49 @@ def load() -> CProbes | None:
     return None
 
 
+def source() -> Path:
+    """The file of the loops."""
+    return Path(str(resources.files("perfmodel.evidence").joinpath("probes.c")))
+
+
+def _found_compiler() -> list[str]:
+    return [found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))][:1]
+
+
+def aligned(count: int) -> np.ndarray:
+    """`count` float32 that start at a multiple of a cache line, not written yet; see `_pages`."""
+    return _pages(4 * count).view(np.float32)[:count]
+
+
 def ring(size_bytes: int, seed: int = 0) -> np.ndarray:
     """Cells, one a cache line, whose offsets form one random cycle through all of them."""
-    count = max(size_bytes // _LINE, 2)
-    order = np.random.default_rng(seed).permutation(count)
-    cells = np.zeros((count, _LINE // 8), dtype=np.uint64)
-    cells[order, 0] = np.roll(order, -1).astype(np.uint64) * _LINE
-    start = int(np.flatnonzero(order == 0)[0])
-    assert cells[0, 0] == order[(start + 1) % count] * _LINE
+    count = max(size_bytes // LINE, 2)
+    order = np.random.default_rng(seed).permutation(np.arange(count, dtype=np.uint32))
+    cells = _pages(count * LINE).reshape(count, LINE // 8)
+    cells[order, 0] = np.roll(order, -1).astype(np.uint64) * LINE
     return cells
 
 
-def together(work: Callable[[int], float], threads: int) -> list[float]:
-    """`work(i)` on all threads at once, after all are ready; what each returned."""
-    found = [0.0] * threads
-    ready = threading.Barrier(threads)
+def _pages(size_bytes: int) -> np.ndarray:
+    """Numbers of 8 bytes in large pages, where the system gives them to those who ask.
 
-    def run(i: int) -> None:
-        ready.wait()
-        found[i] = work(i)
-
-    others = [threading.Thread(target=run, args=(i,)) for i in range(1, threads)]
-    for other in others:
-        other.start()
-    run(0)
-    for other in others:
-        other.join()
-    return found
+    In small ones a load from main memory takes up to four times as long, since the page table's
+    entries come from memory as well; where small and large ones meet, even the first-level cache
+    gives half of what it can.
+    """
+    count = -(-size_bytes // 8)
+    memory = mmap.mmap(-1, 8 * count + _LARGE_PAGE)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    raw = np.frombuffer(memory, np.uint64)
+    first = (-raw.ctypes.data % _LARGE_PAGE) // 8
+    return raw[first : first + count]
 
 
 def _pointer(array: np.ndarray) -> ctypes.c_void_p:
     return array.ctypes.data_as(ctypes.c_void_p)
 
 
-def _count(array: np.ndarray) -> ctypes.c_long:
-    return ctypes.c_long(array.size)
+def _whole(value: int) -> ctypes.c_int64:
+    return ctypes.c_int64(value)

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from perfmodel.errors import PerfmodelError
 
 _CPU = Path("/sys/devices/system/cpu")
+_GROUP = Path("/sys/fs/cgroup")
 _THROTTLE = {
     "ClocksThrottleReasonSwPowerCap": "power cap",
     "ClocksThrottleReasonHwSlowdown": "hardware slowdown",
@@ -52,7 +53,11 @@ class Gauge(Protocol):
 
 @dataclass(frozen=True)
 class Environment:
-    """What all rows of one session share."""
+    """What all rows of one session share.
+
+    `target` is what Triton compiles for ("sm_90", "gfx942"; empty on a processor), `units` the
+    device's SMs, compute units or cores.
+    """
 
     device: str
     name: str
@@ -61,13 +66,16 @@ class Environment:
     memory_bytes: float
     columns: dict[str, str]
     gauge: Gauge = field(repr=False)
+    target: str = ""
+    units: int = 1
 
 
 @dataclass(frozen=True)
 class Cpu:
     """A processor as the system describes it; sizes in bytes, clocks in hertz.
 
-    `caches` maps 1, 2 and 3 to (bytes of one instance, cores that share one).
+    `caches` maps 1, 2 and 3 to (bytes of one instance, cores that share one); `places` are the
+    numbers of one logical processor of each core; `available_bytes` is the memory that is free.
     """
 
     name: str
@@ -78,6 +86,8 @@ class Cpu:
     flags: frozenset[str]
     base_hz: float | None
     max_hz: float | None
+    places: tuple[int | None, ...] = (None,)
+    available_bytes: int = 0
 
     @property
     def slug(self) -> str:
@@ -103,19 +113,23 @@ def cpu() -> Cpu:
     """This machine's processor: the cores that this process may use."""
     info = _cpuinfo()
     usable = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
-    siblings = {_text(_CPU / f"cpu{i}/topology/thread_siblings_list") or str(i) for i in usable}
+    siblings: dict[str, int] = {}
+    for i in usable:
+        siblings.setdefault(_text(_CPU / f"cpu{i}/topology/thread_siblings_list") or str(i), i)
     threads = len(usable) if len(usable) > 1 else os.cpu_count() or 1
     maximum = _text(_CPU / "cpu0/cpufreq/cpuinfo_max_freq")
     now = info.get("cpu MHz")
     return Cpu(
         name=info.get("model name") or info.get("Model") or platform.processor() or "CPU",
-        cores=max(len(siblings), 1),
+        cores=len(siblings),
         threads=threads,
         caches=_caches(usable[0], len(siblings)),
         memory_bytes=_memory_bytes(),
         flags=frozenset((info.get("flags") or info.get("Features") or "").split()),
         base_hz=float(now) * 1e6 if now else None,
         max_hz=float(maximum) * 1e3 if maximum else None,
+        places=tuple(siblings.values()),
+        available_bytes=_available_bytes(),
     )
 
 
@@ -157,6 +171,16 @@ def _memory_bytes() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         return 0
+
+
+def _available_bytes() -> int:
+    """Memory that can be used now: what is free, within what this group of processes may have."""
+    free = re.search(r"^MemAvailable:\s*(\d+) kB", _text(Path("/proc/meminfo")), re.M)
+    limits = [int(free[1]) * 2**10 if free else _memory_bytes()]
+    used, most = (_text(_GROUP / name) for name in ("memory.current", "memory.max"))
+    if used.isdigit() and most.isdigit():
+        limits.append(max(int(most) - int(used), 0))
+    return min(limits)
 
 
 def _text(path: Path) -> str:
@@ -265,6 +289,7 @@ def _cpu_environment() -> Environment:
         float(found.memory_bytes),
         {**versions(), "threads": str(_torch_threads())},
         CpuGauge(),
+        units=found.cores,
     )
 
 
@@ -285,7 +310,15 @@ def _gpu_environment() -> Environment:
         float(properties.total_memory),
         {**versions(), "driver": driver},
         NvmlGauge(),
+        _target(properties),
+        int(properties.multi_processor_count),
     )
+
+
+def _target(properties: Any) -> str:
+    """The compile target of a device as torch describes it."""
+    amd = str(getattr(properties, "gcnArchName", "")).partition(":")[0]
+    return amd if amd.startswith("gfx") else f"sm_{properties.major}{properties.minor}"
 
 
 def needs_torch() -> Any:

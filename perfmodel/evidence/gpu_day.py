@@ -1,273 +1,216 @@
 """Everything that needs a GPU, in one go: `python -m perfmodel.evidence.gpu_day --output DIR`.
 
-Stages, each resumable and each leaving its files in DIR, so that an interrupted day goes on where
-it stopped:
-
-    correctness  every kernel on its own small cases           correctness.csv
-    readings     micro-benchmarks, clock and power under load  readings.json, load.csv
-    counters     one profiled call of many cases (needs ncu)   ncu.csv, counters.csv
-    measure      kernels (configs tuned) and rivals            runs.csv
+Each stage runs in a process of its own, resumes from the files that it left in DIR, and has a time
+limit; one that fails, hangs or crashes stops no other (see `perfmodel.evidence.day`). The exit code
+is 0 where all went well, 1 where something failed, 2 with one line where nothing can be run here.
 
 Needs torch and triton only; the spec is made from readings.json elsewhere, by
-`perfmodel calibrate --readings`.
+`perfmodel calibrate --readings`. `--rehearse` goes through the whole day without a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import shutil
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from perfmodel.errors import PerfmodelError, UnknownName
-from perfmodel.evidence import cases as grids
-from perfmodel.evidence.cases import Case
-from perfmodel.evidence.journal import Journal
-from perfmodel.evidence.measure import COLUMNS, KEY, describe, measure
-from perfmodel.evidence.rivals import Contender
+from perfmodel.evidence.day.supervisor import (
+    CANNOT,
+    DEVICE_LOST,
+    DONE,
+    NO_DEVICE,
+    SOME_FAILED,
+    Outcome,
+    supervise,
+)
 
-STAGES = ("correctness", "readings", "counters", "measure")
-_CORRECTNESS = ("kernel", "case", "config", "output", "error", "allowed", "passed", "reason")
-_LOAD = ("seconds", "flop_per_s", "clock_mhz", "power_w")
-_PROFILED = 64  # cases, spread over the grid
-_MOST_PROFILED_BYTES = 4e9
-_ALLOWED = {"fp32": 1e-3, "fp16": 1e-2, "bf16": 3e-2, "fp8": 0.15, "int8": 0.02, "w8a8_int8": 0.02}
+NAMES = ("plan", "compile", "correctness", "proof", "readings", "counters", "measure")
+SILENCE_S = 90.0
+"""A case that has not ended after this long hangs: the longest take a few seconds."""
+_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the stages; the exit code is 0, or 2 with one line for what cannot be."""
+    """Run the stages, or one of them as the supervisor's child; the exit code."""
     options = _parser().parse_args(arguments)
-    folder = Path(options.output)
     try:
-        if options.profiled:
-            profiled()
-            return 0
-        stages = [name.strip() for name in options.stages.split(",")]
-        for name in stages:
-            if name not in STAGES:
-                raise UnknownName("stage", name, STAGES)
-        folder.mkdir(parents=True, exist_ok=True)
-        run(folder, stages, options.cases, options.limit_seconds, tune=not options.no_tune)
+        if options.profiled is not None:
+            return _profiled(options)
+        if options.stage:
+            return _stage(options)
+        if options.plan_for:
+            return _plan_for(options)
+        return _day(options)
     except PerfmodelError as error:
         print("gpu_day:", error, file=sys.stderr)
-        return 2
+        return CANNOT
     except KeyboardInterrupt:
-        print(f"gpu_day: interrupted; {folder} goes on from there", file=sys.stderr)
-        return 130
-    return 0
+        print(f"gpu_day: interrupted; {options.output} goes on from there", file=sys.stderr)
+        return _INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m perfmodel.evidence.gpu_day",
-        description="Correctness, calibration, counters and measurements of a GPU, in one go.",
+        description="Correctness, measurements, calibration and counters of a GPU, in one go.",
     )
     parser.add_argument("--output", default="gpu-day", help="folder of the results")
-    parser.add_argument("--stages", default=",".join(STAGES), help="which, with commas")
-    parser.add_argument("--cases", default="full", help="grid to measure: quick or full")
-    parser.add_argument("--limit-seconds", type=float, help="start nothing after this long")
-    parser.add_argument("--no-tune", action="store_true", help="each kernel's first config")
-    parser.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--stages", default=",".join(NAMES), help="which, with commas")
+    parser.add_argument("--limit-seconds", type=float, help="end everything after this long")
+    parser.add_argument(
+        "--resume-from", help="folder of an earlier day whose files are copied to --output first"
+    )
+    parser.add_argument(
+        "--silence-seconds", type=float, default=SILENCE_S,
+        help="a case that takes longer is taken to hang",
+    )  # fmt: skip
+    parser.add_argument("--rehearse", action="store_true", help="without a GPU: no real times")
+    parser.add_argument(
+        "--fault", action="append", default=[], metavar="KERNEL=FAULT",
+        help="in a rehearsal, let a kernel raise, hang or crash",
+    )  # fmt: skip
+    parser.add_argument(
+        "--plan-for", metavar="DEVICE", help="only make the plan, for a device that is not here"
+    )
+    parser.add_argument("--stage", help=argparse.SUPPRESS)
+    parser.add_argument("--profiled", nargs="?", const=0, type=int, help=argparse.SUPPRESS)
     return parser
 
 
-def run(
-    folder: Path, stages: Sequence[str], grid: str, limit_s: float | None, *, tune: bool
-) -> None:
-    """The stages that are asked for and not done yet."""
-    begin = time.monotonic()
+# ---- The supervisor: no torch here ---------------------------------------------------------------
 
-    def left() -> float | None:
-        return None if limit_s is None else max(limit_s - (time.monotonic() - begin), 0.0)
 
-    todo: dict[str, Callable[[], None]] = {
-        "correctness": lambda: correctness(folder / "correctness.csv"),
-        "readings": lambda: _readings(folder),
-        "counters": lambda: _counters(folder, left()),
-        "measure": lambda: _measure(folder / "runs.csv", grid, left(), tune),
-    }
+def _day(options: argparse.Namespace) -> int:
+    folder = Path(options.output)
+    stages = [name.strip() for name in options.stages.split(",") if name.strip()]
     for name in stages:
-        if left() == 0.0:
+        if name not in NAMES:
+            raise UnknownName("stage", name, NAMES)
+    folder.mkdir(parents=True, exist_ok=True)
+    if options.resume_from:
+        take_over(Path(options.resume_from), folder)
+    begin = time.monotonic()
+    found: dict[str, Outcome] = {}
+    for name in stages:
+        left = _left(options.limit_seconds, begin)
+        if left is not None and left <= 0:
             print(f"{name}: not started, the time is up")
             continue
         print(f"== {name} ({time.monotonic() - begin:.0f} s)", flush=True)
-        todo[name]()
+        limit = _limit(name, left)
+        found[name] = supervise(
+            _command(options, name, limit), folder, limit_s=limit,
+            silence_s=options.silence_seconds,
+        )  # fmt: skip
+        if found[name].code == NO_DEVICE:  # said by the stage; no other will find one
+            return CANNOT
+        print(f"   {name}: {found[name].said} ({time.monotonic() - begin:.0f} s)", flush=True)
+    _tidy(folder)
+    _summary(folder, found)
+    return SOME_FAILED if any(outcome.failed for outcome in found.values()) else DONE
 
 
-# ---- Correctness ---------------------------------------------------------------------------------
+def take_over(source: Path, folder: Path) -> None:
+    """Copy what an earlier day left, where `folder` does not have it already."""
+    if not source.is_dir():
+        raise PerfmodelError(f"--resume-from {source} is no folder; leave it out to begin anew")
+    for item in sorted(source.iterdir()):
+        if item.is_file() and not item.name.startswith(".") and not (folder / item.name).exists():
+            shutil.copy2(item, folder / item.name)
 
 
-def correctness(path: Path, device: str = "cuda") -> None:
-    """Every kernel on its own cases, outputs poisoned; one row an output or failure."""
-    if path.exists():
-        print(f"{path} is there already")
-        return
-    from perfmodel.evidence import registry
-    from perfmodel.evidence.contenders import allow_descriptors
-    from perfmodel.evidence.environment import environment
-
-    if device != "cpu":
-        environment(device)  # says so where there is none
-        allow_descriptors(device)
-    rows = [row for kernel in registry.kernels().values() for row in _checked(kernel, device)]
-    partial = path.with_suffix(".part")
-    _write(partial, _CORRECTNESS, rows)
-    partial.replace(path)
-    wrong = [row for row in rows if row["passed"] != "True"]
-    print(f"{len(rows)} outputs checked, {len(wrong)} wrong or failed")
-    for row in wrong[:20]:
-        said = row["reason"] or f"error {row['error']}, {row['allowed']} allowed"
-        print(f"  {row['kernel']} {row['output']} {row['case']} {row['config']}: {said}")
-    for line in registry.failures():
-        print(f"  skipped {line}")
+def _left(limit_s: float | None, begin: float) -> float | None:
+    return None if limit_s is None else limit_s - (time.monotonic() - begin)
 
 
-def _checked(kernel: Any, device: str) -> Iterator[dict[str, str]]:
-    for number, (problem, config) in enumerate(kernel.cases):
-        row = dict.fromkeys(_CORRECTNESS, "")
-        row |= {"kernel": kernel.name, "case": str(problem), "config": str(config)}
-        dtype = str(getattr(problem, "dtype", "fp32"))
-        allowed = _ALLOWED.get(dtype, 1e-2)
-        try:
-            inputs = kernel.make_inputs(problem, number, device)
-            errors = kernel.errors(inputs, kernel.run(inputs, config))
-        except Exception as failed:  # a kernel that fails is a result
-            said = " ".join(f"{type(failed).__name__}: {failed}".split())[:300]
-            yield row | {"passed": "False", "reason": said}
-            continue
-        for name, error in errors.items():
-            cells = {"output": name, "error": f"{error:.3g}", "allowed": f"{allowed:g}"}
-            yield row | cells | {"passed": str(bool(error <= allowed))}
+def _limit(name: str, left: float | None) -> float | None:
+    from perfmodel.evidence.day.budgets import BUDGETS_S
+
+    own = BUDGETS_S.get(name)
+    known = [seconds for seconds in (own, left) if seconds is not None]
+    return min(known) if known else None
 
 
-def _write(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-# ---- Readings ------------------------------------------------------------------------------------
-
-
-def _readings(folder: Path) -> None:
-    path = folder / "readings.json"
-    if path.exists():
-        print(f"{path} is there already")
-        return
-    from perfmodel.evidence import microbench
-
-    found = microbench.take("cuda", report=lambda what: print(f"  {what}", flush=True))
-    path.write_text(found.dump(), encoding="utf-8")
-    points = [dict(zip(_LOAD, point, strict=True)) for point in found.load]
-    _write(folder / "load.csv", _LOAD, points)
-    for name, rate in found.rates.items():
-        print(f"  {name} {rate:.4g}")
-
-
-# ---- Counters ------------------------------------------------------------------------------------
-
-
-def _counters(folder: Path, limit_s: float | None) -> None:
-    """This module again, under the profiler, one call a case; then the import."""
-    from perfmodel.evidence.counters import COLUMNS as COUNTED
-    from perfmodel.evidence.counters import NCU_METRICS, import_counters
-    from perfmodel.evidence.environment import environment
-
-    raw, table = folder / "ncu.csv", folder / "counters.csv"
-    if table.exists():
-        print(f"{table} is there already")
-        return
-    profiler = shutil.which("ncu")
-    if profiler is None:
-        print("ncu is not on the PATH: no counters; everything else goes on")
-        return
+def _command(options: argparse.Namespace, name: str, limit_s: float | None) -> list[str]:
     command = [
-        profiler, "--csv", "--page", "raw", "--nvtx", "--clock-control", "none",
-        "--target-processes", "all", "--profile-from-start", "off",
-        "--metrics", ",".join(NCU_METRICS), "--log-file", str(raw),
-        sys.executable, "-m", "perfmodel.evidence.gpu_day", "--profiled",
+        sys.executable, "-m", "perfmodel.evidence.gpu_day", "--output", options.output,
+        "--stage", name,
     ]  # fmt: skip
+    if limit_s is not None:
+        command += ["--limit-seconds", f"{limit_s:.1f}"]
+    if options.rehearse:
+        command.append("--rehearse")
+    for fault in options.fault:
+        command += ["--fault", fault]
+    return command
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what only running stages need."""
+    for item in folder.glob(".*"):
+        if item.is_file():
+            item.unlink(missing_ok=True)
+
+
+def _summary(folder: Path, found: dict[str, Outcome]) -> None:
+    from perfmodel.evidence.day import summary
+
+    print("\n".join(summary.lines(folder / "runs.csv")))
+    for name, outcome in found.items():
+        print(f"{name:12} {outcome.said}")
+
+
+# ---- One stage, in a process of its own ----------------------------------------------------------
+
+
+def _stage(options: argparse.Namespace) -> int:
+    from perfmodel.evidence.day.bed import bed
+    from perfmodel.evidence.day.stages import stage
+    from perfmodel.evidence.environment import NoDevice
+    from perfmodel.evidence.measure import DeviceLost
+
+    here = bed("rehearsal" if options.rehearse else "gpu", _faults(options.fault))
     try:
-        done = subprocess.run(command, timeout=limit_s, check=False)
-        said = f"ncu ended with {done.returncode}"
-    except subprocess.TimeoutExpired:
-        said = "ncu was stopped when the time was up"
+        here.environment()
+    except NoDevice as absent:
+        print("gpu_day:", absent, file=sys.stderr)
+        return NO_DEVICE
     try:
-        rows, lines = import_counters(raw, device=environment("cuda").device)
-    except PerfmodelError as error:
-        print(f"{said}; {error}")
-        return
-    _write(table, COUNTED, rows)
-    print("\n".join([*lines, f"{said}; {len(rows)} cases counted"]))
+        return stage(options.stage, Path(options.output), here, options.limit_seconds)
+    except DeviceLost as lost:
+        print(f"  {lost}", flush=True)
+        return DEVICE_LOST
 
 
-def profiled() -> None:
-    """One call of each of many cases, inside a range that names it; for the profiler."""
-    import torch
+def _plan_for(options: argparse.Namespace) -> int:
+    from perfmodel.evidence.day import forecast, precompile, stages
+    from perfmodel.evidence.day.planned import Planned
 
-    from perfmodel.evidence import session
-    from perfmodel.evidence.environment import environment
-
-    found, _ = session.contenders(environment("cuda"))
-    for case, contender in spread(grids.grid("full"), found):
-        try:
-            prepared = contender.prepare(case, 1, 0)
-            prepared.calls[0]()  # compiled and warm before it is counted
-            torch.cuda.synchronize()
-            torch.cuda.profiler.start()
-            with torch.cuda.nvtx.range(case.label(contender.implementation)):
-                prepared.calls[0]()
-            torch.cuda.synchronize()
-            torch.cuda.profiler.stop()
-        except Exception as failed:  # one case less
-            print(f"not counted: {contender.implementation} {describe(case)}: {failed}")
-        torch.cuda.empty_cache()
+    here = Planned(options.plan_for)
+    folder = Path(options.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    code = stages.stage("plan", folder, here, None)
+    known = forecast.read(folder / forecast.NAME)
+    proof = precompile.binaries(stages.raced(here, known), here.launcher().target)
+    every = precompile.binaries(stages.compiled_first(here, known), here.launcher().target)
+    print(f"  {len(proof)} binaries for the proof set, {len(every)} with those of the checks")
+    return code
 
 
-def spread(
-    cases: Sequence[Case], contenders: Sequence[Contender], most: int = _PROFILED
-) -> list[tuple[Case, Contender]]:
-    """Up to `most` pairs, as many of each contender as there is room, spread over its cases."""
-    small = [case for case in cases if case.compulsory_bytes < _MOST_PROFILED_BYTES]
-    by = [[(case, each) for case in small if each.takes(case)] for each in contenders]
-    by = [pairs for pairs in by if pairs]
-    share = max(-(-most // max(len(by), 1)), 2)
-    return [pairs[i] for pairs in by for i in _places(len(pairs), share)]
+def _faults(texts: Sequence[str]) -> dict[str, str]:
+    return {kernel: fault for kernel, _, fault in (text.partition("=") for text in texts)}
 
 
-def _places(count: int, wanted: int) -> list[int]:
-    if count <= wanted:
-        return list(range(count))
-    return sorted({round(i * (count - 1) / (wanted - 1)) for i in range(wanted)})
+def _profiled(options: argparse.Namespace) -> int:
+    from perfmodel.evidence.day import profile
+    from perfmodel.evidence.day.bed import bed
 
-
-# ---- Measure -------------------------------------------------------------------------------------
-
-
-def _measure(path: Path, grid: str, limit_s: float | None, tune: bool) -> None:
-    from perfmodel.evidence import session
-
-    bench = session.bench("cuda", session.DAY)
-    found, skipped = session.contenders(bench.environment, tune=tune)
-    for line in skipped:
-        print(f"  skipped {line}")
-    with Journal(path, COLUMNS, KEY).open(resume=True) as journal:
-        for line in journal.said:
-            print(f"  {line}")
-        begin = time.monotonic()
-
-        def report(done: int, total: int, what: str) -> None:
-            if done % 20 == 0:
-                print(f"  {done}/{total} {time.monotonic() - begin:.0f} s {what}", flush=True)
-
-        tally = measure(grids.grid(grid), found, bench, journal, report=report, limit_s=limit_s)
-        print(f"{len(journal)} rows, {tally.failed} failed now, {tally.left} left")
+    profile.profiled(bed("rehearsal" if options.rehearse else "gpu"), options.profiled or None)
+    return DONE
 
 
 if __name__ == "__main__":

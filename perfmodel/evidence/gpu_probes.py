@@ -12,30 +12,37 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import partial as partial_of
+from pathlib import Path
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
+from perfmodel.evidence import readingparts
 from perfmodel.evidence.environment import Environment
-from perfmodel.evidence.microbench import ARRAYS, STREAMS, Curve, Readings, now, sizes
-from perfmodel.evidence.timer import GraphReplay, Policy, collect
+from perfmodel.evidence.microbench import ARRAYS, STREAMS, Curve, Readings, Report, now, sizes
+from perfmodel.evidence.pulse import Pulse
+from perfmodel.evidence.readingparts import Load, Part
+from perfmodel.evidence.timer import Call, GraphReplay, Policy, collect
 
 _LINE = 128  # bytes of a line, and of a cell of the ring
 _WIDTH = 8  # independent accumulators of a multiply-add thread
 _THREADS = 128
-Report = Callable[[str], None]
 
 
 @triton.jit
-def chase(NEXT, OUT, steps):
-    """One thread's chain of dependent loads."""
-    at = tl.load(NEXT)
+def chase(NEXT, AT, steps):
+    """One thread's chain of dependent loads, from where the last launch ended (`AT`).
+
+    A chain that began anew would walk the same few lines, which the L2 holds whatever the ring's
+    size is.
+    """
+    at = tl.load(AT)
     for _ in range(steps):
         at = tl.load(NEXT + at)
-    tl.store(OUT, at)
+    tl.store(AT, at)
 
 
 @triton.jit
@@ -67,67 +74,89 @@ def nothing(OUT):
     """An empty kernel."""
 
 
-def take(where: Environment, *, quick: bool, report: Report) -> Readings:
-    """Every reading of the device."""
-    properties = torch.cuda.get_device_properties(0)
-    units = int(properties.multi_processor_count)
-    policy = Policy(samples=10, warmup_s=0.05, limit_s=0.3 if quick else 1.0)
-    report("bandwidth over working sets")
-    cache = where.cache_bytes or 2**25
-    largest = min(max(16 * cache, 2**30), where.memory_bytes / 4)
-    curves = {
-        name: Curve(
-            "B/s",
-            "torch, in a graph",
-            tuple(
-                (float(size), _stream(name, size, policy))
-                for size in sizes(2**16, largest, 1 if quick else 2)
-            ),
-        )
-        for name in STREAMS
-    }
-    report("latency over working sets")
-    points = tuple(
-        (float(size), _chase(size, policy)) for size in sizes(2**13, largest, 1 if quick else 2)
-    )
-    curves["latency"] = Curve("s", "Triton: one random cycle through all lines, one warp", points)
-    report("matrix, vector, special-function and launch rates")
-    rates = {
-        **_products(policy, 4096 if quick else 8192),
-        "vector.fp32": _vector(units, policy),
-        "special": _special(units, policy),
-        **_launches(policy),
-    }
-    report("rate under load")
-    load = sustained(where, 2.0 if quick else 10.0)
-    if load:
-        tail = sorted(rate for _, rate, _, _ in load[len(load) // 2 :])
-        rates["sustained.bf16"] = tail[len(tail) // 2]
-        clocks = sorted(clock for _, _, clock, _ in load if clock)
-        if clocks:
-            rates["clock"] = clocks[-1] * 1e6
-    return Readings(
+_METHODS = {
+    "clock": "highest clock seen under load",
+    "matrix": "torch products of square random matrices, best of samples",
+    "vector.fp32": "Triton: independent multiply-adds in registers, all units",
+    "special": "Triton: independent exp2 chains, all units",
+    "launch.stream": "empty kernel, back to back in a stream",
+    "launch.graph": "empty kernel, back to back in a graph",
+}
+_CHASE = "Triton: one random cycle through all lines, one warp"
+
+
+def take(
+    where: Environment,
+    *,
+    quick: bool,
+    report: Report,
+    partial: Path | None = None,
+    pulse: Pulse | None = None,
+) -> Readings:
+    """Every reading of the device, one by one (`readingparts.take`)."""
+    empty = Readings(
         kind="cuda",
         slug=where.device,
         name=where.name,
-        units=units,
+        units=where.units,
         memory_bytes=where.memory_bytes,
         levels=(("L2", where.cache_bytes, where.cache_bytes),) if where.cache_bytes else (),
         flags=(),
-        curves=curves,
-        rates=rates,
-        methods={
-            "clock": "highest clock seen under load",
-            "matrix": "torch products of square random matrices, best of samples",
-            "vector.fp32": "Triton: independent multiply-adds in registers, all units",
-            "special": "Triton: independent exp2 chains, all units",
-            "launch.stream": "empty kernel, back to back in a stream",
-            "launch.graph": "empty kernel, back to back in a graph",
-        },
-        load=load,
+        curves={},
+        rates={},
         versions=where.columns,
         timestamp_utc=now(),
     )
+    return readingparts.take(
+        empty, _parts(where, quick), report=report, methods=_METHODS, partial=partial, pulse=pulse,
+        settle=_settle,
+    )  # fmt: skip
+
+
+def _settle() -> None:
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+
+
+def _parts(where: Environment, quick: bool) -> dict[str, Callable[[], Part]]:
+    """Every reading by name."""
+    policy = Policy(samples=10, warmup_s=0.05, limit_s=0.3 if quick else 1.0)
+    octave = 1 if quick else 2
+    cache = where.cache_bytes or 2**25
+    largest = min(max(16 * cache, 2**30), where.memory_bytes / 4)
+
+    def stream(name: str) -> Part:
+        points = tuple((float(s), _stream(name, s, policy)) for s in sizes(2**16, largest, octave))
+        return {name: Curve("B/s", "torch, in a graph", points)}
+
+    def latency() -> Part:
+        points = tuple((float(s), _chase(s, policy)) for s in sizes(2**13, largest, octave))
+        return {"latency": Curve("s", _CHASE, points)}
+
+    def product(name: str, make: Callable[[], Call]) -> Part:
+        return {name: 2.0 * n**3 / _best(make(), policy)}
+
+    n = 4096 if quick else 8192
+    return {
+        **{name: partial_of(stream, name) for name in STREAMS},
+        "latency": latency,
+        **{
+            f"matrix.{dtype}": partial_of(product, f"matrix.{dtype}", make)
+            for dtype, make in _products(n).items()
+        },
+        "vector.fp32": lambda: {"vector.fp32": _vector(where.units, policy)},
+        "special": lambda: {"special": _special(where.units, policy)},
+        "launch.graph": lambda: _launches(policy),
+        "sustained.bf16": lambda: _under_load(where, 2.0 if quick else 10.0),
+    }
+
+
+def _under_load(where: Environment, seconds: float) -> Part:
+    load = sustained(where, seconds)
+    tail = sorted(rate for _, rate, _, _ in load[len(load) // 2 :])
+    found: Part = {"load": load, "sustained.bf16": tail[len(tail) // 2]}
+    clocks = [clock for _, _, clock, _ in load if clock]
+    return found | ({"clock": max(clocks) * 1e6} if clocks else {})
 
 
 def _best(call: Callable[[], Any], policy: Policy) -> float:
@@ -139,7 +168,7 @@ def _stream(name: str, working_set: float, policy: Policy) -> float:
     count = max(int(working_set) // ARRAYS[name] // 4, 1024)
     arrays = [torch.randn(count, device="cuda") for _ in range(ARRAYS[name])]
     calls: dict[str, Callable[[], Any]] = {
-        "read": partial(torch.sum, arrays[0]),
+        "read": partial_of(torch.sum, arrays[0]),
         "copy": lambda: arrays[-1].copy_(arrays[0]),
         "triad": lambda: torch.add(arrays[0], arrays[1 % len(arrays)], alpha=0.75, out=arrays[-1]),
     }
@@ -157,57 +186,49 @@ def ring(size_bytes: float, device: str) -> Any:
 
 def _chase(size: float, policy: Policy) -> float:
     """Seconds per load: the difference of a long and a short chain, without the launch."""
-    cells, out = ring(size, "cuda"), torch.zeros(1, dtype=torch.int64, device="cuda")
+    cells, at = ring(size, "cuda"), torch.zeros(1, dtype=torch.int64, device="cuda")
     short, long = 500, 4500
 
     def run(steps: int) -> Callable[[], Any]:
-        return lambda: chase[(1,)](cells, out, steps, num_warps=1)
+        return lambda: chase[(1,)](cells, at, steps, num_warps=1)
 
     spent = _best(run(long), policy) - _best(run(short), policy)
     return max(spent, 1e-12) / (long - short)
 
 
-def _products(policy: Policy, n: int) -> dict[str, float]:
-    """FLOP/s by type; what the device or the library lacks is left out."""
-    found: dict[str, float] = {}
-    flops = 2.0 * n**3
+def _products(n: int) -> dict[str, Callable[[], Call]]:
+    """What makes a product of two n × n matrices, by type."""
 
-    def attempt(name: str, make: Callable[[], Callable[[], Any]]) -> None:
-        try:
-            found[f"matrix.{name}"] = flops / _best(make(), policy)
-        except (RuntimeError, AttributeError, TypeError):
-            torch.cuda.synchronize()
-
-    def plain(kind: Any, tf32: bool) -> Callable[[], Any]:
+    def plain(kind: Any, tf32: bool = False) -> Call:
         a, b = (torch.randn(n, n, device="cuda").to(kind) for _ in range(2))
         out = torch.empty_like(a)
 
         def call() -> Any:
             torch.backends.cuda.matmul.allow_tf32 = tf32
-            return torch.matmul(a, b, out=out)
+            torch.matmul(a, b, out=out)
+            torch.backends.cuda.matmul.allow_tf32 = False
 
         return call
 
-    def eight_bit() -> Callable[[], Any]:
+    def eight_bit() -> Call:
         a, b = (torch.randn(n, n, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
         one = torch.ones((), device="cuda")
         return lambda: torch._scaled_mm(
             a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16
         )
 
-    def integer() -> Callable[[], Any]:
-        shape = (n, n)
-        a, b = (torch.randint(-127, 128, shape, dtype=torch.int8, device="cuda") for _ in range(2))
+    def integer() -> Call:
+        a, b = (torch.randint(-127, 128, (n, n), dtype=torch.int8, device="cuda") for _ in range(2))
         return lambda: torch._int_mm(a, b.t())
 
-    attempt("bf16", lambda: plain(torch.bfloat16, False))
-    attempt("fp16", lambda: plain(torch.float16, False))
-    attempt("tf32", lambda: plain(torch.float32, True))
-    attempt("fp64", lambda: plain(torch.float64, False))
-    attempt("fp8", eight_bit)
-    attempt("int8", integer)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    return found
+    return {
+        "bf16": lambda: plain(torch.bfloat16),
+        "fp16": lambda: plain(torch.float16),
+        "tf32": lambda: plain(torch.float32, True),
+        "fp64": lambda: plain(torch.float64),
+        "fp8": eight_bit,
+        "int8": integer,
+    }
 
 
 def _vector(units: int, policy: Policy) -> float:
@@ -224,10 +245,10 @@ def _special(units: int, policy: Policy) -> float:
     return 4.0 * steps * blocks * _THREADS / spent
 
 
-def _launches(policy: Policy) -> dict[str, float]:
+def _launches(policy: Policy) -> Part:
     """Seconds per empty kernel: in a graph, and queued in a stream."""
     out = torch.empty(1, device="cuda")
-    empty = partial(nothing[(1,)], out)
+    empty = partial_of(nothing[(1,)], out)
     empty()
     torch.cuda.synchronize()
     count = 1000
@@ -241,9 +262,7 @@ def _launches(policy: Policy) -> dict[str, float]:
     return {"launch.graph": _best(empty, policy), "launch.stream": stream}
 
 
-def sustained(
-    where: Environment, seconds: float, n: int = 8192
-) -> tuple[tuple[float, float, float | None, float | None], ...]:
+def sustained(where: Environment, seconds: float, n: int = 8192) -> Load:
     """A bf16 product over and over: (time, FLOP/s, MHz, W) ten times or more."""
     a, b = (torch.randn(n, n, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     out = torch.empty_like(a)

@@ -80,6 +80,10 @@ class Journal:
         """Whether this case is finished."""
         return self.key(row) in self._done
 
+    def row(self, row: Row) -> dict[str, str]:
+        """The finished row of the same case; raises `KeyError` where there is none."""
+        return self._done[self.key(row)]
+
     def key(self, row: Row) -> Key:
         """The cells that make a case the same case."""
         return tuple(row.get(name, "") for name in self._key)

@@ -113,6 +113,12 @@ class Descriptor:
         """Elements from one index to the next, by axis."""
         return tuple(math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
 
+    def on(self, tensor: Any) -> Any:
+        """Triton's descriptor over the array's tensor."""
+        from triton.tools.tensor_descriptor import TensorDescriptor
+
+        return TensorDescriptor(tensor, list(self.shape), list(self.strides), list(self.block))
+
     def misalignment(self, item_bytes: int) -> str:
         """What breaks the rule of alignment; empty where nothing does."""
         for stride in self.strides[:-1]:
@@ -308,13 +314,7 @@ def _bound(value: Argument, tensors: Tensors) -> Any:
     """What is passed for an argument."""
     if isinstance(value, str):
         return tensors[value]
-    if not isinstance(value, Descriptor):
-        return value
-    from triton.tools.tensor_descriptor import TensorDescriptor
-
-    return TensorDescriptor(
-        tensors[value.array], list(value.shape), list(value.strides), list(value.block)
-    )
+    return value.on(tensors[value.array]) if isinstance(value, Descriptor) else value
 
 
 def _signature(launch: Launch, types: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 One row is one timed case: what ran, where, under which circumstances, and its microseconds. CSV,
 CSV.gz and Parquet hold the same columns; an empty cell means that the column does not apply. Rows
-are numbered from 1, the header not counted, over all files in the order given.
+are numbered from 1, the header not counted, over all files in the order given. In CSV, text that a
+spreadsheet would run as a formula has an apostrophe before it, which reading takes off again.
 
 pandas is loaded when a table is, never before: predicting does not need it.
 """
@@ -17,7 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfmodel.errors import OutputError, TableError
+from perfmodel.errors import MissingExtra, OutputError, TableError, needs, reason
+from perfmodel.plaintext import csv_cell, csv_text, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +52,12 @@ SIZES_OF = {
 """Sizes that each operation cannot do without; the other columns have defaults."""
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
+LEAST_US, MOST_US = 1e-6, 1e15
+"""Microseconds that a measurement may have: from a picosecond to thirty years."""
+
 _EMPTY = ("", "nan", "NaN", "NA", "<NA>", "None", "null")
+# Kinds of cells that a column may have as they are; others are put in writing.
+_PLAIN = ("string", "empty", "boolean", "integer", "floating", "mixed-integer-float")
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
@@ -120,8 +127,23 @@ def write_table(table: pd.DataFrame, path: str | Path) -> None:
             _needs_pyarrow(name, OutputError)
             table.to_parquet(partial, index=False)
         else:
-            data = table.to_csv(index=False, lineterminator="\n").encode()
+            text = _guarded(table).to_csv(index=False, lineterminator="\n")
+            data = text.encode("utf-8", "replace")
             partial.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
+
+
+def _guarded(table: pd.DataFrame) -> pd.DataFrame:
+    """`table` with its names and texts as cells that a spreadsheet does not run; numbers stay."""
+
+    def guarded(value: Any) -> Any:
+        return csv_cell(value) if isinstance(value, str) else value
+
+    texts = {
+        name: table[name].map(guarded)
+        for name in table.columns
+        if table[name].dtype.kind not in "iufb"
+    }
+    return table.assign(**texts).rename(columns=guarded)
 
 
 def table_suffix(path: str) -> str:
@@ -146,7 +168,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
             raise OutputError(f"cannot write {target}: it is a folder; name a file in it")
         with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
             partial = Path(file.name)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
         raise OutputError(_unwritable(target, error)) from None
     try:
         yield partial
@@ -164,9 +186,8 @@ def _umask() -> int:
     return mask
 
 
-def _unwritable(target: Path, error: OSError) -> str:
-    reason = (error.strerror or str(error)).lower()
-    return f"cannot write {target}: {reason}; choose another path"
+def _unwritable(target: Path, error: OSError | ValueError) -> str:
+    return f"cannot write {target}: {reason(error)}; choose another path"
 
 
 def _where(path: str) -> str:
@@ -186,13 +207,15 @@ def _read(path: str) -> pd.DataFrame:
 
 
 def _bytes(path: str) -> bytes:
-    if path == "-":
-        return sys.stdin.buffer.read()
     try:
-        return Path(path).read_bytes()
+        if path != "-":
+            return Path(path).read_bytes()
+        if sys.stdin is None:
+            raise TableError("standard input is closed; name a file")
+        return sys.stdin.buffer.read()
     except (OSError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise TableError(f"{path}: cannot be read: {reason}; check the path") from None
+        said = f"{_where(path)}: cannot be read: {reason(error)}"
+        raise TableError(f"{said}; check the path") from None
 
 
 def _decompress(data: bytes, where: str) -> bytes:
@@ -227,7 +250,7 @@ def _parse_csv(data: bytes, where: str) -> pd.DataFrame:
         raise TableError(f"{where}: no line of column names; a table starts with one") from None
     except csv.Error as error:
         raise TableError(f"{where}: not sound CSV ({error}); mend or write it again") from None
-    header = [name.strip() for name in header]
+    header = [csv_text(name.strip()) for name in header]
     twice = next((name for name in header if header.count(name) > 1), None)
     if twice is not None:
         raise TableError(f"{where}: column {twice!r} appears twice; rename or drop one")
@@ -239,39 +262,64 @@ def _parse_csv(data: bytes, where: str) -> pd.DataFrame:
             )
     columns: Any = zip(*rows, strict=True) if rows else [()] * len(header)
     series = {
-        name: pd.Series(cells, dtype="str") for name, cells in zip(header, columns, strict=True)
+        name: pd.Series([csv_text(cell) for cell in cells], dtype="str")
+        for name, cells in zip(header, columns, strict=True)
     }
     return pd.DataFrame(series)
 
 
 def _parse_parquet(data: bytes, where: str) -> pd.DataFrame:
     _needs_pyarrow(where, TableError)
-    import pandas as pd
-    import pyarrow
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     try:
-        return pd.read_parquet(io.BytesIO(data))
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        said = str(error)
-        reason = " ".join((said.partition(": ")[2] or said).split(". ")[0].split())
+        table = pq.ParquetFile(io.BytesIO(data)).read()
+        table.validate(full=True)
+        found: pd.DataFrame = table.to_pandas(ignore_metadata=True)
+    # Damaged files fail in the checks of the reader (RuntimeError), in text that is not UTF-8
+    # (ValueError) and in types that have no counterpart (TypeError), not only in pyarrow's own way.
+    except (pa.ArrowException, OSError, ValueError, RuntimeError, TypeError) as error:
+        text = str(error)
+        said = " ".join((text.partition(": ")[2] or text).split(". ")[0].split())
         raise TableError(
-            f"{where}: not a sound Parquet file ({reason}); fetch or write it again"
+            f"{where}: not a sound Parquet file ({said[:160]}); fetch or write it again"
         ) from None
+    return _flat(found)
 
 
 def _needs_pyarrow(where: str, kind: type[TableError | OutputError]) -> None:
     try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise kind(
-            f"{where}: Parquet needs pyarrow; pip install 'perfmodel[parquet]', or use .csv.gz"
-        ) from None
+        needs("pyarrow", f"{where}: Parquet")
+    except MissingExtra as error:
+        raise kind(f"{error}, or use .csv.gz") from None
+
+
+def _flat(table: pd.DataFrame) -> pd.DataFrame:
+    """`table` with lists, mappings and bytes in its cells as text, and names of columns as text.
+
+    Parquet holds such cells; as text they are what any other text that does not fit is.
+    """
+    import pandas as pd
+
+    table = table.rename(columns=str)
+    nested = {
+        str(name): column.map(_spelt)
+        for name, column in table.items()
+        if column.dtype == object and pd.api.types.infer_dtype(column) not in _PLAIN
+    }
+    return table.assign(**nested) if nested else table
+
+
+def _spelt(value: Any) -> Any:
+    """A cell that is no plain value, in writing."""
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def _check_sizes_present(table: pd.DataFrame, where: str) -> None:
     """Raise where an operation of the table has no column for a size that it needs."""
-    for op in table["op"].dropna().unique():
-        for name in SIZES_OF.get(str(op), ()):
+    for op in _text(table["op"]).unique():
+        for name in SIZES_OF.get(op, ()):
             if name not in table.columns:
                 raise TableError(f"{where}: no column {name!r}, which {op} rows need")
 
@@ -286,7 +334,9 @@ def _numbers(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
     import pandas as pd
 
     column = table[name]
-    if column.dtype.kind in "iufb":
+    if column.dtype.kind == "f":
+        return column.astype("float64")  # half precision could not be compared with large numbers
+    if column.dtype.kind in "iub":
         return column
     text = _text(column)
     numbers = pd.to_numeric(text.mask(text == "", None), errors="coerce")
@@ -300,9 +350,9 @@ def _whole(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
     if name not in table.columns:
         return pd.Series(pd.NA, index=table.index, dtype="Int64")
     numbers = _numbers(table, name, where)
-    if numbers.dtype.kind == "f":
+    if numbers.dtype.kind in "fu":
         whole = numbers.isna() | ((numbers % 1 == 0) & (numbers.abs() < 2**62))
-        _refuse(~whole, numbers, f"{where}: {name}", "is not a whole number")
+        _refuse(~whole, numbers, f"{where}: {name}", "is not a whole number below 2^62")
     return numbers.astype("Int64")
 
 
@@ -319,11 +369,12 @@ def _truth(table: pd.DataFrame, where: str) -> pd.Series[Any]:
 
 def _measured(table: pd.DataFrame, where: str) -> pd.Series[Any]:
     numbers = _numbers(table, "measured_us", where).astype("float64")
-    good = (numbers > 0) & (numbers < float("inf"))
+    good = (numbers >= LEAST_US) & (numbers <= MOST_US)
     if "flag" in table.columns:  # a case that failed keeps its row and has no time
         good |= numbers.isna() & (_text(table["flag"]) == "failed")
     said = _text(table["measured_us"])
-    _refuse(~good, said, f"{where}: measured_us", "is not a positive number of microseconds")
+    wanted = "is not a positive number of microseconds, 1e-6 to 1e15"
+    _refuse(~good, said, f"{where}: measured_us", wanted)
     return numbers
 
 
@@ -333,6 +384,6 @@ def _refuse(bad: pd.Series[bool], values: pd.Series[Any], where: str, said: str)
     if count:
         row = int(bad.to_numpy().argmax())
         value = values.iloc[row]
-        shown = "(empty)" if value == "" else repr(str(value))
+        shown = "(empty)" if value == "" else quoted(str(value))
         more = f" (and {count - 1} more rows)" if count > 1 else ""
         raise TableError(f"{where} in row {row + 1}, {shown}, {said}{more}; mend the table")

@@ -7,13 +7,14 @@ row-wise and element-wise kernels. On a CPU: torch's unfused and fused attention
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from perfmodel.evidence import references
 from perfmodel.evidence.cases import Case
+from perfmodel.evidence.gradients import attention_gradients, norm_gradients
 from perfmodel.evidence.references import FACTOR, Tensors
 from perfmodel.evidence.timer import Call
 
@@ -25,13 +26,15 @@ class Prepared:
     """A case ready to be timed: one call per set of inputs, and the check of the first.
 
     `capturable` is false for calls that a graph must not hold: torch's differentiation runs on the
-    stream of the forward pass, which is not the one that is captured.
+    stream of the forward pass, which is not the one that is captured. `resources` are columns that
+    are known once the check has run: what the binary takes.
     """
 
     calls: tuple[Call, ...]
     error: Callable[[], float]
     config: str = ""
     capturable: bool = True
+    resources: Callable[[], Mapping[str, int]] = dict
 
 
 class Contender(Protocol):
@@ -48,14 +51,22 @@ class Contender(Protocol):
         """Inputs, compiled code and calls; raises whatever the library raises."""
 
 
+Build = Callable[[Case, Tensors], Callable[[], Tensors]]
+
+
 @dataclass(frozen=True)
 class Rival:
-    """A library's kernel: `build` turns inputs into a call that returns outputs by name."""
+    """A library's kernel: `build` turns inputs into a call that returns outputs by name.
+
+    `direct` does so for gradients by the operator that autograd would call, which a graph can hold.
+    Where the installed torch has no such operator or it refuses the case, `build` differentiates.
+    """
 
     implementation: str
     device: str
     accepts: Callable[[Case], bool]
-    build: Callable[[Case, Tensors], Callable[[], Tensors]]
+    build: Build
+    direct: Build | None = None
 
     def takes(self, case: Case) -> bool:
         """Whether the library computes this case."""
@@ -64,14 +75,28 @@ class Rival:
     def prepare(self, case: Case, sets: int, seed: int) -> Prepared:
         """Draw `sets` inputs and bind a call to each."""
         inputs = [references.draw(case, self.device, seed + i) for i in range(sets)]
-        calls = tuple(self.build(case, each) for each in inputs)
+        calls, capturable = self._calls(case, inputs)
 
         def error() -> float:
             outputs = calls[0]()
             named = {name: value.detach() for name, value in outputs.items()}
             return references.error(case, inputs[0], named, seed)
 
-        return Prepared(calls, error, capturable=case.direction == "fwd")
+        return Prepared(calls, error, capturable=capturable)
+
+    def _calls(self, case: Case, inputs: Sequence[Tensors]) -> tuple[tuple[Call, ...], bool]:
+        """A call for each set of inputs, and whether a graph can hold it."""
+        if case.direction == "fwd":
+            return tuple(self.build(case, each) for each in inputs), True
+        if self.direct is not None:
+            try:
+                calls = tuple(self.direct(case, each) for each in inputs)
+                calls[0]()
+            except (AttributeError, NotImplementedError, RuntimeError, TypeError):
+                pass  # this torch has no such operator, or not for this case
+            else:
+                return calls, True
+        return tuple(self.build(case, each) for each in inputs), False
 
 
 def rivals(device: str) -> tuple[Rival, ...]:
@@ -80,11 +105,11 @@ def rivals(device: str) -> tuple[Rival, ...]:
 
     version = f"torch-{torch.__version__.split('+')[0]}"
 
-    def made(items: Iterable[tuple[str, Any, Any]]) -> Iterable[Rival]:
-        for name, accepts, build in items:
-            yield Rival(f"{version}:{name}", device, accepts, build)
+    def made(items: Iterable[tuple[Any, ...]]) -> Iterable[Rival]:
+        for name, accepts, *builds in items:
+            yield Rival(f"{version}:{name}", device, accepts, *builds)
 
-    attention = _cpu_attention() if device == "cpu" else _gpu_attention()
+    attention: list[tuple[Any, ...]] = [*_cpu_attention()] if device == "cpu" else _gpu_attention()
     return (*made(attention), *made(_matmuls(device)), *made(_ROWWISE))
 
 
@@ -106,12 +131,18 @@ def _cpu_attention() -> list[tuple[str, Any, Any]]:
     return [("standard", unfused, _standard), ("sdpa", forward, _sdpa)]
 
 
-def _gpu_attention() -> list[tuple[str, Any, Any]]:
+def _gpu_attention() -> list[tuple[Any, ...]]:
     same_heads = lambda case: _is_attention(case) and case.heads_q == case.heads_kv  # noqa: E731
     return [
-        ("flash", _is_attention, _backend("FLASH_ATTENTION")),
-        ("mem_efficient", same_heads, _backend("EFFICIENT_ATTENTION")),
-        ("cudnn", _is_attention, _backend("CUDNN_ATTENTION")),
+        # torch's own build of FlashAttention-2, also on Hopper.
+        ("flash2", _is_attention, _backend("FLASH_ATTENTION"), _direct("flash_attention")),
+        (
+            "mem_efficient",
+            same_heads,
+            _backend("EFFICIENT_ATTENTION"),
+            _direct("efficient_attention"),
+        ),
+        ("cudnn", _is_attention, _backend("CUDNN_ATTENTION"), _direct("cudnn_attention")),
         ("math", _unfused_fits, _backend("MATH")),
     ]
 
@@ -174,6 +205,20 @@ def _backend(name: str) -> Any:
             return chosen
 
         return _sdpa(case, inputs, context)
+
+    return build
+
+
+def _direct(backend: str) -> Build:
+    """Gradients by the backend's backward operator."""
+
+    def build(case: Case, inputs: Tensors) -> Callable[[], Tensors]:
+        given = {
+            "query": inputs["Q"], "key": inputs["K"], "value": inputs["V"],
+            "grad_out": inputs["dO"], "is_causal": bool(case.causal) and case.size("seq_q") > 1,
+        }  # fmt: skip
+        gradients = attention_gradients(backend, given)
+        return lambda: dict(zip(("dQ", "dK", "dV"), gradients(), strict=True))
 
     return build
 
@@ -265,6 +310,16 @@ def _norm(case: Case, inputs: Tensors) -> Callable[[], Tensors]:
     return gradients
 
 
+def _norm_gradients(case: Case, inputs: Tensors) -> Callable[[], Tensors]:
+    import torch
+
+    x, dy, gamma = (inputs[name] for name in ("X", "dY", "gamma"))
+    centred = case.op == "layernorm"
+    beta = torch.zeros_like(gamma) if centred else None
+    gradients = norm_gradients(centred, x, dy, gamma, beta, references.EPSILON)
+    return lambda: dict(zip(("dX", "dgamma", "dbeta"), gradients(), strict=False))
+
+
 def _pointwise(case: Case, inputs: Tensors) -> Callable[[], Tensors]:
     """Results go to one buffer, as the kernels' do: the allocator is not what is measured."""
     import torch
@@ -283,9 +338,9 @@ def _pointwise(case: Case, inputs: Tensors) -> Callable[[], Tensors]:
 
 
 _POINTWISE = ("copy", "scale", "add", "triad", "gelu")
-_ROWWISE: list[tuple[str, Any, Any]] = [
+_ROWWISE: list[tuple[Any, ...]] = [
     ("softmax", lambda case: case.op == "softmax" and case.direction == "fwd", _softmax),
-    ("norm", lambda case: case.op in ("layernorm", "rmsnorm"), _norm),
+    ("norm", lambda case: case.op in ("layernorm", "rmsnorm"), _norm, _norm_gradients),
     (
         "pointwise",
         lambda case: case.op == "pointwise" and case.variant in _POINTWISE,

@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from perfmodel.errors import UnknownName
+from perfmodel.evidence.cases import Case
 from perfmodel.evidence.environment import Environment, environment, needs_torch
-from perfmodel.evidence.measure import Bench
+from perfmodel.evidence.journal import Journal
+from perfmodel.evidence.measure import Bench, no_cells
+from perfmodel.evidence.pulse import Pulse
 from perfmodel.evidence.rivals import Contender, rivals
 from perfmodel.evidence.timer import (
     Call,
     DeviceEvents,
     GraphReplay,
     Policy,
+    Samples,
     Stopwatch,
     WallClock,
     collect,
 )
 
+if TYPE_CHECKING:
+    from perfmodel.evidence.contenders import Launcher, Menu
+    from perfmodel.evidence.tuning import Tuner
+
 L2 = Literal["cold", "warm"]
 QUICK = Policy(samples=30, warmup_s=0.05, limit_s=0.25)
 DAY = Policy(samples=30, warmup_s=0.05, limit_s=0.3)  # a thousand cases in a quarter of an hour
 FULL = Policy(samples=100, warmup_s=0.2, limit_s=1.5)
-_TUNING = Policy(samples=5, least_samples=3, warmup_s=0.01, limit_s=0.2)
+TUNING = Policy(samples=5, least_samples=3, warmup_s=0.02, limit_s=0.1)
 _FLUSHED = 4  # times the last cache: what is written to empty it on a CPU
 _TIMERS = {"cpu": ("wall",), "cuda": ("graph", "events")}
 
@@ -41,10 +50,13 @@ def bench(
     *,
     l2: L2 | None = None,
     timer: str | None = None,
+    pulse: Pulse | None = None,
+    beside: Callable[[Case, str, str], Mapping[str, str]] | None = None,
 ) -> Bench:
     """The circumstances on `device`: cold and by graph on a GPU, warm by the clock on a CPU.
 
-    Raises `UnknownName` for a timer that the device has not.
+    `pulse` says what runs to whoever watches, `beside` gives further cells of a row. Raises
+    `UnknownName` for a timer that the device has not.
     """
     where = environment(device)
     if where.kind == "cpu":
@@ -64,20 +76,51 @@ def bench(
         rotates=chosen[0] == "graph",
         floor_s=_floor(where, first),
         settle=_settle(where),
+        watched=where.kind != "cpu",
+        beside=beside or no_cells,
+        pulse=pulse or Pulse(),
     )
 
 
 def contenders(
-    where: Environment, *, kernels: bool = True, others: bool = True, tune: bool = False
+    where: Environment,
+    *,
+    tuner: Tuner | None = None,
+    menu: Menu | None = None,
 ) -> tuple[list[Contender], tuple[str, ...]]:
-    """What can be timed there, and a line for each kernel that could not be loaded."""
-    found: list[Contender] = list(rivals(where.kind)) if others else []
-    if where.kind == "cpu" or not kernels:  # Triton kernels run on GPUs only
+    """What can be timed there, and a line for each kernel that could not be loaded.
+
+    Triton kernels run on GPUs only; `tuner` and `menu` are as `KernelContender` has them.
+    """
+    found: list[Contender] = list(rivals(where.kind))
+    if where.kind == "cpu":
         return found, ()
     from perfmodel.evidence.contenders import contenders as registered
 
-    bundled, skipped = registered("cuda", fastest if tune else None)
-    return [*found, *bundled], skipped
+    bundled, skipped = registered(launcher(where), tuner, menu)
+    return [*bundled, *found], skipped
+
+
+def launcher(where: Environment) -> Launcher:
+    """What Triton kernels are launched on."""
+    from perfmodel.evidence.contenders import Launcher
+    from perfmodel.evidence.targets import nearest
+
+    return Launcher("cuda", nearest(where.target), where.units)
+
+
+def tuner(bench: Bench, journal: Journal | None = None) -> Tuner:
+    """Times configs as `bench` times cases, with fewer samples."""
+    from perfmodel.evidence.tuning import Tuner
+
+    def time(calls: Sequence[Call]) -> Samples:
+        *others, last = bench.stopwatches.values()
+        for stopwatch in others:
+            with suppress(RuntimeError):  # a graph that cannot be captured
+                return collect(calls, stopwatch(), TUNING)
+        return collect(calls, last(), TUNING)
+
+    return Tuner(time, bench.environment.device, journal, bench.pulse, bench.settle, bench.beside)
 
 
 def keep_freed_memory() -> bool:
@@ -91,12 +134,6 @@ def keep_freed_memory() -> bool:
         return bool(library.mallopt(most_mapped, 0) and library.mallopt(trim_threshold, 2**31 - 1))
     except (OSError, AttributeError, TypeError):
         return False
-
-
-def fastest(calls: Sequence[Call]) -> int:
-    """The place of the fastest of several calls, by device events."""
-    times = [collect((call,), DeviceEvents(), _TUNING).median for call in calls]
-    return times.index(min(times))
 
 
 def _stopwatch(name: str, where: Environment, cold: bool) -> Callable[[], Stopwatch]:

@@ -8,9 +8,12 @@ granules, from the register file of one of the four partitions (SIMDs) of a unit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.hardware import Device
+
+if TYPE_CHECKING:
+    from perfmodel.hardware import Device
 
 PARTITIONS = 4  # schedulers of an SM, SIMDs of a CU
 
@@ -61,23 +64,34 @@ def target(name: str) -> Target:
     return found
 
 
-def target_of(device: Device) -> Target:
-    """The target that a device's binaries come from: its own, else an older one of its generation
-    (sm_80 code runs on sm_86). Raises `ProblemError` for a device that has none.
+def nearest(name: str) -> str:
+    """The target whose binaries run where `name` is compiled for: its own, else the newest older
+    one of its generation (sm_80 code runs on sm_86); `name` itself where there is none.
     """
-    if device.target in TARGETS:
-        return TARGETS[str(device.target)]
-    if device.compute_capability:
-        major, minor = device.compute_capability.split(".")
-        mine = int(major) * 10 + int(minor)
-        older = [
-            found
-            for found in TARGETS.values()
-            if found.nvidia and int(found.arch) // 10 == int(major) and int(found.arch) <= mine
-        ]
-        if older:
-            return max(older, key=lambda found: int(found.arch))
-    raise ProblemError(f"{device.slug} has no compile target here; targets: {', '.join(TARGETS)}")
+    if name in TARGETS or not name.startswith("sm_") or not name[3:].isdigit():
+        return name
+    mine = int(name[3:])
+    older = [
+        found
+        for found in TARGETS.values()
+        if found.nvidia and int(found.arch) // 10 == mine // 10 and int(found.arch) <= mine
+    ]
+    return max(older, key=lambda found: int(found.arch)).name if older else name
+
+
+def target_of(device: Device) -> Target:
+    """The target that a device's binaries come from: its own, else an older one of its generation.
+
+    Raises `ProblemError` for a device that has none.
+    """
+    name = device.target or ""
+    if name not in TARGETS and device.compute_capability:
+        name = nearest(f"sm_{device.compute_capability.replace('.', '')}")
+    if name not in TARGETS:
+        raise ProblemError(
+            f"{device.slug} has no compile target here; targets: {', '.join(TARGETS)}"
+        )
+    return TARGETS[name]
 
 
 @dataclass(frozen=True)

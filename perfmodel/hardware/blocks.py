@@ -31,7 +31,7 @@ from perfmodel.hardware.facts import (
 DTYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4")
 DType = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4"]
 Stream = Literal["read", "copy", "triad", "scale", "mixed", "stream", "write"]
-Positive = Annotated[StrictInt, Field(gt=0)]
+Positive = Annotated[StrictInt, Field(gt=0, le=10**12)]
 
 
 class Clocks(Block):

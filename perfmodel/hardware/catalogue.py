@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
-from perfmodel.errors import SpecError, UnknownName
+from perfmodel.errors import SpecError, UnknownName, reason
 from perfmodel.hardware import specfile, yamlfile
 from perfmodel.hardware.device import Device
 
@@ -31,12 +31,12 @@ def load(name_or_path: str | Path) -> Device:
     wanted = normalise(text)
     for folder in folders():
         path = folder / f"{wanted}.yaml"
-        if path.is_file():
+        if _is_file(path):
             return _named(path)
     spellings = aliases()
     if wanted in spellings:
         return _named(spellings[wanted])
-    near = get_close_matches(wanted, [*names(), *spellings], n=3, cutoff=0.5)
+    near = get_close_matches(wanted[:100], [*names(), *spellings], n=3, cutoff=0.5)
     raise UnknownName("device", text, near or names())
 
 
@@ -54,8 +54,9 @@ def aliases() -> dict[str, Path]:
     """Every spelling, normalised, with the file it means; the first folder wins."""
     found: dict[str, Path] = {}
     for path in _paths():
-        for spelling in _spellings(path, path.stat().st_mtime_ns):
-            found.setdefault(spelling, path)
+        if _is_file(path):  # a link may point nowhere
+            for spelling in _spellings(path, path.stat().st_mtime_ns):
+                found.setdefault(spelling, path)
     return found
 
 
@@ -77,6 +78,13 @@ def shipped() -> Path:
 def normalise(name: str) -> str:
     """Lower case, with dashes for spaces and underscores: "H100 SXM5" becomes "h100-sxm5"."""
     return "-".join(name.lower().replace("_", " ").split())
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is longer than names of files may be
+        return False
 
 
 def _paths() -> list[Path]:
@@ -106,8 +114,7 @@ def _read(path: Path) -> Device:
     try:
         modified = path.stat().st_mtime_ns
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise SpecError(f"{path}: cannot be read: {reason}") from None
+        raise SpecError(f"{path}: cannot be read: {reason(error)}; check the path") from None
     return _cached(path, modified)
 
 

@@ -128,6 +128,11 @@ class Device(Block):
         has = ", ".join(self.compute.matrix) or "no matrix unit"
         raise ProblemError(f"{self.slug} has no {dtype} matrix rate; it has: {has}")
 
+    @property
+    def vector_types(self) -> tuple[str, ...]:
+        """Types that the vector unit has a rate for."""
+        return tuple(self.compute.vector)
+
     def vector_flops(self, dtype: str = "fp32") -> float:
         """Peak of the vector unit in FLOP/s; types below fp32 without a rate run at fp32 rate."""
         rates: dict[str, float] = {name: rate.si for name, rate in self.compute.vector.items()}

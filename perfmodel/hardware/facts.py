@@ -8,6 +8,7 @@ units, `fact.text` what the file says, so a spec written back is the spec that w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -23,7 +24,10 @@ from pydantic import (
     field_validator,
 )
 
+from perfmodel.plaintext import quoted
 from perfmodel.units import DIMENSIONS, UnitError, parse
+
+_FORMULA = ("=", "+", "-", "@", "'")
 
 Status = Literal["spec", "via", "config", "measured", "secondary", "derived", "unverified"]
 
@@ -31,6 +35,13 @@ Status = Literal["spec", "via", "config", "measured", "secondary", "derived", "u
 def _one_line(text: str) -> str:
     if not text.strip() or not text.isprintable():
         raise ValueError("must be one line of printable text")
+    return text
+
+
+def _plain(text: str) -> str:
+    """Names stand in tables that spreadsheets open, where these signs begin a formula."""
+    if text.lstrip()[:1] in _FORMULA:
+        raise ValueError(f"{quoted(text)}: a name does not begin with one of {' '.join(_FORMULA)}")
     return text
 
 
@@ -42,7 +53,12 @@ def _dense(text: str) -> str:
 
 
 Line = Annotated[StrictStr, AfterValidator(_one_line)]
-Label = Annotated[Line, AfterValidator(_dense)]
+Label = Annotated[
+    Line,
+    AfterValidator(_dense),
+    AfterValidator(_plain),
+    WithJsonSchema({"type": "string", "pattern": rf"^\s*[^\s{''.join(map(re.escape, _FORMULA))}]"}),
+]
 
 
 class Block(BaseModel):
@@ -70,7 +86,7 @@ class Sourced(Block):
 class Count(Sourced):
     """A number without a unit, such as the number of SMs."""
 
-    value: StrictInt = Field(gt=0)
+    value: StrictInt = Field(gt=0, le=10**9)
     """A whole number."""
 
     @property
@@ -106,13 +122,21 @@ class Quantity(Sourced):
     @field_validator("value")
     @classmethod
     def _is_positive(cls, value: str) -> str:
-        if _parse(value, cls.dimensions) <= 0:
-            raise ValueError(f"{cls.dimensions[0]} {value!r} must be above zero")
+        name, number = _measured_in(value, cls.dimensions)
+        if number <= 0:
+            raise ValueError(f"{name} {value!r} must be above zero")
+        dimension = DIMENSIONS[name]
+        if not dimension.least <= number <= dimension.most:
+            unit = dimension.symbols[0]
+            raise ValueError(
+                f"{name} {value!r} is beyond any device's, {dimension.least:g} to "
+                f"{dimension.most:g} {unit}"
+            )
         return value
 
     def model_post_init(self, _context: Any) -> None:
         """Keep the SI value."""
-        self._si = _parse(self.value, self.dimensions)
+        self._si = _measured_in(self.value, self.dimensions)[1]
 
     @property
     def si(self) -> float:
@@ -125,14 +149,14 @@ class Quantity(Sourced):
         return self.value
 
 
-def _parse(text: str, dimensions: tuple[str, ...]) -> float:
-    """`text` in the first of `dimensions` that fits; the first one's complaint if none does."""
+def _measured_in(text: str, dimensions: tuple[str, ...]) -> tuple[str, float]:
+    """The one of `dimensions` that fits, and the SI value; the first one's complaint if none."""
     for dimension in dimensions[1:]:
         try:
-            return parse(text, dimension)
+            return dimension, parse(text, dimension)
         except UnitError:
             continue
-    return parse(text, dimensions[0])
+    return dimensions[0], parse(text, dimensions[0])
 
 
 def _quantity(*dimensions: str) -> Any:
@@ -219,7 +243,10 @@ class Latency(Quantity):
         if self.value.endswith("cycles"):
             if self.at_clock is None:
                 raise ValueError('a latency in cycles needs its clock: at_clock: "1755 MHz"')
-            self._si /= parse(self.at_clock, "frequency")
+            clock = parse(self.at_clock, "frequency")
+            if clock <= 0:
+                raise ValueError(f"at_clock {quoted(self.at_clock)} must be above zero")
+            self._si /= clock
         elif self.at_clock is not None:
             raise ValueError("at_clock belongs to a latency in cycles")
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware.blocks import FlopPerClock
@@ -113,7 +113,13 @@ def _fact_times(fact: Sourced, factor: float) -> Sourced:
         changed["note"] = f"{fact.text} × {factor:g}"
     elif isinstance(fact, FlopPerClock):
         changed["values"] = {key: _whole(value * factor) for key, value in fact.values.items()}
-    return type(fact)(**{**fact.model_dump(), **changed})
+    try:
+        return type(fact)(**{**fact.model_dump(), **changed})
+    except ValidationError:
+        shown = getattr(fact, "text", "a count")
+        raise ProblemError(
+            f"{shown} × {factor:g} is beyond any device; change it by less"
+        ) from None
 
 
 def _whole(value: float) -> int:

@@ -14,7 +14,8 @@ from typing import Any
 
 import yaml
 
-from perfmodel.errors import SpecError
+from perfmodel.errors import SpecError, reason
+from perfmodel.plaintext import quoted
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 16
@@ -48,8 +49,8 @@ def read(path: Path) -> str:
     try:
         with path.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise SpecError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        raise SpecError(f"{path}: cannot be read: {reason(error)}; check the path") from None
     if len(content) > MAX_BYTES:
         raise SpecError(f"{path}: larger than {MAX_BYTES // 1024} KiB; a spec describes one device")
     try:
@@ -100,11 +101,13 @@ class _Reader:
         self._check(path, start)
         data: dict[str, Any] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            if isinstance(event, yaml.CollectionStartEvent):  # else the depth has no end
+                raise self._error("a key is a mapping or a list; keys are text", event)
             key = self._value(path, event)
             if not isinstance(key, str):
-                raise self._error(f"key {key!r} is not text", event)
+                raise self._error(f"key {str(key)[:80]} is not text", event)
             if key in data:
-                raise self._error(f"key {key!r} appears twice", event)
+                raise self._error(f"key {quoted(key)} appears twice", event)
             here = (*path, key)
             self._lines[here] = event.start_mark.line + 1
             data[key] = self._value(here, self._next())
@@ -143,8 +146,9 @@ class _Reader:
             if tag == "float":
                 return float(text.replace("_", ""))
         except ValueError:
-            raise self._error(f"{text!r} is not a decimal number", event) from None
-        raise self._error(f'{text!r} is read as a {tag}; put it in quotes: "{text}"', event)
+            raise self._error(f"{quoted(text)} is not a decimal number", event) from None
+        shown = quoted(text)
+        raise self._error(f'{shown} is read as a {tag}; put it in quotes: "{shown[1:-1]}"', event)
 
     def _check(self, path: KeyPath, event: Any) -> None:
         if event.anchor is not None:

@@ -19,12 +19,18 @@ _EVERY = 64  # extents up to which a masked axis tries every tile
 
 
 def fewest(extent: int) -> np.ndarray:
-    """The smallest tile for every number of trips above one, ascending."""
+    """The smallest tile for every number of trips above one, ascending.
+
+    Of more than `COLUMNS` so many are taken, spread by ratio: no nest tries more.
+    """
     root = int(np.sqrt(extent)) + 1
-    trips = np.arange(2, max(root + 1, 2))
-    small = np.arange(1, root + 1)
-    # Tiles up to √n are all smallest for their own trips; larger ones come from few trips.
-    candidates = np.unique(np.concatenate([small, -(-extent // trips)]))
+    if root > COLUMNS:
+        candidates = np.unique(np.geomspace(1, extent - 1, COLUMNS).astype(np.int64))
+    else:
+        trips = np.arange(2, max(root + 1, 2))
+        small = np.arange(1, root + 1)
+        # Tiles up to √n are all smallest for their own trips; larger ones come from few trips.
+        candidates = np.unique(np.concatenate([small, -(-extent // trips)]))
     candidates = candidates[candidates < extent]
     return np.array(np.unique(-(-extent // -(-extent // candidates))), dtype=np.int64)
 

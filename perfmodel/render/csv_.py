@@ -1,4 +1,8 @@
-"""CSV: every value of every row, nested names joined by underscores (`terms_us_hbm`)."""
+"""CSV: every value of every row, nested names joined by underscores (`terms_us_hbm`).
+
+Numbers are written in full. Text that a spreadsheet would run as a formula has an apostrophe before
+it (`perfmodel.plaintext.csv_cell`), which reading a measured-run table takes off again.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from perfmodel.plaintext import csv_cell, without_controls
 from perfmodel.render.report import Report, Row
 
 
@@ -18,11 +23,15 @@ def render(report: Report) -> Iterator[str]:
     header = dict.fromkeys(key for row in examples for key in _flat(row))
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(header), restval="", lineterminator="\n")
-    writer.writeheader()
+    writer.writerow({name: _text(name) for name in header})
     for row in rows:
         writer.writerow(_flat(row))
         yield _taken(buffer)
     yield _taken(buffer)
+
+
+def _text(value: str) -> str:
+    return csv_cell(without_controls(value))
 
 
 def _taken(buffer: io.StringIO) -> str:
@@ -39,9 +48,9 @@ def _flat(row: Row, prefix: str = "") -> dict[str, Any]:
         if isinstance(value, dict):
             found |= _flat(value, f"{prefix}{key}_")
         elif isinstance(value, list | tuple):
-            found[prefix + key] = "; ".join(str(item) for item in value)
+            found[prefix + key] = _text("; ".join(str(item) for item in value))
         elif isinstance(value, float) and math.isnan(value):
             found[prefix + key] = ""
         else:
-            found[prefix + key] = value
+            found[prefix + key] = _text(value) if isinstance(value, str) else value
     return found

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from perfmodel.napkin.explain import Explanation, KernelPage, Tiling
+from perfmodel.render.markdown import escaped
 from perfmodel.units import binary, seconds, si
 
 SCHEMA_VERSION = 1
@@ -48,14 +50,21 @@ def text(explanation: Explanation) -> Iterator[str]:
 
 def markdown(explanation: Explanation) -> Iterator[str]:
     """Headings, and the bodies as code blocks, so that columns stay columns."""
-    yield f"## {_title(explanation)}\n\n"
-    yield "\n".join(f"{line}  " for line in _head(explanation)) + "\n"
+    yield f"## {escaped(_title(explanation))}\n\n"
+    yield "\n".join(f"{escaped(line)}  " for line in _head(explanation)) + "\n"
     for number, page in enumerate(explanation.kernels, 1):
-        yield f"\n### Kernel {number}: {' + '.join(page.nest.steps)}\n"
+        yield f"\n### Kernel {number}: {escaped(' + '.join(page.nest.steps))}\n"
         for heading, body in _sections(explanation, page):
-            yield f"\n**{heading}**\n\n```text\n"
+            fence = _fence(body)
+            yield f"\n**{escaped(heading)}**\n\n{fence}text\n"
             yield from (f"{line}\n" for line in body)
-            yield "```\n"
+            yield f"{fence}\n"
+
+
+def _fence(lines: list[str]) -> str:
+    """A fence of code that no line ends: three backticks, or more than any line begins with."""
+    found = (re.match(r"\s*(`*)", line) for line in lines)
+    return "`" * max(3, *(len(ticks[1]) + 1 for ticks in found if ticks))
 
 
 def _title(explanation: Explanation) -> str:
@@ -286,4 +295,4 @@ def _figures(page: KernelPage) -> dict[str, Any] | None:
 
 def json_text(explanation: Explanation) -> Iterator[str]:
     """One JSON document."""
-    yield json.dumps(as_dict(explanation), ensure_ascii=False, indent=1) + "\n"
+    yield json.dumps(as_dict(explanation), indent=1) + "\n"

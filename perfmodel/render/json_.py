@@ -24,7 +24,7 @@ def render(report: Report) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    return json.dumps(_plain(value), allow_nan=False)  # ASCII: whatever carries it
 
 
 def _plain(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -24,6 +25,7 @@ def report(
         rows,
         [*_who(examples, varying), *_SUMMARY],
         title=_title(examples, varying, follows),
+        notes=_notes(examples),
         examples=examples,
     )
 
@@ -37,13 +39,17 @@ def terms(
     wide = report(chain(first, rows), examples, varying, follows)
     if len(first) > TERMS_ACROSS:
         extra = [_nested(f"{name} time", "terms_us", name, micros) for name in _names(examples)]
-        return Report(wide.name, wide.rows, [*wide.columns, *extra], wide.title, examples=examples)
+        return replace(wide, columns=[*wide.columns, *extra])
     columns = [text("", "quantity")]
     columns += [_entry(_label(row, varying), i) for i, row in enumerate(first)]
     lines = [{"quantity": name, "values": values} for name, values in _lines(first)]
-    said = dict.fromkeys(item for row in first for item in row["assumptions"])
-    notes = [f"assumed: {item}" for item in said]
-    return Report("predictions", lines, columns, title=wide.title, notes=notes)
+    return Report("predictions", lines, columns, title=wide.title, notes=_notes(first))
+
+
+def _notes(rows: Sequence[Row]) -> list[str]:
+    """What was assumed, each once."""
+    said = dict.fromkeys(item for row in rows for item in row["assumptions"])
+    return [f"assumed: {item}" for item in said]
 
 
 def _title(examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]) -> str:
@@ -80,14 +86,24 @@ def _work(row: Row) -> float:
     return work
 
 
+def _memory(row: Row) -> str:
+    return binary(row["footprint_bytes"]) + ("" if row["fits"] else "*")
+
+
+def _limiter(row: Row) -> str:
+    """The limiter, and the runner-up as a share of it."""
+    limiter, next_one, times = row["limiter"], row["runner_up"], row["terms_us"]
+    return f"{limiter} ({next_one} {times[next_one] / times[limiter]:.0%})"
+
+
 _SUMMARY = (
     Column("time", lambda row: row["time_us"], micros),
     Column("range", _range, str),
-    Column("limiter", lambda row: row["limiter"], str, number=False),
+    Column("limiter (next)", _limiter, str, number=False),
     Column("rate", lambda row: _work(row) / row["time_us"] * 1e6, quantity("FLOP/s")),
     _nested("HBM", "bytes", "hbm", quantity("B")),
     _nested("FLOP/B", "arithmetic_intensity", "hbm", ratio),
-    Column("memory", lambda row: row["footprint_bytes"], binary),
+    Column("memory", _memory, str),
 )
 
 
@@ -120,7 +136,11 @@ def _lines(rows: Sequence[Row]) -> Iterable[tuple[str, list[str]]]:
     for what, key, show in groups:
         for name in dict.fromkeys(name for row in rows for name in row[key]):
             column = _nested("", key, name, show)
-            yield f"{name} {what}", [column.cell(row) for row in rows]
+            cells = [column.cell(row) for row in rows]
+            if (key, name) == ("terms_us", "power"):
+                slack = ["" if row["limiter"] == "power" else ", slack" for row in rows]
+                cells = [cell + more for cell, more in zip(cells, slack, strict=True)]
+            yield f"{name} {what}", cells
 
 
 def _count(value: float) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from perfmodel.plaintext import printable
 from perfmodel.units import binary, seconds, si
 
 Row = Mapping[str, Any]
@@ -21,10 +22,10 @@ class Column:
     number: bool = True
 
     def cell(self, row: Row) -> str:
-        """The text of this column in `row`; a dash where there is no value."""
+        """The text of this column in `row`, on one line; a dash where there is no value."""
         value = self.get(row)
         missing = value is None or value == "" or value != value
-        return "-" if missing else self.show(value)
+        return "-" if missing else printable(self.show(value))
 
 
 @dataclass(frozen=True)

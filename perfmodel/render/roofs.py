@@ -105,7 +105,8 @@ def _matrix(device: Device, dtypes: Sequence[str]) -> tuple[Roof, ...]:
     """One ceiling per rate; fp32 and fp64 without a matrix rate are the vector unit's business.
 
     A single ceiling is drawn as measured beside its peak; several keep to their peaks, since lines
-    that close cannot be told apart.
+    that close cannot be told apart. Types of one peak run on the same lanes: the best that was
+    measured of any of them is the ceiling of all, so that fp16 and bf16 of a chip have one roof.
     """
     by_rate: dict[float, list[str]] = {}
     for dtype in dict.fromkeys(dtypes):
@@ -113,10 +114,12 @@ def _matrix(device: Device, dtypes: Sequence[str]) -> tuple[Roof, ...]:
             by_rate.setdefault(device.matrix_flops(dtype), []).append(dtype)
     measured = device.measured.matrix if device.measured else {}
     best = {str(name): rate.si for name, rate in measured.items()}
+    peaks = {str(name): fact.si for name, fact in device.compute.matrix.items()}
     found = []
     for rate, names in by_rate.items():
         fact = next(f for name, f in device.compute.matrix.items() if str(name) == names[0])
-        reached = max((best[name] for name in names if name in best), default=None)
+        alike = [name for name in best if name in peaks and peaks[name] == rate]
+        reached = max((best[name] for name in alike), default=None)
         unit = "OP/s" if all(name.startswith("int") for name in names) else "FLOP/s"
         label = f"{'/'.join(names)} matrix"
         if reached and len(by_rate) == 1:

@@ -10,9 +10,10 @@ own, so memory does not grow with the grid, and the same function runs here and 
 
 from perfmodel.sweep.answers import Answer, best, matching, pareto
 from perfmodel.sweep.grid import LIMIT, Grid
+from perfmodel.sweep.manifest import read_manifest
 from perfmodel.sweep.plan import CHUNK, Sweep
 from perfmodel.sweep.runner import Written, run
-from perfmodel.sweep.store import parts, read_manifest
+from perfmodel.sweep.store import parts
 
 __all__ = [
     "CHUNK",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfmodel.errors import OutputError, ProblemError
+from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.predict import Predictions, length, pick, predict_arrays
 from perfmodel.sweep.grid import Grid, Group, Range
@@ -43,14 +43,6 @@ _NUMBERS: dict[str, Callable[[Predictions], np.ndarray]] = {
     "waves": lambda p: p.waves,
     "occupancy": lambda p: p.occupancy,
 }
-
-
-def needs_pyarrow() -> None:
-    """Raise `OutputError` where pyarrow is not installed."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise OutputError("sweeps need pyarrow; pip install 'perfmodel[parquet]'") from None
 
 
 def numbers(grid: Grid) -> dict[str, Callable[[Predictions], np.ndarray | None]]:

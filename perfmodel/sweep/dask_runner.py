@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from perfmodel.errors import OutputError, PerfmodelError
+from perfmodel.errors import OutputError, PerfmodelError, needs
 from perfmodel.sweep.plan import Sweep, model_hash
 from perfmodel.sweep.store import write_part
 
@@ -44,10 +44,9 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def _client(address: str) -> Any:
-    try:
-        from distributed import Client
-    except ImportError:
-        raise OutputError("--dask needs distributed; pip install 'perfmodel[dask]'") from None
+    needs("distributed", "--dask")
+    from distributed import Client
+
     try:
         with ThreadPoolExecutor(1) as apart:  # a notebook has a loop of its own running here
             apart.submit(lambda: asyncio.run(_greet(address))).result()

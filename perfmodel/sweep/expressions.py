@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.plaintext import quoted
 
 Kind = Literal["number", "text", "truth", "name"]
 Columns = Mapping[str, np.ndarray]
@@ -30,6 +31,7 @@ SHORT = {
 """Short names of columns that people mean."""
 
 _DEPTH = 100
+_WORDS = 300  # a sum's last word lies as many calls deep as there are words before it
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))"
     r"|(?P<word>[A-Za-z_][\w.-]*)|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<sign><=|>=|==|!=|[-<>=+*/()]))"
@@ -66,7 +68,7 @@ def condition(text: str, kinds: Mapping[str, str]) -> Expression:
     """
     found = _Parser(text, kinds).whole()
     if found.kind != "truth":
-        raise ProblemError(f'{text!r} is no condition; write one like "time_us < 100"')
+        raise ProblemError(f'{quoted(text)} is no condition; write one like "time_us < 100"')
     return found
 
 
@@ -74,7 +76,9 @@ def quantity(text: str, kinds: Mapping[str, str]) -> Expression:
     """The number `text` in every row: a column or arithmetic of columns. Errors as above."""
     found = _Parser(text, kinds).whole()
     if found.kind != "number":
-        raise ProblemError(f"{text!r} is not a number; name a column such as time_us")
+        raise ProblemError(f"{quoted(text)} is not a number; name a column such as time_us")
+    if not found.columns:
+        raise ProblemError(f"{quoted(text)} is the same in every row; name a column of it")
     return found
 
 
@@ -93,6 +97,8 @@ class _Parser:
             raise self._wrong(f"{self._peek()!r} was not expected")
         if found.kind == "name":
             raise self._unknown(found.text)
+        if len(self._tokens) > _WORDS:
+            raise self._wrong(f"more than {_WORDS} words")
         return Expression(self._text, found.kind, found.evaluate, found.columns)
 
     def _either(self) -> Expression:
@@ -153,7 +159,7 @@ class _Parser:
         if token[0] in "'\"":
             return Expression(token[1:-1], "name", lambda _: token[1:-1])
         if token[0].isdigit() or token[0] == ".":
-            value = float(token)
+            value = np.float64(token)  # divided by zero it is infinite, as columns are
             return Expression(token, "number", lambda _: value)
         if not (token[0].isalpha() or token[0] == "_") or token in ("and", "or", "not"):
             raise self._wrong(f"{token!r} was not expected")
@@ -232,7 +238,7 @@ class _Parser:
         return found
 
     def _wrong(self, said: str) -> ProblemError:
-        return ProblemError(f'{self._text!r}: {said}; write it like "time_us < 100"')
+        return ProblemError(f'{quoted(self._text)}: {said}; write it like "time_us < 100"')
 
     def _unknown(self, name: str) -> UnknownName:
         return UnknownName("column", name, [*self._kinds, *SHORT])
@@ -244,7 +250,7 @@ def _tokens(text: str) -> list[str]:
         match = _TOKEN.match(text, place)
         if match is None:
             where = text[place:].strip()[:12]
-            raise ProblemError(f'{text!r} cannot be read at {where!r}; write "time_us < 100"')
+            raise ProblemError(f'{quoted(text)} cannot be read at {where!r}; write "time_us < 100"')
         found.append(match[0].strip())
         place = match.end()
     if not found:

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from perfmodel.algorithms import Attention, Problem
+from perfmodel.algorithms.sizes import MOST_CASES
 from perfmodel.errors import ProblemError
 from perfmodel.timing.operator import SCHEDULES
 
-LIMIT = 50_000_000
+LIMIT = MOST_CASES
 """Points of all devices together that a sweep may have without being asked twice."""
 
 _LARGEST = 2**62
+_PAIRS = 2**20  # pairs of query and key-value heads compared at once
 HEADS = "query heads are not a multiple of key-value heads"
 
 
@@ -78,7 +80,7 @@ class Grid:
                 raise ProblemError(
                     f"schedule {schedule!r} is not known for {self.operator}; {said}"
                 )
-        if self._heads() and not self._some_heads_agree():
+        if self._heads() and self._heads_that_agree() is None:
             raise ProblemError(f"the grid is empty: in every case {HEADS}; change one of them")
         if len(self) > _LARGEST:
             raise ProblemError("a grid of more than 2^62 points cannot be counted; narrow a range")
@@ -130,9 +132,10 @@ class Grid:
         """The first point with these kinds that has a meaning."""
         one = {name: np.asarray(values)[:1] for name, values in self.sizes.items()}
         if self._heads():
-            queries, keys = self.sizes["heads_q"], self.sizes["heads_kv"]
-            good = np.argwhere(np.mod.outer(queries, keys) == 0)[0]
-            one |= {"heads_q": queries[good[:1]], "heads_kv": keys[good[1:]]}
+            agreeing = self._heads_that_agree()
+            assert agreeing is not None  # else there would be no grid
+            heads_q, heads_kv = (np.array([heads]) for heads in agreeing)
+            one |= {"heads_q": heads_q, "heads_kv": heads_kv}
         one |= {name: one[other] for name, other in self.follows.items()}
         return next(self._groups(schedule, device_kinds, one, np.zeros(1, dtype=np.int64)))
 
@@ -168,9 +171,20 @@ class Grid:
         """Whether query and key-value heads vary apart, so that some pairs have no meaning."""
         return "heads_q" in self.sizes and "heads_kv" in self.sizes
 
-    def _some_heads_agree(self) -> bool:
-        pairs = np.mod.outer(np.asarray(self.sizes["heads_q"]), np.asarray(self.sizes["heads_kv"]))
-        return bool(np.any(pairs == 0))
+    def _heads_that_agree(self) -> tuple[int, int] | None:
+        """The first query heads, and the first key-value heads that they are a multiple of.
+
+        A block of rows at a time: all pairs of two long ranges would not fit in memory.
+        """
+        queries, keys = (np.asarray(self.sizes[name]) for name in ("heads_q", "heads_kv"))
+        step = max(_PAIRS // len(keys), 1)
+        for start in range(0, len(queries), step):
+            block = queries[start : start + step]
+            good = np.argwhere(np.mod.outer(block, keys) == 0)
+            if good.size:
+                i, j = good[0]
+                return int(block[i]), int(keys[j])
+        return None
 
     @staticmethod
     def _shape(tables: Mapping[str, Any]) -> tuple[int, ...]:

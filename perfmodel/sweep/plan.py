@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from perfmodel.algorithms.sizes import check_cases
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import Device
 from perfmodel.predict import predict_arrays
@@ -98,9 +99,8 @@ class Sweep:
         Raises `ProblemError` for more points than `limit` unless `yes`, and where nothing could be
         predicted on any device; `UnknownName` for a type or implementation that is not there.
         """
-        if self.points > limit and not yes:
-            said = f"{self.points:,} points are more than {limit:,}"
-            raise ProblemError(f"the grid's {said}; narrow a range, or say --yes")
+        if not yes:
+            check_cases(self.points, limit, "narrow a range, or say --yes")
         failed: list[PerfmodelError] = []
         tries = [*product(self.devices, self.grid.schedules, self._kinds())]
         for device, schedule, kinds in tries:

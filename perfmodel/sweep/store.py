@@ -12,18 +12,21 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from perfmodel.errors import OutputError, TableError
+from perfmodel.errors import OutputError, TableError, needs, reason
 from perfmodel.evidence.records import replacing
-from perfmodel.sweep.chunk import chunk_table, needs_pyarrow
-from perfmodel.sweep.plan import SCHEMA_VERSION, Part, Sweep
+from perfmodel.sweep.chunk import chunk_table
+from perfmodel.sweep.manifest import MANIFEST, check_columns, read_manifest
+from perfmodel.sweep.plan import Part, Sweep
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MANIFEST = "manifest.json"
 _LOCK = ".lock"
+# What reading a damaged file may raise beside pyarrow's own: text that is not UTF-8 (a ValueError)
+# and checks of the Parquet reader (a RuntimeError).
+_UNREADABLE = (OSError, ValueError, RuntimeError)
 
 
 @contextmanager
@@ -33,12 +36,12 @@ def opened(sweep: Sweep, folder: Path) -> Iterator[list[int]]:
     Raises `OutputError` where the folder holds another sweep, or anything else, or cannot be
     written, and where another run is writing to it.
     """
-    needs_pyarrow()
+    needs("pyarrow", "a sweep")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OutputError(f"cannot make the folder {folder}: {reason}; choose another") from None
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        said = f"cannot make the folder {folder}: {reason(error)}"
+        raise OutputError(f"{said}; choose another") from None
     _claim(sweep, folder)
     with _locked(folder):
         _claim(sweep, folder)
@@ -64,7 +67,8 @@ def _claim(sweep: Sweep, folder: Path) -> None:
         raise OutputError(str(error)) from None
     ours = json.loads(json.dumps(sweep.manifest()))
     if found != ours:
-        differs = next(name for name in {**ours, **found} if found.get(name) != ours.get(name))
+        both = ((name, found.get(name, ...), ours.get(name, ...)) for name in {**ours, **found})
+        differs = next(name for name, theirs, mine in both if theirs != mine)
         raise OutputError(
             f"{folder} holds another sweep: its {differs} differs; name another folder, or the "
             "options that it was made with"
@@ -82,8 +86,8 @@ def _locked(folder: Path) -> Iterator[None]:
     try:
         file = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o666)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OutputError(f"cannot write to {folder}: {reason}; choose another folder") from None
+        said = f"cannot write to {folder}: {reason(error)}"
+        raise OutputError(f"{said}; choose another folder") from None
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -93,21 +97,6 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(file)
-
-
-def read_manifest(folder: str | Path) -> dict[str, Any]:
-    """The manifest of a sweep's folder; raises `TableError` where there is none that is sound."""
-    path = Path(folder) / MANIFEST
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise TableError(f"{folder} holds no sweep: there is no {MANIFEST}") from None
-    except (OSError, ValueError) as error:
-        said = " ".join(str(error).split())
-        raise TableError(f"{path}: not a sound manifest ({said})") from None
-    if not isinstance(found, dict) or found.get("schema_version") != SCHEMA_VERSION:
-        raise TableError(f"{path}: a manifest of another version; this code reads {SCHEMA_VERSION}")
-    return found
 
 
 def is_whole(folder: Path, part: Part) -> bool:
@@ -121,7 +110,7 @@ def _rows(path: Path) -> int | None:
 
     try:
         found: int = pq.read_metadata(path).num_rows
-    except (OSError, pa.ArrowException):
+    except (*_UNREADABLE, pa.ArrowException):
         return None
     return found
 
@@ -137,7 +126,11 @@ def write_part(sweep: Sweep, folder: Path, i: int) -> int:
     part = sweep.part(i)
     table = chunk_table(sweep, part)
     path = folder / part.path
-    path.parent.mkdir(exist_ok=True)
+    try:
+        path.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        said = f"cannot make the folder {path.parent}: {reason(error)}"
+        raise OutputError(f"{said}; choose another") from None
     with replacing(path) as partial:
         pq.write_table(
             table,
@@ -159,28 +152,56 @@ def _coded(kind: pa.DataType) -> bool:
 def parts(folder: str | Path) -> Iterator[pa.Table]:
     """The tables of a sweep's folder in the order of its grid, `device` as their first column.
 
-    Raises `TableError` where the folder holds no sweep, or one that has not been finished.
+    Raises `TableError` where the folder holds no sweep, one that has not been finished, or files
+    that are damaged or of another sweep.
     """
-    needs_pyarrow()
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    needs("pyarrow", "a sweep")
     folder = Path(folder)
     manifest = read_manifest(folder)
-    names = [device["slug"] for device in manifest["devices"]]
-    each = manifest["parts"] // len(names)
-    for slug in names:
-        for number in range(each):
+    slugs = [device["slug"] for device in manifest["devices"]]
+    points, chunk = manifest["points"] // len(slugs), manifest["chunk"]
+    schema: pa.Schema | None = None
+    for slug in slugs:
+        for number in range(manifest["parts"] // len(slugs)):
             path = folder / Part.place(slug, number)
             try:
-                table = pq.ParquetFile(path).read()
+                table = _read(path, min(chunk, points - number * chunk))
             except FileNotFoundError:
                 said = f"{path.name} of {slug} is missing; run the same sweep again to finish it"
                 raise TableError(f"{folder} is not finished: {said}") from None
-            except (OSError, pa.ArrowException) as error:
-                said = " ".join(str(error).split())
-                raise TableError(f"{path}: not a sound Parquet file ({said})") from None
+            if schema is None:
+                check_columns(table.schema, manifest, path)
+                schema = table.schema
+            elif not table.schema.equals(schema):
+                raise _unsound(path, "its columns are not those of the other files")
             yield with_device(table, slug)
+
+
+def _read(path: Path, rows: int) -> pa.Table:
+    """The table in one file, checked down to its last string; `FileNotFoundError` is let through.
+
+    Raises `TableError` for a damaged file and for other than `rows` rows.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(path).read()
+        table.validate(full=True)
+    except FileNotFoundError:
+        raise
+    except (*_UNREADABLE, pa.ArrowException) as error:
+        raise _unsound(path, str(error)) from None
+    if table.num_rows != rows:
+        raise _unsound(path, f"{table.num_rows} rows instead of {rows}")
+    return table
+
+
+def _unsound(path: Path, said: str) -> TableError:
+    reason = " ".join(said.split())[:160]
+    return TableError(
+        f"{path}: not a sound Parquet file ({reason}); delete it and run the same sweep again"
+    )
 
 
 def with_device(table: pa.Table, slug: str) -> pa.Table:
@@ -194,13 +215,21 @@ def with_device(table: pa.Table, slug: str) -> pa.Table:
 
 def unpredicted(folder: Path, sweep: Sweep) -> int:
     """Rows of a finished sweep that have a reason and no time, from the files' own statistics."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     found = 0
     for i in range(sweep.parts):
-        metadata = pq.read_metadata(folder / sweep.part(i).path)
-        column = metadata.schema.names.index("reason")
-        for group in range(metadata.num_row_groups):
-            rows = metadata.row_group(group)
-            found += rows.num_rows - rows.column(column).statistics.null_count
+        path = folder / sweep.part(i).path
+        try:
+            metadata = pq.read_metadata(path)
+            column = metadata.schema.names.index("reason")
+            groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+        except (*_UNREADABLE, pa.ArrowException) as error:
+            raise _unsound(path, str(error)) from None
+        for rows in groups:
+            statistics = rows.column(column).statistics
+            if statistics is None or not statistics.has_null_count:
+                raise _unsound(path, "it counts no reasons")
+            found += rows.num_rows - statistics.null_count
     return found

@@ -88,7 +88,7 @@ def _preparing(machine: Machine, constants: Constants) -> float:
 def _mask(problem: Attention, kernel: KernelClass) -> Band | None:
     """The problem's mask, over key tiles as the library cuts them."""
     mask = problem.mask()
-    return mask if mask is None else replace(mask, aligned=kernel.aligned_windows)
+    return mask and replace(mask, aligned=kernel.aligned_windows and problem.causal)
 
 
 def _tiles(

@@ -26,10 +26,8 @@ _INTEGER = 1.5 / 3.5
 
 
 def compute_type(problem: Attention, machine: Machine) -> str:
-    """Rate that both contractions run at: the type of the queries, unless the device lacks it."""
-    if problem.dtype == "bf16" and "bf16" not in machine.device.matrix_types:
-        return "fp16" if "fp16" in machine.device.matrix_types else "fp32"
-    return problem.dtype
+    """The type whose rate both contractions run at: that of the queries, where there is one."""
+    return machine.multiplied_as(problem.dtype)
 
 
 def style(

@@ -104,6 +104,8 @@ class KernelClass:
     slim_columns: int = 0
     few_load: int = 0
     swizzles: bool = True
+    specialises: bool = True
+    by_name: bool = False
     packs: bool = False
     ping_pong: bool = False
     quantises: bool = False
@@ -262,6 +264,18 @@ def kernel_class(name: str) -> KernelClass:
         raise UnknownName("implementation class", name, classes()) from None
 
 
+def implementations(op: str) -> Mapping[str, KernelClass]:
+    """The classes of kernels that compute an operator."""
+    ops = (op,) if op in ("attention", "gemm") else (op, "rowwise")
+    return {name: found for name, found in classes().items() if found.op in ops}
+
+
+def is_known(op: str, name: str) -> bool:
+    """Whether a name is a class of the operator or one that such a class stands for."""
+    known = implementations(op)
+    return name in known or any(_named(found.matches, name) for found in known.values())
+
+
 def resolve(
     op: str,
     implementation: str | None,
@@ -281,12 +295,12 @@ def resolve(
     chosen = None
     if implementation:
         chosen = classes().get(implementation) or _matching(op, implementation, dtype, variant)
-        if chosen is None:
-            said.append(f"implementation {implementation!r} is not known; the usual one taken")
-        elif chosen.name != implementation:
+        if chosen is not None and chosen.name != implementation and is_known(op, implementation):
             said.append(f"implementation {implementation!r} modelled as {chosen.name}")
     if chosen is None or chosen.op not in (op, "rowwise"):
         chosen = usual(op, dtype, machine)
+        if implementation and is_known(op, implementation):
+            said.append(f"{implementation!r} is not known in {dtype}: {chosen.name} taken")
     if implementation and op == "attention":
         chosen = replace(chosen, **_batched_as(implementation))
     if op == "attention" and machine.device.kind == "cpu" and chosen.schedule != "standard":
@@ -361,7 +375,7 @@ def usual(op: str, dtype: str, machine: Machine) -> KernelClass:
     if op not in ("gemm", "attention"):
         return kernel_class("fused-rows")
     for entry in classes().values():
-        if entry.op == op and dtype in entry.formats:
+        if entry.op == op and dtype in entry.formats and not entry.by_name:
             return entry
     raise PerfmodelError(f"no implementation class computes {op} in {dtype}")
 

@@ -10,8 +10,11 @@ from perfmodel.errors import ProblemError
 from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
 
+UNKNOWN = "unknown"
+"""The harness of a run that does not say how it was timed: device time is taken."""
 HARNESSES = (
     "kernel", "cuda_graph", "cuda_events_eager", "wall_clock", "profiler", "paper", "do_bench",
+    UNKNOWN,
 )  # fmt: skip
 
 # Whose floor an operator has that has none of its own, where not that of row-wise ones.
@@ -53,6 +56,7 @@ def floor_seconds(constants: Constants, harness: str, operator: str) -> float:
     """
     if harness not in HARNESSES:
         raise ProblemError(f"harness {harness!r} is not known; it is one of {', '.join(HARNESSES)}")
+    harness = "kernel" if harness == UNKNOWN else harness
     name = operator
     while name != "any" and f"floor_{harness}_{name}" not in constants:
         name = _AMONG.get(name, "rowwise")
@@ -64,7 +68,7 @@ def host_seconds(constants: Constants, harness: str, calls: int) -> float:
 
     None where kernels run from a graph or are timed by themselves.
     """
-    if harness in ("kernel", "cuda_graph", "profiler") or "floor" in constants.off:
+    if harness in ("kernel", "cuda_graph", "profiler", UNKNOWN) or "floor" in constants.off:
         return 0.0
     return calls * constants["eager_host"] * constants["floor_cuda_events_eager_pointwise"]
 
@@ -87,6 +91,7 @@ def with_floor(
     if "floor" in constants.off:
         return seconds
     floor = floor_seconds(constants, harness, operator)
+    harness = "kernel" if harness == UNKNOWN else harness
     if harness != "kernel" and kernel.start is not None:
         few = constants[kernel.few_start or kernel.start]
         seconds = seconds + np.where(rows <= kernel.few_rows, few, constants[kernel.start])

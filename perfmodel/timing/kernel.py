@@ -111,6 +111,30 @@ class Style:
 
 
 @dataclass(frozen=True)
+class Slots:
+    """What a compiled binary keeps busy: cycles of each pipe of a unit in one pass of a block's
+    loop, and the matrix operations of that pass (0 where it has no matrix instructions).
+
+    `looped` says whether there is a loop; without one the cycles are those of a whole block. Pipes
+    are named as in `perfmodel.evidence.issueslots`.
+    """
+
+    cycles: Mapping[str, float]
+    flops_per_pass: float = 0.0
+    looped: bool = True
+
+    def passes(self, cost: KernelCost, work: Executed) -> Number:
+        """Passes of all blocks together."""
+        if self.flops_per_pass:
+            return work.matrix_flops / self.flops_per_pass
+        return cost.passes if self.looped else cost.blocks
+
+    def busiest(self, *pipes: str) -> float:
+        """The most cycles of some pipes, which work beside each other."""
+        return max((self.cycles.get(pipe, 0.0) for pipe in pipes), default=0.0)
+
+
+@dataclass(frozen=True)
 class KernelTime:
     """Seconds of one kernel and of each of its terms; infinite where it does not fit on chip."""
 
@@ -129,8 +153,13 @@ def time_kernel(
     cost: KernelCost,
     elements: Mapping[str, ElementType],
     style: Style,
+    slots: Slots | None = None,
 ) -> KernelTime:
-    """Time one counted kernel; arrays broadcast over problems and tiles."""
+    """Time one counted kernel; arrays broadcast over problems and tiles.
+
+    With `slots`, the vector and special units and the shared-memory port take what the binary's
+    instructions take, in place of what the algorithm's operations would.
+    """
     where = residency(machine, cost, style.resident)
     if "waves" in constants.off:
         where = replace(where, busiest=np.asarray(cost.blocks / machine.units, dtype=np.float64))
@@ -144,10 +173,11 @@ def time_kernel(
         where,
         style.warm,
         shared=style.shared,
+        multicast=style.multicast,
     )
     share = pipes.busiest_share(cost, where, longest_first=style.longest_first)
     terms = {
-        **_unit_seconds(machine, constants, cost, work, share, where, style),
+        **_unit_seconds(machine, constants, cost, work, share, where, style, slots),
         **_memory_seconds(machine, constants, cost, moved, where, style),
         "transpose": _transposing_seconds(cost, where, style),
     }
@@ -194,6 +224,7 @@ def _unit_seconds(
     share: np.ndarray,
     where: Residency,
     style: Style,
+    slots: Slots | None,
 ) -> dict[str, np.ndarray]:
     """Seconds of each pipe of the busiest unit, by itself."""
     special = work.special_ops + style.special_ops
@@ -202,7 +233,7 @@ def _unit_seconds(
     integer = style.integer_ops + aside
     if style.accurate:
         vector, integer = vector + _ACCURATE[0] * special, integer + _ACCURATE[1] * special
-    slots = pipes.vector_slots(machine, vector, integer)
+    vector_slots = pipes.vector_slots(machine, vector, integer)
     matrix_rate = machine.matrix_per_unit(style.compute) * style.matrix_share
     threads = cost.nest.kernel.threads * _resident(where)
     awake = pipes.awake_share(machine, constants, threads)
@@ -211,11 +242,21 @@ def _unit_seconds(
     def unit(total: Number, rate: Number) -> np.ndarray:
         return pipes.per_unit_seconds(total, rate, cost.blocks, share)
 
-    return {
+    found = {
         "matrix": unit(work.matrix_flops, matrix_rate * fed),
         "special": unit(special, machine.special_per_unit * awake),
-        "vector": unit(slots, machine.vector_ops_per_unit * style.vector_share * awake),
+        "vector": unit(vector_slots, machine.vector_ops_per_unit * style.vector_share * awake),
         "shared": unit(cost.shared_bytes, machine.shared_bytes_per_unit),
+    }
+    if slots is None:
+        return found
+    passes = slots.passes(cost, work)
+    issued = slots.busiest("alu", "fma", "issue", "valu", "scalar")
+    accesses = unit(slots.busiest("lsu", "lds", "vmem") * passes, machine.clock_hz)
+    return found | {
+        "special": unit(slots.busiest("special") * passes, machine.clock_hz * awake),
+        "vector": unit(issued * passes, machine.clock_hz * awake),
+        "shared": np.maximum(found["shared"], accesses),
     }
 
 
@@ -228,7 +269,7 @@ def _memory_seconds(
     style: Style,
 ) -> dict[str, np.ndarray]:
     """Seconds at the L2 and HBM boundaries, and of waiting for what is behind them."""
-    l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes, style.multicast)
+    l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes)
     if style.pitches and "translation" not in constants.off:
         l2 = l2 + memory.translation_seconds(machine, constants, cost, where, style.pitches)
     hbm = memory.hbm_seconds(machine, constants, moved, style.stream_share)
@@ -334,7 +375,7 @@ def fill_seconds(
     later = terms["transpose"] + _beyond_longest(compute) if style.persistent else first
     tiles = np.maximum(np.asarray(cost.passes, dtype=np.float64) / cost.blocks, 1.0)
     alone = np.maximum(where.busiest - 1.0, 0.0) / np.maximum(where.blocks_per_unit, 1.0)
-    once = (first + alone * later) / (tiles * np.maximum(where.busiest, 1.0))
+    once = (first * _resident(where) + alone * later) / (tiles * np.maximum(where.busiest, 1.0))
     return np.asarray(once * style.fills)
 
 

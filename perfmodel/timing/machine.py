@@ -13,6 +13,13 @@ import numpy as np
 from perfmodel.arithmetic import Number
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
+from perfmodel.units import seconds, si
+
+# Major compute capabilities that something is known of.
+_KNOWN = frozenset(("5", "6", "7", "8", "9", "10", "11", "12"))
+
+# Watts of a board whose limit is not known.
+_ANY_POWER = 1e9
 
 # Clock in hertz at which constants that are cycles are given in seconds.
 _CLOCK = 1.75e9
@@ -118,6 +125,19 @@ class Machine:
         types = self.device.matrix_types
         return dtype not in types or (dtype == "fp32" and self.device.vendor != "AMD")
 
+    def multiplied_as(self, dtype: str) -> str:
+        """The type whose instructions multiply `dtype`: itself, or fp32 for 16 bits that have none.
+
+        Volta and Turing multiply fp16 and no bf16, and Pascal's libraries sum either in fp32:
+        values are widened, and the vector unit multiplies them. Raises `ProblemError`, naming the
+        types that there are, for a device that has neither.
+        """
+        if dtype not in ("fp16", "bf16") or dtype in self.device.matrix_types:
+            return dtype
+        if "fp32" not in self.device.vector_types and "fp32" not in self.device.matrix_types:
+            self.device.matrix_flops(dtype)  # raises
+        return "fp32"
+
     def matrix_per_unit(self, dtype: str) -> float:
         """FLOP/s of one unit for a matrix type; the vector unit where fp32 or fp64 has no other.
 
@@ -133,9 +153,6 @@ class Machine:
             return 2.0 * self.vector_ops_per_unit
         if dtype == "fp64":
             return device.vector_flops(dtype) / self.units
-        if dtype in ("fp16", "bf16") and not device.matrix_types:
-            # Libraries sum in fp32, which vector units do at that rate whatever the operands.
-            return device.vector_flops("fp32") / self.units
         return device.matrix_flops(dtype) / self.units  # raises, naming what there is
 
 
@@ -163,13 +180,14 @@ def machine(device: Device) -> Machine:
 def _machine(device: Device) -> Machine:
     said: list[str] = []
 
-    def known(value: float | None, otherwise: float, what: str) -> float:
+    def known(value: float | None, otherwise: float, what: str, unit: str) -> float:
         if value is not None:
             return float(value)
-        said.append(f"{what} is not in the spec; {otherwise:.4g} taken")
+        taken = seconds(otherwise) if unit == "s" else si(otherwise, unit)
+        said.append(f"{what} is not in the spec: {taken} taken")
         return otherwise
 
-    capability = device.compute_capability
+    capability = _capability(device, said)
     clock = device.boost_hz
     if not clock:
         raise ProblemError(f"{device.slug} has no clock, so nothing can be timed on it")
@@ -178,13 +196,13 @@ def _machine(device: Device) -> Machine:
     if parts > 1:
         said.append(f"each of its {device.units} units is taken for {parts} of a GPU's size")
     by_clock = _of(device.shared_bytes_per_clock, parts)
-    shared = known(by_clock, 128.0, "shared-memory bytes per clock")
-    vector = known(_vector_ops(device), _widest_matrix(device) / 32, "fp32 vector rate")
+    shared = known(by_clock, 128.0, "bandwidth of shared memory", "B/clk")
+    vector = known(_vector_ops(device), _widest_matrix(device) / 32, "fp32 vector rate", "FMA/s")
     vector = vector / units
     per_clock = _by_generation(_L2_BYTES_PER_CLOCK, capability, 24.0)
     l2 = device.measured_l2_bytes_per_s or device.l2_bytes_per_s
     hbm = device.hbm_bytes_per_s
-    l2_rate = max(known(l2, per_clock * units * clock, "L2 bandwidth"), 1.05 * hbm)
+    l2_rate = max(known(l2, per_clock * units * clock, "L2 bandwidth", "B/s"), 1.05 * hbm)
     infinite = 1e18
     return Machine(
         device=device,
@@ -195,7 +213,10 @@ def _machine(device: Device) -> Machine:
         integer_per_unit=_by_generation(_INTEGER_LANES, capability, vector / clock) * clock,
         issue_per_unit=_by_generation(_ISSUE_LANES, capability, vector / clock) * clock,
         special_per_unit=known(
-            _of(device.special_per_clock, parts), vector / clock / 8, "special functions per clock"
+            _of(device.special_per_clock, parts),
+            vector / clock / 8,
+            "special-function rate",
+            "/clk",
         )
         * clock,
         shared_bytes_per_unit=shared * clock,
@@ -208,21 +229,42 @@ def _machine(device: Device) -> Machine:
         max_threads=float(device.max_threads or 2048),
         max_blocks=float(device.max_blocks or 32),
         l2_bytes_per_s=l2_rate,
-        l2_capacity=known(device.l2_capacity_bytes, 0.0, "L2 capacity"),
+        l2_capacity=known(device.l2_capacity_bytes, 0.0, "L2 capacity", "B"),
         hbm_bytes_per_s=hbm,
-        hbm_latency=known(device.latency_seconds("hbm"), 650 / _CLOCK, "memory latency (s)"),
-        l2_latency=known(device.latency_seconds("l2"), 260 / _CLOCK, "L2 latency (s)"),
+        hbm_latency=known(device.latency_seconds("hbm"), 650 / _CLOCK, "memory latency", "s"),
+        l2_latency=known(device.latency_seconds("l2"), 260 / _CLOCK, "L2 latency", "s"),
         l1_capacity=_l1_capacity(device),
         l1_latency=device.latency_seconds("l1") or 34 / _CLOCK,
         pages_at_hand=_by_generation(_PAGES_AT_HAND, capability, np.inf),
         node_nm=_NODE_OF_CDNA.get(device.architecture, _by_generation(_NODE, capability, 6.0)),
-        tdp_watts=known(device.tdp_watts, 1e9, "board power (W)"),
+        tdp_watts=_board_power(device, said),
         base_share=min((device.base_hz or 0.0) / clock, 1.0),
         memory_family=_family(device),
         hbm_is_measured=device.memory.hbm.bandwidth.status == "measured",
         copy_bytes_per_s=device.copied_hbm_bytes_per_s,
         assumptions=tuple(said),
     )
+
+
+def _board_power(device: Device, said: list[str]) -> float:
+    """Watts that the board may draw, beyond what any can where the spec has no limit."""
+    if device.tdp_watts is None:
+        said.append("board power is not in the spec: no limit taken")
+        return _ANY_POWER
+    return float(device.tdp_watts)
+
+
+def _capability(device: Device, said: list[str]) -> str | None:
+    """The compute capability whose facts are taken: the device's own, else the nearest known."""
+    capability = device.compute_capability
+    if capability is None or capability.split(".")[0] in _KNOWN:
+        return capability
+    nearest = "10.0" if device.hbm_technology.upper().startswith("HBM") else "12.0"
+    said.append(
+        f"nothing is known of compute capability {capability}: {device.slug} is taken for one of "
+        f"{nearest}"
+    )
+    return nearest
 
 
 def _parts(device: Device, clock_hz: float) -> int:

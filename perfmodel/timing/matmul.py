@@ -25,16 +25,12 @@ from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.screening import promising
 
 # Columns of the menu that are timed in full.
-KEEP = 10
+KEEP = 16
 
 
 def compute_type(problem: Matmul, machine: Machine) -> str:
-    """Rate the matrix unit runs at; a device without bf16 runs it as fp16, without fp16 as fp32."""
-    wanted = matmul_format(problem.dtype).compute
-    types = machine.device.matrix_types
-    if wanted == "bf16" and "bf16" not in types and "fp16" in types:
-        return "fp16"
-    return wanted
+    """The type whose rate the product runs at."""
+    return machine.multiplied_as(matmul_format(problem.dtype).compute)
 
 
 def plan(
@@ -91,7 +87,7 @@ def _style(
     share = constants[kernel.share or usual]
     if on_vector and machine.issue_bound:
         share /= 1.0 + constants["issue_share"]
-    specialised = machine.generation >= 9 and kernel.instruction == "native"
+    specialised = kernel.specialises and machine.generation >= 9 and kernel.instruction == "native"
     return Style(
         compute=compute_type(problem, machine),
         matrix_share=share * matrix_share(kernel, machine, constants),

@@ -49,16 +49,13 @@ def l2_seconds(
     cost: KernelCost,
     where: Residency,
     l2_bytes: np.ndarray,
-    multicast: float,
 ) -> np.ndarray:
     """Seconds at the L2 boundary: all bytes over its rate, or the busiest unit's over its port.
 
-    A unit's port takes 64 bytes a clock (NVIDIA since Volta). Blocks of a cluster that ask for the
-    same tile get it from one read: `multicast` is how many share (Hopper Tuning Guide, 1.4.1.3).
+    A unit's port takes 64 bytes a clock (NVIDIA since Volta).
     """
-    moved = l2_bytes / multicast
-    chip = moved / (machine.l2_bytes_per_s * constants["l2_share"])
-    port = moved / cost.blocks * where.busiest / (64.0 * machine.clock_hz)
+    chip = l2_bytes / (machine.l2_bytes_per_s * constants["l2_share"])
+    port = cost.bytes_at("l2") / cost.blocks * where.busiest / (64.0 * machine.clock_hz)
     return np.asarray(np.maximum(chip, port))
 
 
@@ -71,20 +68,35 @@ def translation_seconds(
 ) -> np.ndarray:
     """Seconds in which the chip translates addresses of pages that units have not at hand.
 
-    Rows of a matrix lie `pitches` = p bytes apart, by their axis. R rows of a tile span R p / 2 MiB
-    pages; of all that a unit's blocks touch it keeps as many as it has room for, whichever they
-    are. A step takes 32 bytes of each row: a warp's request those of 16 rows, from 1 + 15 p / 2 MiB
-    pages. What misses goes to a translator that all units share, one after another.
+    Rows of a matrix lie `pitches` bytes apart, by their axis.
     """
-    touched, looked_up = np.zeros(()), np.zeros(())
-    for axis, pitch in pitches.items():
-        rows = np.asarray(cost.nest.tile(axis), dtype=np.float64)
-        touched = touched + 1.0 + (rows - 1.0) * (pitch / _PAGE)
-        looked_up = looked_up + np.ceil(rows / _ROWS) * (1.0 + (_ROWS - 1.0) * (pitch / _PAGE))
+    rows = {axis: np.asarray(cost.nest.tile(axis), dtype=np.float64) for axis in pitches}
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
+    return np.asarray(cost.passes * page_seconds(machine, constants, rows, pitches, resident))
+
+
+def page_seconds(
+    machine: Machine,
+    constants: Constants,
+    rows: Mapping[str, Number],
+    pitches: Mapping[str, Number],
+    resident: Number,
+) -> Number:
+    """Seconds of translation for one step of a block, `resident` of which share a unit.
+
+    R rows of a tile that lie p bytes apart span R p / 2 MiB pages; of all that a unit's blocks
+    touch it keeps as many as it has room for, whichever they are. A step takes 32 bytes of each
+    row: a warp's request those of 16 rows, from 1 + 15 p / 2 MiB pages. What misses goes to a
+    translator that all units share, one after another.
+    """
+    touched: Number = 0.0
+    looked_up: Number = 0.0
+    for axis, pitch in pitches.items():
+        touched = touched + 1.0 + (rows[axis] - 1.0) * (pitch / _PAGE)
+        requests = np.ceil(rows[axis] / _ROWS)
+        looked_up = looked_up + requests * (1.0 + (_ROWS - 1.0) * (pitch / _PAGE))
     missed = np.maximum(1.0 - machine.pages_at_hand / (touched * resident), 0.0)
-    each = machine.at_clock(constants["translation_price"])
-    return np.asarray(cost.passes * looked_up * missed * each)
+    return looked_up * missed * machine.at_clock(constants["translation_price"])
 
 
 def _streams_rows(cost: KernelCost) -> bool:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
+from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.timing import attention, attention_backward, floors, matmul, rowwise, unfused
 from perfmodel.timing.circumstances import Circumstances, circumstances
-from perfmodel.timing.classes import KernelClass, resolve, usual
+from perfmodel.timing.classes import KernelClass, is_known, resolve, usual
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.included import included_seconds
 from perfmodel.timing.machine import Machine, machine
@@ -29,7 +30,11 @@ _BY_SCHEDULE = {"standard": "eager", "tiled-1": "flash1", "tiled-2": "flash2", "
 
 @dataclass(frozen=True)
 class Timed:
-    """The best column of the menu for each of n problems, with the floor added."""
+    """The best column of the menu for each of n problems, with the floor added.
+
+    `assumptions` say what was taken for what the device or the caller leaves open; `unknowns` are
+    those among them that widen the range, by what is not known.
+    """
 
     schedule: str
     implementation: str
@@ -39,6 +44,7 @@ class Timed:
     included_seconds: np.ndarray
     tile: dict[str, np.ndarray]
     assumptions: tuple[str, ...]
+    unknowns: Mapping[str, str]
 
 
 def column_shape(problem: Problem) -> tuple[Problem, int]:
@@ -78,6 +84,7 @@ def time_operator(
     total, tile = _best(here, constants, plans, n)
     if not np.all(np.isfinite(total.seconds)):
         raise ProblemError(_does_not_fit(device, plans[0], columns))
+    open_questions = unknowns(name, implementation, harness, device)
     if kernel.quantises and harness != "kernel":
         includes = (*includes, "quantise_activations")
     includes = () if "included" in constants.off else tuple(dict.fromkeys(includes))
@@ -98,8 +105,25 @@ def time_operator(
         launch_seconds=seconds - device_seconds,
         included_seconds=extra,
         tile=tile,
-        assumptions=(*here.assumptions, *said),
+        assumptions=(*here.assumptions, *said, *open_questions.values()),
+        unknowns=open_questions,
     )
+
+
+def unknowns(name: str, implementation: str | None, harness: str, device: Device) -> dict[str, str]:
+    """What is not known of a run: its kernel, how it was timed, a device that is no GPU.
+
+    `name` is the operator's (`floors.operator_name`).
+    """
+    found = {}
+    if implementation and not is_known(name, implementation):
+        said = f"implementation {implementation!r} is not known: a good library's is taken"
+        found["implementation"] = said
+    if harness == floors.UNKNOWN:
+        found["harness"] = "how the run was timed is not known: device time is taken"
+    if device.kind != "gpu":
+        found["kind"] = f"{device.slug} is no GPU, and the model is fitted to GPUs alone"
+    return found
 
 
 def _ablated(kernel: KernelClass, constants: Constants) -> KernelClass:
@@ -120,11 +144,26 @@ def _class_of(
     _check_schedule(schedule, name)
     if schedule in _BY_SCHEDULE and implementation is None:
         implementation = _BY_SCHEDULE[schedule]
+    dtype, widened = _multiplied_as(problem, here)
     if schedule in ("tiled", "split-kv") and implementation is None:
-        return usual(name, problem.dtype, here), ()
+        return usual(name, dtype, here), widened
     batched = isinstance(problem, Matmul) and problem.batched
     decode = isinstance(problem, Attention) and problem.phase == "decode"
-    return resolve(name, implementation, problem.dtype, here, batched=batched, decode=decode)
+    kernel, said = resolve(name, implementation, dtype, here, batched=batched, decode=decode)
+    return kernel, (*widened, *said)
+
+
+def _multiplied_as(problem: Attention | Matmul, here: Machine) -> tuple[str, tuple[str, ...]]:
+    """The type that picks the library's kernel, and what is to be said where it is another one.
+
+    Quantised operands keep the kernels of their format, whatever these multiply.
+    """
+    wanted = matmul_format(problem.dtype).compute if isinstance(problem, Matmul) else problem.dtype
+    run = here.multiplied_as(wanted)
+    if run == wanted:
+        return problem.dtype, ()
+    said = f"{here.device.slug} has no {wanted} rate: values are widened and multiplied as {run}"
+    return (run if problem.dtype == wanted else problem.dtype), (said,)
 
 
 def _check_schedule(schedule: str, name: str) -> None:

@@ -62,7 +62,7 @@ def compulsory_bytes(problem: Problem) -> np.ndarray:
 def dense_peak(problem: Problem, device: Device) -> float:
     """FLOP/s of the fastest unit that could multiply the types of `problem`.
 
-    As they are, or widened to fp32; of all units where none takes them.
+    As they are, or widened to fp32; of all units where none takes either.
     """
     if isinstance(problem, Matmul):
         kinds = {matmul_format(problem.dtype).compute}
@@ -71,9 +71,7 @@ def dense_peak(problem: Problem, device: Device) -> float:
         kinds = {elements["data"].compute, elements.get("kv", elements["data"]).compute}
     rates = {str(name): rate.si for name, rate in device.compute.matrix.items()}
     vector = {str(name): rate.si for name, rate in device.compute.vector.items()}
+    if "fp64" not in kinds:
+        kinds |= {"fp32"}
     found = [table[kind] for kind in kinds for table in (rates, vector) if kind in table]
-    if not found:
-        found = [*rates.values(), *vector.values()]
-    elif "fp64" not in kinds:
-        found.append(vector.get("fp32", 0.0))
-    return max(found)
+    return max(found or [*rates.values(), *vector.values()])

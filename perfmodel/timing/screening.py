@@ -11,7 +11,7 @@ from perfmodel.arithmetic import Number, as_floats
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.memory import hbm_rate, mean_latency
+from perfmodel.timing.memory import hbm_rate, mean_latency, page_seconds
 from perfmodel.timing.menu import GROUP, Candidates, slice_k, stages_held
 from perfmodel.timing.pipes import issue_lanes
 from perfmodel.timing.plan import combining_seconds
@@ -66,11 +66,14 @@ def promising(
     if problem.dtype in WIDENED:
         widening = columns * (k / (machine.vector_ops_per_unit * how.vector_share))
         matrix = matrix + (1.0 - how.overlap) * widening
-    least = b * (m * k * data + k * n * weights) / hbm_rate(machine, constants)
+    inputs, output = b * (m * k * data + k * n * weights), b * m * n * elements["output"].bytes
+    least = (inputs + output) / hbm_rate(machine, constants)
     # Ragged tiles move only what is there, so the busiest port sees so many mean blocks.
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
     moved = b * k * (m * across * data + n * down * weights) / how.multicast
-    port = moved / (tiles * 64.0 * machine.clock_hz)
+    crossing = (np.maximum(moved, inputs) + output) / l2_rate
+    asked = b * k * (m * across * data + n * down * weights) + output
+    port = asked / (tiles * 64.0 * machine.clock_hz)
     price = machine.at_clock(constants["block_price"])
     # Blocks that share a unit start together.
     by_shared = machine.shared_capacity // (held + machine.shared_reserved + 1e-9)
@@ -84,12 +87,21 @@ def promising(
     group = np.minimum(down, GROUP)
     reach = np.minimum(wave / group * columns, n)
     touched = k * (np.minimum(group * rows, m) * data + reach * weights)
-    again = np.maximum(1.0 - least * hbm_rate(machine, constants) / (touched * tiles / wave), 0.0)
+    again = np.maximum(1.0 - inputs / (touched * tiles / wave), 0.0)
     missed = 1.0 - again * held_share(touched, machine.l2_capacity, constants["l2_knee"])
     chain = mean_latency(machine, missed) / (depth * (stages - 1.0)) * k
+    if how.pitches and "translation" not in constants.off:
+        pitches = {axis: (pitch * np.ones((1, 1)))[:, 0] for axis, pitch in how.pitches.items()}
+        resident = np.clip(tiles / machine.units, 1.0, together)
+        each = page_seconds(machine, constants, {"m": rows, "n": columns}, pitches, resident)
+        crossing = crossing + tiles * np.ceil(k / depth) * each
     # The combining kernel has a block a tile of the result, as many at once as their registers fit.
     adding = np.maximum(tiles / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / l2_rate) * b * m * n * slices[1:]
+    # What the L2 does not hold of the partial sums goes to memory and back.
+    left = 4.0 * b * m * n * slices[1:]
+    away = 1.0 - held_share(left, machine.l2_capacity, constants["l2_knee"])
+    partial = np.maximum(partial, 2.0 * left * away / hbm_rate(machine, constants))
     limit = power_seconds(
         machine,
         constants,
@@ -105,10 +117,10 @@ def promising(
     second = np.maximum(partial, adding * machine.l2_latency)
     second += adding * price
     second += combining_seconds(machine, constants, how)
-    times = (matrix, port, chain, least, moved / l2_rate, limit, second, price)
+    times = (matrix, port, chain, least, crossing, limit, second, price)
     score = _score(
         *((time / unit).astype(np.float32, copy=False) for time in times),
-        per_step=(depth / k).astype(np.float32, copy=False),
+        per_step=(1.0 / np.ceil(k / depth)).astype(np.float32, copy=False),
         busiest=np.ceil(tiles / machine.units * slices).astype(np.float32, copy=False),
         slices=slices.astype(np.float32, copy=False),
         together=together.astype(np.float32, copy=False),
@@ -208,7 +220,7 @@ def _score(
     beyond += waiting
     beyond += least
     beyond -= longest
-    exposed = np.divide(slices, busiest, out=waiting)
+    exposed = np.divide(slices, np.maximum(rounds, 1.0), out=waiting)
     if not persistent:
         exposed += np.divide(slices, together, out=crossing)
     exposed *= per_step

@@ -17,7 +17,7 @@ from perfmodel.timing.plan import combining_seconds
 from perfmodel.timing.rules import CAPTURED, EvenRule, GraphRule, HeadRule, SplitRule, WaveRule
 
 # Numbers of slices that are timed in full.
-KEEP = 4
+KEEP = 6
 # Slices that a split-KV launch may choose from (FlashAttention-2 tries all up to 128).
 SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128])
 _MOST_SLICES = 128
@@ -164,7 +164,8 @@ def promising(
     registers = 4.0 * rows * (d + bc) + 160.0 * threads
     registers = np.minimum(registers, machine.thread_registers_bytes * threads)
     together = np.minimum(machine.shared_capacity // held, machine.registers_bytes // registers)
-    together = np.clip(together, 1.0, min(machine.max_threads // threads, how.resident))
+    most = np.minimum(machine.max_threads // threads, how.resident)
+    together = np.clip(together, 1.0, most)
     rounds = np.maximum(busiest / together, 1.0)
     scores = rows * bc
     pipes = (

@@ -2,13 +2,14 @@
 
 Split-conformal intervals (Vovk et al. 2005; Lei et al. 2018): the 10th and 90th percentile of
 ln(measured / predicted) over the fitting data, per family of operators and by predicted time, read
-from `spread.yaml` beside this file. A device of a generation that was never fitted gets a range
-wider by the factor by which leaving devices out widened the errors.
+from `spread.yaml` beside this file. What is not known of a run widens its range by the factor by
+which errors grew when it was taken away: devices left out, names of implementations blanked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -50,10 +51,24 @@ def table() -> Mapping[str, Any]:
     return loaded
 
 
+def _together(widenings: Iterable[float]) -> float:
+    """One factor for several: each adds a spread of its own, √(w² − 1) of the usual one."""
+    return math.sqrt(1.0 + sum(factor**2 - 1.0 for factor in widenings))
+
+
 def interval(
-    problem: Problem, device: Device, seconds: np.ndarray, floor: np.ndarray
+    problem: Problem,
+    device: Device,
+    seconds: np.ndarray,
+    floor: np.ndarray,
+    unknowns: Collection[str] = (),
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(low, high) of the 80 % range in seconds; `low` never below the physical floor."""
+    """(low, high) of the 80 % range in seconds; `low` never below the physical floor.
+
+    The range is wider by what errors are larger where a thing is not known: the generation of the
+    device, or what `unknowns` names ("implementation", "harness"). Of devices that are no GPU none
+    was fitted: their range is that of an honest first guess at least.
+    """
     known = table()
     entry = known["families"].get(family(problem))
     if entry is None:
@@ -62,7 +77,12 @@ def interval(
         bins = np.searchsorted(np.asarray(entry["edges_us"], dtype=float), seconds * 1e6)
         low = np.asarray(entry["low"], dtype=float)[bins]
         high = np.asarray(entry["high"], dtype=float)[bins]
+    doubts = set(unknowns)
     if device.compute_capability not in known["fitted_generations"]:
-        low, high = low * known["unseen_widening"], high * known["unseen_widening"]
+        doubts.add("device")
+    widening = _together(known["widening"][name] for name in doubts & known["widening"].keys())
+    low, high = low * widening, high * widening
+    if device.kind != "gpu":
+        low, high = np.minimum(low, -_UNKNOWN), np.maximum(high, _UNKNOWN)
     below = np.maximum(seconds * np.exp(np.minimum(low, 0.0)), np.minimum(floor, seconds))
     return below, seconds * np.exp(np.maximum(high, 0.0))

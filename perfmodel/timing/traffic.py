@@ -62,8 +62,13 @@ def traffic(
     warm: float,
     retain: Retain = held_share,
     shared: Sequence[str] = (),
+    multicast: float = 1.0,
 ) -> Traffic:
     """Bytes over HBM: each tensor once per pass that the waves of blocks cannot share in L2.
+
+    Bytes over L2 are those that it delivers and takes. Blocks of a cluster that ask for the same
+    tile get it from one read: `multicast` is how many share (Hopper Tuning Guide, 1.4.1.3). What
+    comes from memory is delivered once at least: blocks share only what they both ask for.
 
     `warm` is the share of inputs that fit in L2 and are still there from an earlier run of the same
     kernel, as in timing loops that do not clear the cache. An input that is `shared` lies in the
@@ -101,10 +106,11 @@ def traffic(
         near = near + near_share * _repeated(schedule, cost, wave, where, name)
     loads = np.maximum(loads, 1.0)
     missed = np.minimum(loaded * wave.sharing / loads, 1.0)
+    spared = np.clip(loads - np.maximum(loads / multicast, loaded), 0.0, None)
     return Traffic(
         np.asarray(loaded + written),
         np.minimum(loaded, written),
-        np.asarray(asked - near),
+        np.asarray(asked - near - spared),
         np.asarray(missed),
         np.asarray(np.minimum(near / loads, 1.0 - missed)),
     )

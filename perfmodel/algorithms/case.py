@@ -1,0 +1,134 @@
+"""A declared algorithm, and what it is at given sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from perfmodel.algorithms.algorithm import Algorithm, Band
+from perfmodel.algorithms.expressions import evaluate, resolve
+from perfmodel.algorithms.sizes import LARGEST, check_points
+from perfmodel.elements import ElementType, element
+from perfmodel.errors import ProblemError, UnknownName
+
+MOST_ELEMENTS = 2**56
+"""The most elements of a tensor: its bytes, read several times over, are counted in 64 bits."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """An algorithm at given sizes: what the counting rule and the mapper need to start.
+
+    `parameters` are the resolved values that the sizes came from.
+    """
+
+    algorithm: Algorithm
+    sizes: Mapping[str, int]
+    elements: Mapping[str, ElementType]
+    parameters: Mapping[str, Any]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A declared algorithm; `at` gives it sizes.
+
+    `extents` maps axes to expressions of the `parameters`, whose own defaults may be expressions;
+    `types` maps element roles to types ("data": as the data); `mask` is as declared.
+    """
+
+    algorithm: Algorithm
+    about: str
+    source: str
+    parameters: Mapping[str, Any]
+    extents: Mapping[str, Any]
+    types: Mapping[str, str] = field(default_factory=dict)
+    mask: Mapping[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.algorithm.name
+
+    def at(self, dtype: str = "bf16", **given: Any) -> Case:
+        """The algorithm at given parameters; raises `ProblemError` for sizes without meaning."""
+        for name in given:
+            if name not in self.parameters:
+                raise UnknownName(f"parameter of {self.name}", name, self.parameters)
+        values = resolve({**self.parameters, **given}, self.name)
+        sizes = {axis: self._extent(axis, said, values) for axis, said in self.extents.items()}
+        algorithm = Algorithm(
+            self.name,
+            self.algorithm.axes,
+            self.algorithm.tensors,
+            self.algorithm.steps,
+            self.algorithm.outputs,
+            self._band({**values, **sizes}),
+        )
+        self._check(sizes)
+        return Case(algorithm, sizes, self.elements(dtype), values, dtype)
+
+    def _check(self, sizes: Mapping[str, int]) -> None:
+        """Raise `ProblemError` for tensors and steps too large to be counted."""
+        tensors = self.algorithm.tensors
+        for tensor in tensors.values():
+            if math.prod(sizes[axis] for axis in tensor.axes) > MOST_ELEMENTS:
+                raise ProblemError(
+                    f"tensor {tensor.name} of {self.name} has more than 2^56 elements "
+                    f"({' x '.join(tensor.axes)}); give smaller sizes"
+                )
+        for step in self.algorithm.steps:
+            used = (tensors[name] for name in (*step.inputs, *step.outputs))
+            check_points({axis: sizes[axis] for tensor in used for axis in tensor.axes})
+
+    def _extent(self, axis: str, said: Any, values: Mapping[str, Any]) -> int:
+        value = evaluate(said, values)
+        if not is_whole(value) or not 1 <= value <= LARGEST:
+            shown = ", ".join(f"{k} = {v}" for k, v in values.items() if str(k) in str(said))
+            raise ProblemError(
+                f"axis {axis} of {self.name} is {said} = {value:g}, which is no whole number of at "
+                f"least 1 and at most 2^40; change {shown or 'it'}"
+            )
+        return int(value)
+
+    def _band(self, values: Mapping[str, Any]) -> Band | None:
+        if self.mask is None:
+            return None
+        query, key = str(self.mask["query"]), str(self.mask["key"])
+        share = evaluate(self.mask.get("share", 1), values)
+        if not 0 < share <= 1:
+            raise ProblemError(
+                f"{self.name} keeps a share of {share:g} of its tiles; 0 < share ≤ 1"
+            )
+        if share < 1:
+            return Band(query, key, share=float(share))
+        # One query aligned to the end sees every key, causal or not.
+        causal = bool(evaluate(self.mask.get("causal", False), values)) and values[query] > 1
+        window = evaluate(self.mask.get("window", 0), values) or None
+        if window is not None and (not is_whole(window) or window < 0):
+            raise ProblemError(f"{self.name} has a window of {window:g} keys; write 0 for all")
+        if not causal and window is None:
+            return None
+        right = 0 if causal else (None if window is None else window - 1)
+        return Band(query, key, left=window, right=right)
+
+    def elements(self, dtype: str) -> dict[str, ElementType]:
+        """Element type of every role when the data are of type `dtype`."""
+        data = element(dtype)
+        found = {
+            "data": data,
+            "output": data if data.bits >= 16 else element("bf16"),
+            "accumulator": element("fp32"),
+            "statistic": element("fp32"),
+        }
+        return found | {
+            role: data if name == "data" else element(name) for role, name in self.types.items()
+        }
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number; truth values are not, nor is what is infinite."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and math.isfinite(value) and value == math.floor(value)

@@ -1,0 +1,115 @@
+"""The names that options take: nothing unknown passes in silence on the command line.
+
+A name that the model does not know would be timed as the usual kernel, which is not what was asked.
+Here it is an error with the nearest names. (In measured tables such names stay: the rows are real.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from perfmodel.algorithms.rowwise import MAPS
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.plaintext import quoted
+from perfmodel.timing.classes import KernelClass, classes, implementations
+from perfmodel.timing.floors import HARNESSES
+from perfmodel.timing.operator import SCHEDULES
+
+FRAMEWORKS = ("vllm", "sglang", "trtllm", "aiter", "torch", "xformers", "sarathi")
+"""Frameworks whose kernels measured tables name after them: vllm-0.24.0:vllm_flash_attn_fa3."""
+
+_FRAMEWORK = re.compile(rf"({'|'.join(FRAMEWORKS)})(-\d[\w.]*)?[-:./(].+")
+_FLASH = re.compile(r"(?:flash[-_ ]?att(?:entio)?n|flash|fa)[-_ ]?v?([1-4])")
+_OF = {"rowwise": "row-wise operators"}
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """A comma-separated list of names; none where the option was not given."""
+    if text is None:
+        return ()
+    listed = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not listed:
+        raise ProblemError("an empty list of names; write one name, or several with commas")
+    return listed
+
+
+def one(option: str, text: str) -> str:
+    """The name in `text`; raises `ProblemError` for a list where `option` takes one."""
+    if "," in text:
+        raise ProblemError(
+            f"{option} takes one name, not the list {quoted(text)}; run the command for each"
+        )
+    return text.strip()
+
+
+def schedules(operator: str, text: str) -> tuple[str, ...]:
+    """The schedules listed; raises `UnknownName` for one that the operator does not have."""
+    known = schedules_of(operator)
+    return tuple(_known(f"schedule of {operator}", name, known) for name in names(text))
+
+
+def schedules_of(operator: str) -> tuple[str, ...]:
+    """The schedules that the operator has."""
+    return SCHEDULES.get(operator, SCHEDULES["rowwise"])
+
+
+def harness(text: str) -> str:
+    """The harness; raises `UnknownName` for one that there is no floor of."""
+    return _known("harness", one("--harness", text), HARNESSES)
+
+
+def variants(text: str) -> tuple[str, ...]:
+    """The element-wise maps listed; raises `UnknownName` for one that is not counted."""
+    return tuple(_known("variant of pointwise", name, MAPS) for name in names(text))
+
+
+def implementation(operator: str, text: str | None) -> str | None:
+    """A class of kernels of the operator, or a library's name for one of them.
+
+    Raises `UnknownName` for another name and `ProblemError` for a class of another operator.
+    """
+    if text is None:
+        return None
+    name = one("--implementation", text)
+    known = implementations(operator)
+    flash = _FLASH.fullmatch(name.lower())
+    if flash and f"flash{flash[1]}" in known:
+        return f"flash{flash[1]}"
+    for spelling in (name, name.lower()):
+        if spelling in known or _of_library(spelling, known.values()):
+            return spelling
+    other = classes().get(name)
+    if other is not None:
+        raise ProblemError(
+            f"{name} computes {_OF.get(other.op, other.op)}, not {operator}, which runs as "
+            f"{', '.join(known)}"
+        )
+    raise UnknownName(f"implementation of {operator}", name, _spellings(known), _listed(operator))
+
+
+def _of_library(name: str, known: Iterable[KernelClass]) -> bool:
+    """Whether the name is one that a class stands for, rather than one that it happens to fit."""
+    patterns = [pattern for found in known for pattern in found.matches]
+    if any(re.fullmatch(pattern, name) and not re.fullmatch(pattern, "") for pattern in patterns):
+        return True
+    framework = _FRAMEWORK.fullmatch(name)
+    return framework is not None and any(framework[1] in pattern for pattern in patterns)
+
+
+def _spellings(known: Mapping[str, KernelClass]) -> Iterator[str]:
+    """Names of classes, and the plain words among the patterns that they stand for."""
+    yield from known
+    for found in known.values():
+        yield from (pattern for pattern in found.matches if re.fullmatch(r"\w+", pattern))
+
+
+def _listed(operator: str) -> str:
+    return f"(perfmodel list implementations --operator {operator})"
+
+
+def _known(kind: str, name: str, known: Iterable[str]) -> str:
+    found = tuple(known)
+    if name not in found:
+        raise UnknownName(kind, name, found)
+    return name

@@ -1,0 +1,156 @@
+"""`perfmodel list [KIND]`: every name that an option takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from perfmodel.algorithms.rowwise import MAPS
+from perfmodel.cli import known
+from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.errors import UnknownName
+from perfmodel.render import Column, Report
+from perfmodel.render.report import text
+from perfmodel.timing.classes import classes
+from perfmodel.timing.floors import HARNESSES
+from perfmodel.timing.operator import SCHEDULES
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+Row = dict[str, Any]
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[
+        str | None, typer.Argument(metavar="KIND", help="Only these: implementations, types, ...")
+    ] = None,
+    operator: Annotated[
+        str | None, typer.Option("--operator", metavar="NAME", help="Only what this one takes.")
+    ] = None,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """List the names that options take, and what each stands for.
+
+    \b
+    perfmodel list
+    perfmodel list implementations --operator attention
+    perfmodel list types --format json
+    """
+    chosen_format(format, output)
+    if kind is not None and kind not in KINDS:
+        raise UnknownName("kind of names", kind, KINDS)
+    if operator is not None and operator not in _operators():
+        raise UnknownName("operator", operator, _operators())
+    rows = [
+        {"kind": name, **row}
+        for name in ([kind] if kind else KINDS)
+        for row in KINDS[name]()
+        if operator is None or row["operators"] is None or operator in row["operators"]
+    ]
+    columns = [text("kind", "kind"), text("name", "name"), _OPERATORS, text("about", "about")]
+    emit(Report("names", rows, columns[bool(kind) :], examples=_EXAMPLE), format, output)
+
+
+_EXAMPLE: list[Row] = [{"kind": "", "name": "", "operators": [], "about": ""}]
+
+
+def _operators() -> tuple[str, ...]:
+    from perfmodel.cli.cases import OPERATORS
+
+    return tuple(item.__name__ for item in OPERATORS)
+
+
+def _row(name: str, about: str, *operators: str) -> Row:
+    """A name; without `operators` it goes with all of them."""
+    return {"name": name, "operators": [*operators] or None, "about": about}
+
+
+def _implementations() -> Iterator[Row]:
+    rowwise = [name for name in _operators() if name not in ("attention", "gemm")]
+    for name, found in classes().items():
+        operators = rowwise if found.op == "rowwise" else [found.op]
+        yield _row(name, found.source, *operators)
+
+
+def _schedules() -> Iterator[Row]:
+    for name in dict.fromkeys(name for names in SCHEDULES.values() for name in names):
+        has = [one for one in _operators() if name in known.schedules_of(one)]
+        yield _row(name, _SCHEDULES.get(name, ""), *has)
+
+
+def _types() -> Iterator[Row]:
+    from perfmodel.algorithms.matmul import FORMATS
+    from perfmodel.elements import ELEMENTS
+
+    others = [name for name in _operators() if name != "gemm"]
+    for name in dict.fromkeys((*ELEMENTS, *FORMATS)):
+        products = ["gemm"] if name in FORMATS else []
+        said = f"{float(ELEMENTS[name].bits):g} bits" if name in ELEMENTS else ""
+        if name in FORMATS:
+            form = FORMATS[name]
+            said += f"{'; ' if said else ''}gemm: {form.activations} x {form.weights}"
+        yield _row(name, said, *(others if name in ELEMENTS else []), *products)
+
+
+def _variants() -> Iterator[Row]:
+    for name in MAPS:
+        yield _row(name, "an element-wise map", "pointwise")
+
+
+def _harnesses() -> Iterator[Row]:
+    for name in HARNESSES:
+        yield _row(name, _HARNESSES.get(name, ""))
+
+
+def _algorithms() -> Iterator[Row]:
+    from perfmodel.algorithms import library
+
+    for name in library.names():
+        yield _row(name, library.load(name).about, "explain", "map")
+
+
+def _devices() -> Iterator[Row]:
+    from perfmodel.hardware import specs
+
+    for device in specs():
+        yield _row(device.slug, ", ".join([device.name, *device.aliases]))
+
+
+KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
+    "implementations": _implementations,
+    "schedules": _schedules,
+    "harnesses": _harnesses,
+    "types": _types,
+    "variants": _variants,
+    "algorithms": _algorithms,
+    "devices": _devices,
+}
+"""What can be listed."""
+
+_SCHEDULES = {
+    "auto": "the usual one of the implementation",
+    "standard": "unfused: scores and weights go through memory",
+    "tiled": "fused and tiled; of a product: without slices of k",
+    "tiled-1": "FlashAttention-1's loop order: keys outside",
+    "tiled-2": "FlashAttention-2's: queries outside",
+    "tiled-3": "FlashAttention-3's: queries outside, warp-specialised",
+    "split-kv": "keys cut into slices that are added up afterwards",
+    "split-k": "tiled, k cut into slices where that is faster",
+}
+_HARNESSES = {
+    "kernel": "device time alone, without any overhead",
+    "profiler": "each kernel as a profiler times it",
+    "cuda_graph": "repetitions captured in one graph",
+    "cuda_events_eager": "events around eager calls of the framework",
+    "wall_clock": "the host's clock around eager calls",
+    "do_bench": "Triton's do_bench",
+    "paper": "as papers time: many calls in a row, their mean",
+    "unknown": "nobody said: device time, in a wider range",
+}
+_OPERATORS = Column(
+    "operators", lambda row: ", ".join(row["operators"] or ["all"]), str, number=False
+)

@@ -1,0 +1,69 @@
+"""How far a long command is, on standard error: a line that is written over on a terminal.
+
+Where standard error is no terminal nothing is written: logs hold results, not progress.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perfmodel.evidence.measure import Reporter
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Reporter | None]:
+    """A bar with the time left; None where standard error is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn(title),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def report(done: int, total: int, what: str) -> None:
+            bar.update(task, completed=done, total=total, description=what)
+
+        yield report
+
+
+@contextmanager
+def status(title: str) -> Iterator[Callable[[str], None]]:
+    """What is being done, for work whose length is not known; silent off a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda what: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn(title),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as line:
+        task = line.add_task("", total=None)
+
+        def report(what: str) -> None:
+            line.update(task, description=what)
+
+        yield report

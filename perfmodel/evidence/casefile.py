@@ -1,0 +1,87 @@
+"""Cases that a user listed: a table in the columns of the measured-run table, one case a row."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from perfmodel.errors import PerfmodelError, TableError
+from perfmodel.evidence import documents
+from perfmodel.evidence.cases import Case, from_label
+
+NEEDED = ("op", "dtype")
+_MOST_LAUNCHES = 1_000_000
+_LONGEST = 300  # characters of a message that quotes a label
+_WANTED = "a table of cases, a .csv with the columns op and dtype"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A case of the table: who ran it ("" where it does not say), how many launches it takes.
+
+    `kernel` names the kernel (or several, with ";") that ran it, for profiles that sum up launches.
+    """
+
+    case: Case
+    implementation: str
+    launches: int
+    kernel: str
+    where: str
+
+
+def read(path: str | Path) -> list[Listed]:
+    """Every case in the order of the file; raises `TableError`, naming the line."""
+    text = documents.text(path, _WANTED)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        lines = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise TableError(f"{path}:{reader.line_num}: not sound CSV ({error})") from None
+    header = [name.strip() for name in lines[0][1]] if lines else []
+    if not set(NEEDED) <= set(header) or len(lines) < 2:
+        raise TableError(f"{path}: not {_WANTED} and a row for each case")
+    return list(_listed(header, lines[1:], str(path)))
+
+
+def _listed(header: list[str], lines: list[tuple[int, list[str]]], path: str) -> Iterator[Listed]:
+    for line, row in lines:
+        where = f"{path}:{line}"
+        if len(row) != len(header):
+            raise TableError(f"{where}: {len(row)} cells where the header has {len(header)}")
+        cells = {name: text.strip() for name, text in zip(header, row, strict=True)}
+        yield Listed(
+            _case(cells, where),
+            cells.get("implementation", ""),
+            _launches(cells.get("kernels", ""), where),
+            cells.get("kernel", ""),
+            where,
+        )
+
+
+def _case(cells: dict[str, str], where: str) -> Case:
+    words = [
+        f"{item.name}={cells[item.name].removesuffix('.0')}"
+        for item in fields(Case)
+        if cells.get(item.name)
+    ]
+    return case("|".join(("perfmodel", *words)), where)
+
+
+def case(label: str, where: str) -> Case:
+    """The case of a label; raises `TableError` with the place where it names none."""
+    try:
+        return from_label(label)
+    except (PerfmodelError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise TableError(f"{where}: {said[:_LONGEST]}") from None
+
+
+def _launches(text: str, where: str) -> int:
+    if not text:
+        return 1
+    if text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= _MOST_LAUNCHES:
+        return int(text)
+    raise TableError(f"{where}: kernels is {documents.shown(text)}, not a number of launches")

@@ -1,0 +1,74 @@
+"""What the stages need of a device: a test bed, and the two that there are by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from perfmodel.evidence.cases import Case
+from perfmodel.evidence.contenders import Launcher, Menu
+from perfmodel.evidence.environment import Environment
+from perfmodel.evidence.kernel import BundledKernel
+from perfmodel.evidence.measure import Bench
+from perfmodel.evidence.microbench import Readings
+from perfmodel.evidence.pulse import Pulse
+from perfmodel.evidence.rivals import Contender
+from perfmodel.evidence.tuning import Tuner
+
+Beside = Callable[[Case, str, str], Mapping[str, str]]
+
+
+class Bed(Protocol):
+    """A device to run a day on. Nothing is loaded before it is asked for.
+
+    `checked_cases` of each kernel's own cases are checked, all of them where None.
+    """
+
+    checked_cases: int | None
+
+    def environment(self) -> Environment:
+        """The device; raises `NoDevice` where it is not there."""
+
+    def spec(self) -> str:
+        """The name of the hardware spec that predictions are made for."""
+
+    def launcher(self) -> Launcher:
+        """What Triton kernels are launched on."""
+
+    def runs(self, kernel: BundledKernel) -> bool:
+        """Whether a kernel can be run here at all."""
+
+    def types(self, dtypes: Sequence[str]) -> tuple[str, ...]:
+        """Those of a kernel's types that can be multiplied here."""
+
+    def grid(self, name: str) -> tuple[Case, ...]:
+        """The cases of a grid."""
+
+    def bench(self, pulse: Pulse, beside: Beside) -> Bench:
+        """How cases are timed."""
+
+    def contenders(
+        self, tuner: Tuner | None, menu: Menu
+    ) -> tuple[Sequence[Contender], tuple[str, ...]]:
+        """What computes cases, and a line for each kernel that could not be loaded."""
+
+    def compiler(self, folder: Path) -> Sequence[str] | None:
+        """The command of a process that compiles its share of the binaries; None for none."""
+
+    def readings(self, path: Path, pulse: Pulse) -> Readings:
+        """Micro-benchmarks, kept in `path` one by one."""
+
+    def profiler(self) -> str | None:
+        """Nsight Compute's command; None where there is none."""
+
+
+def bed(name: str, faults: Mapping[str, str] | None = None) -> Bed:
+    """The test bed called `gpu` or `rehearsal`; `faults` are for the latter."""
+    if name == "rehearsal":
+        from perfmodel.evidence.day.rehearsal import Rehearsal
+
+        return Rehearsal(faults)
+    from perfmodel.evidence.day.gpu import Gpu
+
+    return Gpu()

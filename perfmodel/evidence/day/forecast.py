@@ -1,0 +1,170 @@
+"""The plan of a day: which configs are worth trying, and what the model says before a run.
+
+A config is dropped where its binary is known to spill or not to fit (`compilefacts`), and where the
+model puts it more than 1.5 × behind the best of its menu. The plan is a table, made where the model
+can be loaded and read where only torch and triton are: a machine with a GPU may lack pydantic. The
+predictions come back beside the measured rows.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.evidence import compilefacts
+from perfmodel.evidence.cases import Case
+from perfmodel.evidence.contenders import KernelContender, Launcher, Menu
+from perfmodel.evidence.kernel import BundledKernel
+from perfmodel.evidence.measure import Job
+from perfmodel.evidence.records import replacing
+from perfmodel.evidence.targets import TARGETS
+
+NAME = "plan.csv"
+WITHIN = 1.5
+"""How far behind the best prediction of its menu a config may be and still be tried."""
+COLUMNS = (
+    "case", "implementation", "config", "predicted_us", "low_us", "high_us", "compiled_us", "keep",
+    "reason",
+)  # fmt: skip
+_BESIDE = ("predicted_us", "low_us", "high_us", "compiled_us")
+Row = Mapping[str, str]
+
+
+class Forecast:
+    """A plan that was read: cells beside a row, and menus without what is not worth trying."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = {_key(row["case"], row["implementation"], row["config"]): row for row in rows}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def beside(self, case: Case, implementation: str, config: str) -> dict[str, str]:
+        """The predictions for a row; empty where there are none."""
+        row = self._rows.get(_key(case.label(), implementation, config), {})
+        return {name: row.get(name, "") for name in _BESIDE}
+
+    def menu(self, launcher: Launcher) -> Menu:
+        """The kernels' menus on a launcher, without what the plan and the compiler rule out."""
+
+        def found(case: Case, kernel: BundledKernel, problem: Any) -> Sequence[Any]:
+            configs = fitting(kernel, problem, launcher)
+            kept = [c for c in configs if self._keeps(case, kernel, c)]
+            return kept or configs
+
+        return found
+
+    def _keeps(self, case: Case, kernel: BundledKernel, config: Any) -> bool:
+        row = self._rows.get(_key(case.label(), kernel.name, str(config)))
+        return row is None or row["keep"] == "True"
+
+
+def _key(case: str, implementation: str, config: str) -> tuple[str, str, str]:
+    """A row's key. Versions of libraries do not count: the plan may come from another machine."""
+    return case, implementation.rpartition(":")[2], config
+
+
+def fitting(kernel: BundledKernel, problem: Any, launcher: Launcher) -> Sequence[Any]:
+    """The kernel's menu without what is known to spill or not to fit, unless that is all of it.
+
+    Configs that need something of the device that has failed elsewhere come last: descriptors.
+    """
+    menu = kernel.menu(problem, launcher.target, launcher.units)
+    target = TARGETS.get(launcher.target)
+    if target is None:
+        return menu
+    known = {config: compilefacts.table().of(kernel, problem, config, target) for config in menu}
+    usable = [c for c in menu if known[c] is None or all(f.usable for f in known[c] or ())]
+    return sorted(usable or menu, key=lambda config: bool(getattr(config, "descriptors", False)))
+
+
+def read(path: Path) -> Forecast:
+    """The plan in a file; an empty one where there is none."""
+    if not path.exists():
+        return Forecast(())
+    with path.open(newline="", encoding="utf-8") as file:
+        return Forecast(list(csv.DictReader(file)))
+
+
+def write(path: Path, device: str, launcher: Launcher, jobs: Sequence[Job]) -> str:
+    """Make the plan of some jobs on a device; what was done, in a sentence.
+
+    Without the model, or without a spec of the device, there is no plan, and all configs are tried.
+    """
+    try:
+        from perfmodel.hardware import load
+
+        spec = load(device)
+    except ImportError as missing:
+        return f"no plan: {missing}; every config that fits is tried"
+    except PerfmodelError:
+        return f"no plan: there is no spec of {device}; every config that fits is tried"
+    rows = [row for job in jobs if not job.repeat for row in _rows(job, spec, launcher)]
+    with replacing(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    kept = sum(row["keep"] == "True" for row in rows)
+    return f"{len(rows)} predictions, {len(rows) - kept} configs not worth trying"
+
+
+def _rows(job: Job, device: Any, launcher: Launcher) -> Iterator[dict[str, str]]:
+    """A row for a library's kernel, a row a config for a bundled one."""
+    case, contender = job.case, job.contender
+    row = {"case": case.label(), "implementation": contender.implementation, "config": ""}
+    if not isinstance(contender, KernelContender):
+        yield row | _library(case, contender.implementation, device) | {"keep": "True"}
+        return
+    try:
+        problem = contender.problem(case)
+        configs = fitting(contender.kernel, problem, launcher)
+    except ProblemError as refused:
+        yield row | {"keep": "False", "reason": str(refused)}
+        return
+    times = {c: _bundled(contender.kernel, problem, c, device) for c in configs}
+    best = min((_best(cells) for cells in times.values() if _best(cells)), default=0.0)
+    for config, cells in times.items():
+        late = _best(cells) > WITHIN * best
+        why = f"predicted {WITHIN} x behind the best or more" if late else cells.get("reason", "")
+        yield row | {"config": str(config)} | cells | {"keep": str(not late), "reason": why}
+
+
+def _best(cells: Row) -> float:
+    """What is known best of a config: as compiled, else as counted; 0 where neither is."""
+    return float(cells.get("compiled_us") or cells.get("predicted_us") or 0)
+
+
+def _library(case: Case, implementation: str, device: Any) -> dict[str, str]:
+    from perfmodel.predict import predict
+
+    try:
+        found = predict(case.problem(), device, implementation=implementation, harness="cuda_graph")
+    except PerfmodelError as refused:
+        return {"reason": str(refused)}
+    return {
+        "predicted_us": _micros(found.seconds),
+        "low_us": _micros(found.low_seconds),
+        "high_us": _micros(found.high_seconds),
+    }
+
+
+def _bundled(kernel: BundledKernel, problem: Any, config: Any, device: Any) -> dict[str, str]:
+    from perfmodel.evidence.compiledeffect import forecast
+
+    try:
+        found = forecast(problem, device, kernel, config)
+    except PerfmodelError as refused:
+        return {"reason": str(refused)}
+    return {
+        "predicted_us": _micros(found.assumed_seconds),
+        "low_us": _micros(found.low_seconds),
+        "high_us": _micros(found.high_seconds),
+        "compiled_us": "" if found.seconds is None else _micros(found.seconds),
+    }
+
+
+def _micros(seconds: float) -> str:
+    return f"{seconds * 1e6:.6g}"

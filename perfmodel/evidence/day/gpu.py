@@ -1,0 +1,80 @@
+"""The test bed that is a CUDA or ROCm device of this machine."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from perfmodel.evidence import grids, session
+from perfmodel.evidence.cases import Case
+from perfmodel.evidence.contenders import Launcher, Menu
+from perfmodel.evidence.day.bed import Beside
+from perfmodel.evidence.environment import Environment, environment
+from perfmodel.evidence.kernel import BundledKernel
+from perfmodel.evidence.measure import Bench
+from perfmodel.evidence.microbench import Readings
+from perfmodel.evidence.pulse import Pulse
+from perfmodel.evidence.rivals import Contender
+from perfmodel.evidence.tuning import Tuner
+
+
+class Gpu:
+    """The device that torch calls `cuda`."""
+
+    checked_cases: int | None = None
+
+    def environment(self) -> Environment:
+        """The device; raises `NoDevice` where torch finds none."""
+        return environment("cuda")
+
+    def spec(self) -> str:
+        """The device's own."""
+        return self.environment().device
+
+    def launcher(self) -> Launcher:
+        """What Triton kernels are launched on."""
+        return session.launcher(self.environment())
+
+    def runs(self, kernel: BundledKernel) -> bool:
+        """All of them can."""
+        return True
+
+    def types(self, dtypes: Sequence[str]) -> tuple[str, ...]:
+        """All of them: what a device cannot multiply fails, and that is a result."""
+        return tuple(dtypes)
+
+    def grid(self, name: str) -> tuple[Case, ...]:
+        """The cases of a grid."""
+        return grids.grid(name)
+
+    def bench(self, pulse: Pulse, beside: Beside) -> Bench:
+        """Cold, by graph replay, with short samples."""
+        return session.bench("cuda", session.DAY, pulse=pulse, beside=beside)
+
+    def contenders(
+        self, tuner: Tuner | None, menu: Menu
+    ) -> tuple[Sequence[Contender], tuple[str, ...]]:
+        """The registered kernels and torch's."""
+        return session.contenders(self.environment(), tuner=tuner, menu=menu)
+
+    def compiler(self, folder: Path) -> Sequence[str] | None:
+        """A process that fills Triton's cache."""
+        return [sys.executable, "-m", "perfmodel.evidence.day.precompile", str(folder)]
+
+    def readings(self, path: Path, pulse: Pulse) -> Readings:
+        """Micro-benchmarks of the device."""
+        from perfmodel.evidence import gpu_probes
+
+        return gpu_probes.take(
+            self.environment(), quick=False, report=_report, partial=path, pulse=pulse
+        )
+
+    def profiler(self) -> str | None:
+        """`ncu`, where it is on the PATH."""
+        return shutil.which("ncu")
+
+
+def _report(what: str) -> None:
+    print(f"  {what}", flush=True)

@@ -1,0 +1,34 @@
+"""The test bed that a GPU will be: for a plan that is made where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perfmodel.evidence.contenders import Launcher, Menu, contenders
+from perfmodel.evidence.day.gpu import Gpu
+from perfmodel.evidence.rivals import Contender, rivals
+from perfmodel.evidence.targets import target_of
+from perfmodel.evidence.tuning import Tuner
+from perfmodel.hardware import load
+
+
+class Planned(Gpu):
+    """A device by its hardware spec. Nothing can be run on it."""
+
+    def __init__(self, device: str) -> None:
+        self._spec = load(device)
+
+    def spec(self) -> str:
+        """The device's slug."""
+        return self._spec.slug
+
+    def launcher(self) -> Launcher:
+        """Its compile target and units; raises `ProblemError` for a device without a target."""
+        return Launcher("cuda", target_of(self._spec).name, int(self._spec.units))
+
+    def contenders(
+        self, tuner: Tuner | None, menu: Menu
+    ) -> tuple[Sequence[Contender], tuple[str, ...]]:
+        """What would be timed there."""
+        bundled, skipped = contenders(self.launcher(), tuner, menu)
+        return [*bundled, *rivals("cuda")], skipped

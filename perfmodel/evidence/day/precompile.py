@@ -1,0 +1,167 @@
+"""The binaries of the proof set and of the correctness checks, compiled by many processes at once.
+
+    python -m perfmodel.evidence.day.precompile DIR SHARE SHARES
+
+A process takes every SHARES-th binary and compiles it as a launch would, so that it lands in
+Triton's own cache; the stages that follow find it there. Nothing is launched. The cache is packed
+into one file of the day's folder, for a machine that forgets it between two calls.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.evidence.compilefacts import content, launch_key
+from perfmodel.evidence.day.supervisor import run_group
+from perfmodel.evidence.kernel import BundledKernel, Descriptor, Launch, torch_type
+from perfmodel.evidence.records import replacing
+from perfmodel.evidence.targets import TARGETS
+
+PACKED = "triton-cache.tar.gz"
+_KEPT = (".cubin", ".hsaco", ".json", ".so")  # what a launch needs; the rest is for reading
+_MOST_PACKED = 14 * 2**20  # bytes
+Binary = tuple[BundledKernel, Any, Any, Launch]
+
+
+def everything(command: Sequence[str], folder: Path, limit_s: float | None) -> str:
+    """Compile with as many processes as there are cores; what was done, in a sentence."""
+    from threading import Thread
+
+    begin = time.monotonic()
+    unpack(folder / PACKED)
+    shares = max(os.cpu_count() or 1, 1)
+    codes: list[int | None] = [None] * shares
+
+    def work(share: int) -> None:
+        codes[share] = run_group([*command, str(share), str(shares)], limit_s)
+
+    threads = [Thread(target=work, args=(share,)) for share in range(shares)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    pack(folder / PACKED)
+    late = codes.count(None)
+    stopped = f", {late} stopped when their time was up" if late else ""
+    return f"{shares} processes, {time.monotonic() - begin:.0f} s{stopped}"
+
+
+def binaries(problems: Iterator[tuple[BundledKernel, Any, Any]], target: str) -> list[Binary]:
+    """The distinct binaries of (kernel, problem, config); what a kernel cannot do is left out."""
+    found: dict[str, Binary] = {}
+    for kernel, problem, config in problems:
+        try:
+            launches = kernel.launches(problem, config)
+        except ProblemError:
+            continue
+        for launch in launches:
+            key = launch_key(content(kernel, problem, config, launch, TARGETS[target]))
+            found.setdefault(key, (kernel, problem, config, launch))
+    return list(found.values())
+
+
+def compile_binary(binary: Binary) -> None:
+    """Compile one launch as its kernel's launcher would, without tensors and without a launch."""
+    kernel, problem, config, launch = binary
+    dtypes = {array.name: array.dtype for array in kernel.arrays(problem, config)}
+    arguments = {name: _stand_in(value, dtypes) for name, value in launch.arguments.items()}
+    launch.function.warmup(
+        **arguments,
+        **launch.constexprs,
+        grid=launch.grid,
+        num_warps=launch.num_warps,
+        num_stages=launch.num_stages,
+    )
+
+
+def _stand_in(value: Any, dtypes: dict[str, str]) -> Any:
+    """What stands for an argument while nothing is launched: its type is all that counts."""
+    from triton.runtime.jit import MockTensor
+
+    if isinstance(value, str):
+        return MockTensor(torch_type(dtypes[value]))
+    if isinstance(value, Descriptor):
+        import torch
+
+        base = torch.empty(0, dtype=torch_type(dtypes[value.array]), device="meta")
+        return value.on(base)
+    return value
+
+
+# ---- Triton's cache ------------------------------------------------------------------------------
+
+
+def cache_folder() -> Path:
+    """Where Triton keeps what it compiled."""
+    own = os.environ.get("TRITON_CACHE_DIR")
+    return Path(own) if own else Path.home() / ".triton" / "cache"
+
+
+def pack(path: Path) -> None:
+    """Put the cache's binaries into one file, the newest first, as far as it stays small."""
+    files = [item for item in cache_folder().rglob("*") if item.suffix in _KEPT]
+    if not files:
+        return
+    with replacing(path) as partial, tarfile.open(partial, "w:gz") as packed:
+        for item in sorted(files, key=lambda item: -item.stat().st_mtime):
+            packed.add(item, item.relative_to(cache_folder()))
+            if partial.stat().st_size > _MOST_PACKED:
+                break
+
+
+def unpack(path: Path) -> None:
+    """Put back what `pack` kept; a file that is there already stays as it is."""
+    if not path.exists():
+        return
+    target = cache_folder()
+    target.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path) as packed:
+        for item in packed:
+            if item.isfile() and not (target / item.name).exists():
+                packed.extract(item, target, filter="data")
+
+
+# ---- One process ---------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compile a share of the binaries of a day on this machine's GPU."""
+    from perfmodel.evidence.day import forecast
+    from perfmodel.evidence.day.bed import bed
+    from perfmodel.evidence.day.stages import compiled_first
+
+    folder, share, shares = arguments or sys.argv[1:]
+    here = bed("gpu")
+    known = forecast.read(Path(folder) / forecast.NAME)
+    found = binaries(compiled_first(here, known), here.launcher().target)
+    return compile_share(found, int(share), int(shares), compile_binary)
+
+
+def compile_share(
+    found: Sequence[Binary], share: int, shares: int, work: Callable[[Binary], None]
+) -> int:
+    """Compile every `shares`-th; one that is refused is named, and the rest goes on."""
+    if share == 0:
+        print(f"  {len(found)} binaries", flush=True)
+    for binary in found[share::shares]:
+        try:
+            work(binary)
+        except Exception as failed:  # what a compiler refuses is met again, and recorded, later
+            said = " ".join(f"{type(failed).__name__}: {failed}".split())[:200]
+            print(f"  not compiled: {binary[0].name} with {binary[2]}: {said}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except PerfmodelError as error:
+        print(f"  {error}", file=sys.stderr)
+        sys.exit(2)

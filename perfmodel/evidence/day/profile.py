@@ -1,0 +1,132 @@
+"""Hardware counters of many cases: one call of each under Nsight Compute, then the import.
+
+A metric that the tool or the device does not know makes the profiler count nothing at all. So the
+list is tried on one kernel first, and the names that are refused are dropped.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.evidence import ncu
+from perfmodel.evidence.cases import Case
+from perfmodel.evidence.counters import COLUMNS, NCU_METRICS, import_counters
+from perfmodel.evidence.day.bed import Bed
+from perfmodel.evidence.day.supervisor import DONE, SOME_FAILED, run_group
+from perfmodel.evidence.measure import describe
+from perfmodel.evidence.records import replacing
+from perfmodel.evidence.rivals import Contender
+
+RAW, TABLE = "ncu.csv", "counters.csv"
+_PROFILED = 64  # cases, spread over the grid
+_MOST_BYTES = 4e9  # of a case: what is profiled is replayed, once for each pass over the metrics
+_TRIES = 3  # lists of metrics
+_TRY_S = 60.0
+_PACKAGE = "perfmodel.evidence.gpu_day"
+
+
+def counters(folder: Path, bed: Bed, limit_s: float | None) -> int:
+    """Profile and import; the exit code of the stage."""
+    raw, table = folder / RAW, folder / TABLE
+    if table.exists():
+        print(f"  {table.name} is there already")
+        return DONE
+    profiler = bed.profiler()
+    if profiler is None:
+        print("  ncu is not on the PATH: no counters; everything else goes on")
+        return DONE
+    metrics = known_metrics(profiler, folder)
+    if not metrics:
+        return SOME_FAILED
+    code = run_group(command(profiler, metrics, raw, ["--profiled"]), limit_s)
+    said = "stopped when the time was up" if code is None else f"ended with {code}"
+    for line in ncu.complaints(_text(raw)):
+        print(f"  ncu: {line}")
+    try:
+        rows, lines = import_counters(raw, device=bed.environment().device)
+    except PerfmodelError as error:
+        print(f"  ncu {said}; {error}")
+        return SOME_FAILED
+    with replacing(table) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    print("\n".join(f"  {line}" for line in (*lines, f"ncu {said}; {len(rows)} cases counted")))
+    return DONE
+
+
+def known_metrics(profiler: str, folder: Path) -> Sequence[str]:
+    """The metrics that the profiler takes on one kernel; none where it cannot profile at all."""
+    metrics: Sequence[str] = NCU_METRICS
+    trial = folder / ".ncu-try.csv"
+    for _ in range(_TRIES):
+        trial.unlink(missing_ok=True)
+        code = run_group(command(profiler, metrics, trial, ["--profiled", "1"]), _TRY_S)
+        said = _text(trial)
+        trial.unlink(missing_ok=True)
+        accepted = ncu.accepted_metrics(metrics, said)
+        if accepted == tuple(metrics):
+            complaints = ncu.complaints(said)
+            for line in complaints:
+                print(f"  ncu: {line}")
+            return () if complaints or code is None else metrics
+        print(f"  ncu does not know {', '.join(sorted(set(metrics) - set(accepted)))}")
+        metrics = accepted
+    return metrics
+
+
+def command(
+    profiler: str, metrics: Sequence[str], log: Path, arguments: Sequence[str]
+) -> list[str]:
+    """This package under the profiler, each range that it opens counted."""
+    return [
+        profiler, "--csv", "--page", "raw", "--nvtx", "--clock-control", "none",
+        "--target-processes", "all", "--profile-from-start", "off",
+        "--metrics", ",".join(metrics), "--log-file", str(log),
+        sys.executable, "-m", _PACKAGE, *arguments,
+    ]  # fmt: skip
+
+
+def profiled(bed: Bed, most: int | None = None) -> None:
+    """One call of each of many cases, inside a range that names it; for the profiler."""
+    import torch
+
+    found, _ = bed.contenders(None, bed.launcher().menu)
+    for case, contender in spread(bed.grid("proof"), found, most or _PROFILED):
+        try:
+            prepared = contender.prepare(case, 1, 0)
+            prepared.calls[0]()  # compiled and warm before it is counted
+            torch.cuda.synchronize()
+            torch.cuda.profiler.start()
+            with torch.cuda.nvtx.range(case.label(contender.implementation)):
+                prepared.calls[0]()
+            torch.cuda.synchronize()
+            torch.cuda.profiler.stop()
+        except Exception as failed:  # one case less
+            print(f"  not counted: {contender.implementation} {describe(case)}: {failed}")
+        torch.cuda.empty_cache()
+
+
+def spread(
+    cases: Sequence[Case], contenders: Sequence[Contender], most: int = _PROFILED
+) -> list[tuple[Case, Contender]]:
+    """Up to `most` pairs, as many of each contender as there is room, spread over its cases."""
+    small = [case for case in cases if case.compulsory_bytes < _MOST_BYTES]
+    by = [[(case, each) for case in small if each.takes(case)] for each in contenders]
+    by = [pairs for pairs in by if pairs]
+    share = max(-(-most // max(len(by), 1)), 2)
+    return [pairs[i] for pairs in by for i in _places(len(pairs), share)][:most]
+
+
+def _places(count: int, wanted: int) -> list[int]:
+    if count <= wanted:
+        return list(range(count))
+    return sorted({round(i * (count - 1) / (wanted - 1)) for i in range(wanted)})
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""

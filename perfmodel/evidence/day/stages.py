@@ -1,0 +1,272 @@
+"""What each stage of a day does. Every one resumes from the files that it left.
+
+plan         which configs to try, and what the model says of each   plan.csv
+compile      the binaries of the proof set, on all cores             (Triton's cache)
+correctness  every kernel on its own small cases                     correctness.csv
+proof        sixty cases, bundled kernels and rivals                 runs.csv, configs.csv
+readings     micro-benchmarks, clock and power under load            readings.json
+counters     one profiled call of many cases                         counters.csv
+measure      the full grid, and a twentieth of it again              runs.csv, configs.csv
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from perfmodel.errors import ProblemError
+from perfmodel.evidence import measure as measuring
+from perfmodel.evidence import readingparts, session, tuning
+from perfmodel.evidence.contenders import KernelContender
+from perfmodel.evidence.day import forecast, precompile, profile
+from perfmodel.evidence.day.bed import Bed
+from perfmodel.evidence.day.supervisor import DONE, SOME_FAILED
+from perfmodel.evidence.journal import Journal
+from perfmodel.evidence.kernel import BundledKernel
+from perfmodel.evidence.measure import Bench, Job
+from perfmodel.evidence.pulse import Lost, Pulse
+from perfmodel.evidence.references import TOLERANCE
+from perfmodel.evidence.rivals import Contender
+
+AGAIN = 0.05
+"""Share of the rows that are measured a second time: how repeatable the rest is."""
+_CHECKED = ("kernel", "case", "config", "output", "error", "allowed", "passed", "reason")
+_SHOWN = 20  # wrong outputs that are printed; all are in the table
+_CHECK = ("kernel", "case", "config", "output")
+# Types beyond those of a kernel's own cases, which are what Triton's interpreter can multiply.
+_ON_DEVICE = ("bf16",)
+_PROOF_RIVALS = ("cudnn", "flash2", "matmul", "scaled_mm", "softmax", "norm", "pointwise")
+_PROOF_KERNELS_NOT = (
+    "attention-standard", "attention-standard-backward", "attention-flash1", "matmul-split-k",
+)  # fmt: skip
+
+
+def stage(name: str, folder: Path, bed: Bed, limit_s: float | None) -> int:
+    """Run a stage in this process; its exit code. Raises `PerfmodelError` where it cannot run."""
+    return STAGES[name](folder, bed, limit_s)
+
+
+# ---- Plan and compile ----------------------------------------------------------------------------
+
+
+def _plan(folder: Path, bed: Bed, limit_s: float | None) -> int:
+    path = folder / forecast.NAME
+    if path.exists():
+        print(f"  {path.name} is there already")
+        return DONE
+    said = forecast.write(path, bed.spec(), bed.launcher(), _race(bed, "proof"))
+    print(f"  {said}")
+    return DONE
+
+
+def _compile(folder: Path, bed: Bed, limit_s: float | None) -> int:
+    command = bed.compiler(folder)
+    if command is None:
+        print("  nothing to compile here")
+        return DONE
+    print(f"  {precompile.everything(command, folder, limit_s)}")
+    return DONE
+
+
+# ---- Correctness ---------------------------------------------------------------------------------
+
+
+def _correctness(folder: Path, bed: Bed, limit_s: float | None) -> int:
+    """Every kernel on its own cases, outputs poisoned; a row an output or failure."""
+    from perfmodel.evidence import registry
+
+    begin = time.monotonic()
+    pulse = Pulse(folder)
+    with Journal(folder / "correctness.csv", _CHECKED, _CHECK).open(resume=True) as journal:
+        _lost_check(journal, pulse.claim())
+        for kernel, problem, config, seed in checks(bed):
+            identity = {"kernel": kernel.name, "case": str(problem), "config": str(config)}
+            if any(journal.has(identity | {"output": name}) for name in _outputs(kernel, problem)):
+                continue
+            if limit_s is not None and time.monotonic() - begin > limit_s:
+                break
+            pulse.beat(identity)
+            for row in _checked(kernel, problem, config, seed, bed):
+                journal.append(identity | row)
+            pulse.rest()
+        wrong = [row for row in journal.rows() if row["passed"] != "True"]
+        print(f"  {len(journal)} outputs checked, {len(wrong)} wrong or failed")
+        for row in wrong[:_SHOWN]:
+            said = row["reason"] or f"error {row['error']}, {row['allowed']} allowed"
+            print(f"  {row['kernel']} {row['output']}: {said[:120]}")
+    for line in registry.failures():
+        print(f"  skipped {line}")
+    return SOME_FAILED if wrong else DONE
+
+
+def checks(bed: Bed) -> Iterator[tuple[BundledKernel, Any, Any, int]]:
+    """(kernel, problem, config, seed) of every check: types that only a device multiplies first."""
+    from perfmodel.evidence import registry
+
+    kernels = [k for k in registry.kernels().values() if bed.runs(k)]
+    for kernel in kernels:
+        for dtype in bed.types([t for t in _ON_DEVICE if t in kernel.dtypes]):
+            for seed, (problem, config) in enumerate(kernel.cases[:2]):
+                yield kernel, replace(problem, dtype=dtype), config, seed
+    for kernel in kernels:
+        for seed, (problem, config) in enumerate(kernel.cases[: bed.checked_cases]):
+            yield kernel, problem, config, seed
+
+
+def _outputs(kernel: BundledKernel, problem: Any) -> list[str]:
+    """Names under which a check is recorded: its outputs, and none where it failed."""
+    arrays = kernel.arrays(problem, kernel.configs[0])
+    return ["", *(array.name for array in arrays if array.role == "output")]
+
+
+def _checked(
+    kernel: BundledKernel, problem: Any, config: Any, seed: int, bed: Bed
+) -> list[dict[str, str]]:
+    allowed = TOLERANCE.get(str(getattr(problem, "dtype", "fp32")), 1e-2)
+    try:
+        inputs = kernel.make_inputs(problem, seed, bed.launcher().device)
+        errors = kernel.errors(inputs, kernel.run(inputs, config))
+    except Exception as failed:  # a kernel that fails is a result
+        return [{"passed": "False", "reason": measuring.describe_failure(failed)[:300]}]
+    return [
+        {
+            "output": name,
+            "error": f"{error:.3g}",
+            "allowed": f"{allowed:g}",
+            "passed": str(bool(error <= allowed)),
+        }
+        for name, error in errors.items()
+    ]
+
+
+def _lost_check(journal: Journal, lost: Lost | None) -> None:
+    if lost is not None:
+        journal.append(dict(lost.running) | {"passed": "False", "reason": lost.reason})
+
+
+# ---- Measuring -----------------------------------------------------------------------------------
+
+
+def compiled_first(
+    bed: Bed, known: forecast.Forecast | None = None
+) -> Iterator[tuple[BundledKernel, Any, Any]]:
+    """(kernel, problem, config) of everything to compile: the proof set, then the checks."""
+    yield from raced(bed, known)
+    for kernel, problem, config, _ in checks(bed):
+        yield kernel, problem, config
+
+
+def raced(
+    bed: Bed, known: forecast.Forecast | None = None
+) -> Iterator[tuple[BundledKernel, Any, Any]]:
+    """(kernel, problem, config) of every config that the proof set tries, by the plan `known`."""
+    menu = (known or forecast.Forecast(())).menu(bed.launcher())
+    for job in _race(bed, "proof"):
+        contender = job.contender
+        if isinstance(contender, KernelContender) and not job.repeat:
+            problem = contender.problem(job.case)
+            with suppress(ProblemError):  # it has no config for the case: a row will say so
+                for config in menu(job.case, contender.kernel, problem):
+                    yield contender.kernel, problem, config
+
+
+def _race(bed: Bed, grid: str, tuner: tuning.Tuner | None = None, menu: Any = None) -> list[Job]:
+    """The jobs of a grid, in order: what could hang last.
+
+    The proof set leaves out what is known to be slower: unfused attention, FlashAttention-1.
+    """
+    found, skipped = bed.contenders(tuner, menu or bed.launcher().menu)
+    for line in skipped:
+        print(f"  skipped {line}")
+    chosen = [each for each in found if grid != "proof" or _races(each)]
+    jobs = measuring.plan(bed.grid(grid), chosen, AGAIN)
+    return sorted(jobs, key=lambda job: (job.repeat, _untried(job.contender)))
+
+
+def _races(contender: Contender) -> bool:
+    name = contender.implementation.partition(":")[2]
+    if isinstance(contender, KernelContender):
+        return name not in _PROOF_KERNELS_NOT
+    return name in _PROOF_RIVALS
+
+
+def _untried(contender: Contender) -> bool:
+    """Whether a kernel has run nowhere yet: no interpreter can run it."""
+    kernel = getattr(contender, "kernel", None)
+    return not getattr(kernel, "interpreted", True)
+
+
+def _timed(grid: str, folder: Path, bed: Bed, limit_s: float | None) -> int:
+    """A grid, by whatever computes its cases; rows that are there already are not run again."""
+    pulse = Pulse(folder)
+    known = forecast.read(folder / forecast.NAME)
+    bench = bed.bench(pulse, known.beside)
+    with (
+        Journal(folder / "runs.csv", measuring.COLUMNS, measuring.KEY).open(resume=True) as runs,
+        Journal(folder / "configs.csv", tuning.COLUMNS, tuning.KEY).open(resume=True) as configs,
+    ):
+        for line in (*runs.said, *configs.said):
+            print(f"  {line}")
+        tuner = session.tuner(bench, configs)
+        _lost_run(pulse.claim(), runs, tuner, bench)
+        jobs = _race(bed, grid, tuner, known.menu(bed.launcher()))
+        tally = measuring.measure(jobs, bench, runs, report=_reporter(), limit_s=limit_s)
+        print(f"  {len(runs)} rows, {tally.failed} failed now, {tally.left} left")
+        for reason, count in tally.reasons.items():
+            print(f"    {count} failed: {reason}")
+    return SOME_FAILED if tally.failed else DONE
+
+
+def _lost_run(lost: Lost | None, runs: Journal, tuner: tuning.Tuner, bench: Bench) -> None:
+    """What a former process lost: a config that was tried, or a case."""
+    if lost is None:
+        return
+    print(f"  lost: {lost.running.get('implementation')}: {lost.reason}")
+    if "config" in lost.running:
+        tuner.record_lost(lost)
+    else:
+        measuring.record_lost(runs, lost, bench)
+
+
+def _reporter() -> measuring.Reporter:
+    begin = time.monotonic()
+
+    def report(done: int, total: int, what: str) -> None:
+        if done % 20 == 0:
+            print(f"  {done}/{total} {time.monotonic() - begin:.0f} s {what}", flush=True)
+
+    return report
+
+
+# ---- Readings and counters -----------------------------------------------------------------------
+
+
+def _readings(folder: Path, bed: Bed, limit_s: float | None) -> int:
+    found = bed.readings(folder / "readings.json", Pulse(folder))
+    for name, rate in found.rates.items():
+        print(f"  {name} {rate:.4g}")
+    missing = readingparts.missing(found)
+    for name, how in missing.items():
+        print(f"  {name}: {how}")
+    return SOME_FAILED if missing else DONE
+
+
+def _counters(folder: Path, bed: Bed, limit_s: float | None) -> int:
+    return profile.counters(folder, bed, limit_s)
+
+
+STAGES: dict[str, Callable[[Path, Bed, float | None], int]] = {
+    "plan": _plan,
+    "compile": _compile,
+    "correctness": _correctness,
+    "proof": partial(_timed, "proof"),
+    "readings": _readings,
+    "counters": _counters,
+    "measure": partial(_timed, "full"),
+}
+"""Stages by name, in their order."""

@@ -1,0 +1,83 @@
+"""What a day has shown, as a table: each bundled kernel beside its best rival, and the model."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from perfmodel.evidence.measure import FAILED
+from perfmodel.evidence.measure import KEY as CASE_KEY
+
+Row = Mapping[str, str]
+_SAME = tuple(name for name in CASE_KEY if name != "implementation")
+
+
+@dataclass(frozen=True)
+class Race:
+    """One kind of case. `share` is the median of the best rival's time over ours (1: as fast),
+    `within` the share of our rows whose time lies in the predicted range, None without predictions.
+    """
+
+    kind: str
+    rows: int
+    failed: int
+    share: float | None
+    within: float | None
+
+
+def races(rows: Sequence[Row]) -> list[Race]:
+    """Rows by operator, direction and phase."""
+    kinds: dict[str, list[Row]] = {}
+    for row in rows:
+        words = (row["op"], row["variant"], row["phase"], row["dtype"], row["direction"])
+        kinds.setdefault(" ".join(word for word in words if word), []).append(row)
+    return [_race(kind, found) for kind, found in kinds.items()]
+
+
+def _race(kind: str, rows: Sequence[Row]) -> Race:
+    good = [row for row in rows if row["flag"] != FAILED]
+    ours = [row for row in good if row["implementation"].startswith("triton-")]
+    best = _fastest(row for row in good if not row["implementation"].startswith("triton-"))
+    mine = _fastest(ours)
+    shares = [best[case] / mine[case] for case in mine if case in best]
+    known = [row for row in ours if row["low_us"] and row["high_us"]]
+    inside = [
+        float(row["low_us"]) <= float(row["measured_us"]) <= float(row["high_us"]) for row in known
+    ]
+    return Race(
+        kind,
+        len(rows),
+        len(rows) - len(good),
+        median(shares) if shares else None,
+        sum(inside) / len(inside) if inside else None,
+    )
+
+
+def _fastest(rows: Iterable[Row]) -> dict[tuple[str, ...], float]:
+    found: dict[tuple[str, ...], float] = {}
+    for row in rows:
+        case = tuple(row[name] for name in _SAME)
+        found[case] = min(found.get(case, math.inf), float(row["measured_us"]))
+    return found
+
+
+def lines(path: Path) -> list[str]:
+    """The table of a day's rows, a line each; nothing where there are none."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        found = races(list(csv.DictReader(file)))
+    if not found:
+        return []
+    head = f"{'case':36} {'rows':>5} {'failed':>6} {'best rival / ours':>18} {'in range':>9}"
+    return [head, *(_line(race) for race in found)]
+
+
+def _line(race: Race) -> str:
+    share = "" if race.share is None else f"{race.share:.2f}"
+    within = "" if race.within is None else f"{race.within:.0%}"
+    return f"{race.kind:36} {race.rows:5} {race.failed:6} {share:>18} {within:>9}"

@@ -1,0 +1,141 @@
+"""Stages as processes: each with a time limit, watched for hangs, started anew after a crash.
+
+A kernel that hangs never returns, and one that reads out of bounds takes its process's CUDA context
+with it. So a stage's process writes what it runs (`pulse`); where that does not change for long, or
+the process dies, the whole process group is killed, what was running is marked as lost, and the
+stage starts again after it. Each start makes one row at least, so this ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfmodel.evidence import pulse
+
+DONE, SOME_FAILED, CANNOT, DEVICE_LOST, NO_DEVICE = 0, 1, 2, 3, 4
+"""Exit codes of a stage: all well; rows failed; it cannot run; the device is lost; there is none.
+"""
+
+_ENDS = {
+    DONE: "done",
+    SOME_FAILED: "done, with failures",
+    CANNOT: "cannot run",
+    NO_DEVICE: "no device",
+}
+_POLL_S = 0.1
+_MOST_STARTS = 40
+_KILL = 9  # SIGKILL, by number: Windows has no name for it
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a stage ended: in one word or a few, whether anything failed, its starts, its exit code
+    (None where it was killed).
+    """
+
+    said: str
+    failed: bool
+    starts: int
+    code: int | None = None
+
+
+def supervise(
+    command: Sequence[str],
+    folder: Path,
+    *,
+    limit_s: float | None,
+    silence_s: float,
+    clock: Clock = time.monotonic,
+) -> Outcome:
+    """Run a stage's process to its end, for `limit_s` seconds at most.
+
+    One beat of its pulse may last `silence_s`; then it is taken to hang.
+    """
+    begin = clock()
+    pulse.forget(folder)
+    for start in range(1, _MOST_STARTS + 1):
+        left = None if limit_s is None else limit_s - (clock() - begin)
+        code = run_group(command, left, lambda: _silent(folder, silence_s))
+        if code in _ENDS:
+            return Outcome(_ENDS[code], code != DONE, start, code)
+        if code is None and not _silent(folder, silence_s):
+            pulse.forget(folder)
+            return Outcome("stopped when its time was up", False, start)
+        reason = _reason(code, silence_s)
+        if not pulse.mark_lost(folder, reason):
+            return Outcome(reason, True, start)
+        print(f"  {reason}; going on after it", flush=True)
+    return Outcome(f"gave up after {_MOST_STARTS} starts", True, _MOST_STARTS)
+
+
+def run_group(
+    command: Sequence[str],
+    limit_s: float | None,
+    hangs: Callable[[], bool] = lambda: False,
+    output: Path | None = None,
+) -> int | None:
+    """Run a command in a process group of its own; its exit code, None where it was killed.
+
+    The whole group is killed at the limit, where `hangs` says so, and where this process ends.
+    `output` takes both streams; without it they go where this process's go.
+    """
+    begin = time.monotonic()
+    target = None if output is None else output.open("ab")
+    try:
+        process = subprocess.Popen(
+            command, start_new_session=True, preexec_fn=_die_with_parent, stdout=target,
+            stderr=subprocess.STDOUT if target else None,
+        )  # fmt: skip
+    finally:
+        if target is not None:
+            target.close()
+    try:
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(_POLL_S)
+            late = limit_s is not None and time.monotonic() - begin >= limit_s
+            if late or hangs():
+                return None
+    finally:
+        kill_group(process)
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, _KILL)
+    process.wait()
+
+
+def _silent(folder: Path, silence_s: float) -> bool:
+    age = pulse.seconds_since_beat(folder)
+    return age is not None and age > silence_s
+
+
+def _reason(code: int | None, silence_s: float) -> str:
+    if code is None:
+        return f"no answer for {silence_s:g} s; its process was killed"
+    if code < 0:
+        return f"its process was ended by {signal.Signals(-code).name}"
+    if code == DEVICE_LOST:
+        return "the device no longer answered"
+    return f"its process ended with exit code {code}"
+
+
+def _die_with_parent() -> None:
+    """In the child: be killed where the parent is, even by a signal that it cannot catch."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _KILL)

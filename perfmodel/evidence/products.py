@@ -1,0 +1,100 @@
+"""Rates of a processor through torch: matrix products, exponentials, launches, sustained load."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from perfmodel.evidence.bursts import together
+from perfmodel.evidence.environment import Environment, needs_torch
+from perfmodel.evidence.timer import Policy, WallClock, collect
+
+# Rows and columns of a product: large enough for the full rate, small enough that a core finishes
+# one before a busy system gives the core to somebody else (some 2 ms at 100 GFLOP/s).
+_PRODUCT = 512
+
+
+def rates(places: Sequence[int | None], limit_s: float) -> tuple[dict[str, float], dict[str, str]]:
+    """Matrix products, exponentials and the empty operation; and how each was taken.
+
+    Each core works on its own, for `limit_s` at most: none waits for another, so a busy machine
+    shows its best moments. Rates are those of all cores together.
+    """
+    torch = needs_torch()
+    threads = torch.get_num_threads()
+    cores = len(places)
+    policy = Policy(samples=40, warmup_s=0.05, sample_s=1e-4, limit_s=limit_s)
+
+    def fastest(make: Callable[[], Callable[[], Any]]) -> float:
+        """Calls per second of all cores together, each at its best."""
+
+        def work(_: int) -> float:
+            torch.set_num_threads(1)
+            return 1.0 / min(collect((make(),), WallClock(), policy).seconds)
+
+        return sum(together(work, places))
+
+    n, count = _PRODUCT, 2**14
+    found: dict[str, float] = {}
+    try:
+        for name, make in _products(torch, n):
+            found[f"matrix.{name}"] = 2.0 * n**3 * fastest(make)
+        launches = fastest(lambda: partial(torch.zeros(1).add_, 1))
+        found["launch.stream"] = cores / launches
+        each = cores / fastest(lambda: _exponential(torch, count)) - found["launch.stream"]
+        found["special"] = cores * count / max(each, 1e-7)
+    finally:
+        torch.set_num_threads(threads)
+    return found, {
+        "matrix": f"torch products of {n} x {n} matrices, one a core, best of samples",
+        "special": f"torch.exp of {count} numbers, one call a core, best of samples",
+        "launch.stream": "torch add of one number, best of samples",
+    }
+
+
+def _exponential(torch: Any, count: int) -> Callable[[], Any]:
+    x = torch.randn(count)
+    return partial(torch.exp, x, out=torch.empty_like(x))
+
+
+def _products(torch: Any, n: int) -> Iterator[tuple[str, Callable[[], Callable[[], Any]]]]:
+    """(type, what makes a square product); types that torch lacks here are left out."""
+
+    def plain(kind: Any) -> Callable[[], Any]:
+        a, b = (torch.randn(n, n).to(kind) for _ in range(2))
+        return partial(torch.matmul, a, b, out=torch.empty_like(a))
+
+    def integer() -> Callable[[], Any]:
+        a, b = (torch.randint(-127, 128, (n, n), dtype=torch.int8) for _ in range(2))
+        return partial(torch._int_mm, a, b)
+
+    yield "fp32", partial(plain, torch.float32)
+    yield "bf16", partial(plain, torch.bfloat16)
+    try:
+        integer()()
+    except (RuntimeError, AttributeError):
+        return
+    yield "int8", integer
+
+
+def sustained(
+    where: Environment, seconds: float
+) -> tuple[tuple[float, float, float | None, float | None], ...]:
+    """A product over and over: rate, clock and power as time goes by."""
+    torch = needs_torch()
+    a, b = (torch.randn(1024, 1024) for _ in range(2))
+    out = torch.empty_like(a)
+    found = []
+    begin = time.perf_counter()
+    while (start := time.perf_counter()) - begin < seconds:
+        done = 0
+        while time.perf_counter() - start < seconds / 10:
+            torch.matmul(a, b, out=out)
+            done += 1
+        spent = time.perf_counter() - start
+        state = where.gauge.read()
+        rate = done * 2.0 * 1024**3 / spent
+        found.append((time.perf_counter() - begin, rate, state.clock_mhz, state.power_w))
+    return tuple(found)

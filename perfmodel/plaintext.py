@@ -1,0 +1,84 @@
+"""Text that stays text wherever it lands: on a terminal, in a narrow encoding, in a spreadsheet.
+
+Names and cells come from files of other people. Control characters in them would drive the
+terminal, and a spreadsheet runs a cell of a CSV file that begins with an equals sign. Output
+streams, for their part, may be unable to show a character such as ⌈.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+
+LOOKALIKES = "perfmodel.lookalikes"
+"""Name of the codec error handler that writes look-alikes for what an encoding lacks."""
+
+# Escape sequences of terminals: CSI (colours, cursor), OSC (titles, links), and two-letter ones.
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[@-Z\\^_]"
+)
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_ASCII = {
+    "×": "x", "·": "*", "−": "-", "–": "-", "—": "-", "─": "-", "…": "...", "→": "->", "≤": "<=",
+    "≥": ">=", "≠": "!=", "≈": "~", "√": "sqrt", "∞": "inf", "Σ": "sum", "∑": "sum", "⌈": "ceil(",
+    "⌉": ")", "⌊": "floor(", "⌋": ")", "µ": "u", "μ": "u", "²": "^2", "³": "^3", "⁴": "^4",
+    "°": " deg", "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "λ": "lambda",
+    "σ": "sigma", "τ": "tau", "‘": "'", "’": "'", "“": "'", "”": "'", "⚠": "!",
+}  # fmt: skip
+# What a spreadsheet takes for a formula at the start of a cell, the full-width signs included.
+_FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+def printable(text: str) -> str:
+    """`text` on one line, without escape sequences and without what does not print."""
+    if text.isprintable():
+        return text
+    plain = _ESCAPES.sub("", text)
+    return "".join(char if char.isprintable() else " " if char.isspace() else "" for char in plain)
+
+
+def without_controls(text: str) -> str:
+    """`text` as data that a terminal may be shown: line ends and tabs stay, escapes do not."""
+    return _CONTROLS.sub("", _ESCAPES.sub("", text))
+
+
+def quoted(text: str, most: int = 80) -> str:
+    """`text` in quotes for a message: no more than `most` characters, control characters spelt."""
+    shown = text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 4 :]}"
+    return repr(shown)
+
+
+def csv_cell(text: str) -> str:
+    """A text as a CSV cell that no spreadsheet runs: an apostrophe before what starts a formula.
+
+    Numbers stay as they are. `csv_text` gives the text back.
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def csv_text(cell: str) -> str:
+    """The text of a cell that `csv_cell` may have written."""
+    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell, 1) else cell
+
+
+def _lookalikes(error: UnicodeError) -> tuple[str, int]:
+    """Replace what cannot be encoded by ASCII that looks like it, else by a question mark."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    found = (_ascii(char) for char in error.object[error.start : error.end])
+    return "".join(found), error.end
+
+
+def _ascii(char: str) -> str:
+    if char in _ASCII:
+        return _ASCII[char]
+    parts = unicodedata.normalize("NFKD", char)
+    plain = "".join(part for part in parts if part.isascii() and part.isprintable())
+    return plain or "?"
+
+
+codecs.register_error(LOOKALIKES, _lookalikes)

@@ -1,0 +1,198 @@
+"""Names and numbers of cases on the command line: nothing unknown, nothing without bounds."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.algorithms.rowwise import MAPS, VARIANTS
+from perfmodel.algorithms.sizes import LARGEST, MOST_CASES, MOST_POINTS
+from perfmodel.cli import known, run
+from perfmodel.cli.cases import OPERATORS
+from perfmodel.cli.list_ import KINDS
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.evidence.records import published
+from perfmodel.hardware import load
+from perfmodel.sweep import Grid, Sweep
+from perfmodel.timing.classes import classes
+from perfmodel.timing.operator import SCHEDULES
+
+COMMANDS = {"predict": (), "whatif": (), "roofline": ("-o", "x.svg"), "sweep": ("--best",)}
+
+
+@pytest.fixture
+def cli(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        code = run([str(item) for item in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def refused(result):
+    code, out, err = result
+    assert (code, out) == (2, "")
+    assert err.startswith("perfmodel: ")
+    assert err.count("\n") == 1, err
+    return err
+
+
+def names(operator):
+    return known.implementations(operator)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("operator", "options", "said"),
+    [
+        ("gemm", ("--implementation", "foo"), "no implementation of gemm named 'foo'"),
+        ("attention", ("--implementation", "flashmla"), "did you mean flash"),
+        ("attention", ("--implementation", "flash2,flash3"), "takes one name, not the list"),
+        ("gemm", ("--implementation", "fused-rows"), "fused-rows computes row-wise operators"),
+        ("attention", ("--schedule", "split-kv", "--implementation", "fused-rows"), "not atten"),
+        ("attention", ("--schedule", "tild"), "did you mean tiled"),
+        ("gemm", ("--schedule", "standard"), "no schedule of gemm named 'standard'"),
+        ("pointwise", ("--variant", "foo"), "no variant of pointwise named 'foo'"),
+        ("pointwise", ("--variant", "gelu,foo"), "no variant of pointwise named 'foo'"),
+    ],
+)  # fmt: skip
+def test_names_that_mean_nothing_are_refused(cli, command, operator, options, said):
+    line = refused(cli(command, operator, "-d", "h100-sxm", *options, *COMMANDS[command]))
+    assert said in line
+    if "no implementation" in line:
+        assert f"perfmodel list implementations --operator {operator}" in line
+
+
+@pytest.mark.parametrize("command", ["predict", "whatif", "sweep"])
+def test_harnesses_that_mean_nothing_are_refused(cli, command):
+    given = (command, "gemm", "-d", "h100-sxm", *COMMANDS[command], "--harness")
+    assert "did you mean cuda_graph" in refused(cli(*given, "cuda_grph"))
+    assert "takes one name" in refused(cli(*given, "kernel,profiler"))
+
+
+@pytest.mark.parametrize("operator", [item.__name__ for item in OPERATORS])
+def test_every_class_of_an_operator_is_a_name_and_those_of_others_are_not(operator):
+    own = names(operator)
+    for name in classes():
+        if name in own:
+            assert known.implementation(operator, name) == name
+        elif not known._of_library(name, own.values()):
+            with pytest.raises(ProblemError):
+                known.implementation(operator, name)
+    assert known.implementation(operator, None) is None
+
+
+def test_names_of_libraries_are_known_and_what_merely_contains_one_is_not():
+    for spelling in ("FlashAttention-2", "flash_attention_v2", "FA2", "flash-attn-2", "fa2"):
+        assert known.implementation("attention", spelling) == "flash2"
+    for name in ("cudnn", "sdpa", "vllm", "vllm-0.24.0:vllm_flash_attn_fa3", "flashinfer", "CUDNN"):
+        assert known.implementation("attention", name).lower() == name.lower()
+    for name in ("foo", "myflash2", "notcudnn", "cudnn9000", "vllmfoo", "", "flash9"):
+        with pytest.raises(UnknownName):
+            known.implementation("attention", name)
+    for name in ("foo", ".*", "torchy"):
+        with pytest.raises(UnknownName):
+            known.implementation("gemm", name)
+
+
+def test_every_implementation_of_the_published_runs_can_be_asked_for():
+    table = published()
+    for op, name in table[["op", "implementation"]].drop_duplicates().itertuples(index=False):
+        assert known.implementation(op, name)
+
+
+def test_every_map_that_is_counted_can_be_asked_for():
+    assert set(VARIANTS) <= set(MAPS)
+    assert known.variants(",".join(MAPS)) == MAPS
+
+
+def test_list_has_every_name(cli):
+    code, out, err = cli("list", "--format", "json")
+    assert (code, err) == (0, "")
+    rows = json.loads(out)["names"]
+    assert {row["kind"] for row in rows} == set(KINDS)
+    of = {kind: {row["name"] for row in rows if row["kind"] == kind} for kind in KINDS}
+    assert of["implementations"] == set(classes())
+    assert of["schedules"] == {name for names in SCHEDULES.values() for name in names}
+    assert of["variants"] == set(MAPS)
+    for row in rows:
+        assert row["about"], row
+    asked = json.loads(cli("list", "implementations", "--operator", "softmax", "-f", "json")[1])
+    assert {row["name"] for row in asked["names"]} == set(names("softmax"))
+    assert "did you mean types" in refused(cli("list", "type"))
+    assert "no operator named 'foo'" in refused(cli("list", "--operator", "foo"))
+
+
+def test_unknown_makers_are_refused(cli):
+    assert "no vendor named 'foo'" in refused(cli("hardware", "list", "--vendor", "foo"))
+    assert cli("hardware", "list", "--vendor", "nvidia")[0] == 0
+
+
+BOUNDLESS = [
+    ("gemm", ("-m", "1:9000000", "-n", "1:9000000"), r"81,000,000,000,000 cases are more than"),
+    ("attention", ("--heads", "1:60000", "--kv-heads", "1:60000"), r"3,600,000,000 cases are more"),
+    ("softmax", ("--rows", "1:8000000", "--cols", "1:8"), r"64,000,000 cases are more than"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(("operator", "options", "said"), BOUNDLESS)
+def test_too_many_cases_are_refused_before_anything_is_made(
+    cli, monkeypatch, command, operator, options, said
+):
+    def made(*_arguments, **_options):
+        raise AssertionError("values were made")
+
+    monkeypatch.setattr(np, "arange", made)
+    monkeypatch.setattr("perfmodel.hardware.load", made)
+    line = refused(cli(command, operator, "-d", "h100-sxm", *options, *COMMANDS[command]))
+    assert re.search(rf"{said}.*; \w+", line)
+
+
+def test_all_commands_have_one_cap():
+    sizes = {"m": np.arange(1, 8000), "n": np.arange(1, 8000), "k": np.array([1])}
+    sweep = Sweep(Grid(Matmul, sizes, {"dtype": ("bf16",)}), (load("h100-sxm"),))
+    with pytest.raises(ProblemError, match=f"63,984,001 cases are more than {MOST_CASES:,}; "):
+        sweep.check()
+    sweep.check(yes=True)
+
+
+def test_the_grid_of_heads_is_searched_block_by_block(monkeypatch):
+    monkeypatch.setattr("perfmodel.sweep.grid._PAIRS", 8)
+    sizes = {"batch": [1], "heads_q": np.arange(1, 40), "head_dim": [64], "seq_q": [64]}
+    kinds = {"causal": (False,), "dtype": ("bf16",)}
+    follows = {"seq_kv": "seq_q"}
+    found = Grid(Attention, {**sizes, "heads_kv": np.array([50, 36, 35])}, kinds, follows)
+    assert found._heads_that_agree() == (35, 35)
+    with pytest.raises(ProblemError, match="the grid is empty"):
+        Grid(Attention, {**sizes, "heads_kv": np.array([50, 41])}, kinds, follows)
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (lambda: Matmul(LARGEST + 1, 1, 1), "m must be at most 2^40"),
+        (lambda: Rowwise("softmax", 1, np.array([1, 2**50])), "cols must be at most 2^40"),
+        (lambda: Matmul(LARGEST, LARGEST, LARGEST, 2), "beyond 2^120"),
+        (lambda: Attention(LARGEST, 1, 1, LARGEST, LARGEST, 64), "beyond 2^120"),
+        (lambda: Matmul(np.array([1, LARGEST]), LARGEST, LARGEST, np.array([1, 2])), "2^120"),
+    ],
+)  # fmt: skip
+def test_problems_have_a_largest_size(problem, said):
+    with pytest.raises(ProblemError, match=re.escape(said)):
+        problem()
+
+
+def test_the_largest_problems_are_allowed():
+    assert Matmul(LARGEST, LARGEST, LARGEST).flops() == 2 * MOST_POINTS
+
+
+def test_sizes_are_given_or_are_not(cli):
+    assert "--seq-q '' is not a size" in refused(
+        cli("predict", "attention", "-d", "h100-sxm", "--seq-q", "")
+    )

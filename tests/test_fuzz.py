@@ -1,0 +1,74 @@
+"""The fuzzer: a small sample of a fixed seed, every input that once failed, and its own eyes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent / "fuzz"
+sys.path.insert(0, str(FOLDER))
+
+from check import judged  # noqa: E402
+from inputs import Input  # noqa: E402
+
+FOUND = sorted((FOLDER / "found").glob("*.json"))
+KINDS = "commands,specs,tables,algorithms,sweeps"
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
+def test_what_once_failed_ends_well(path, tmp_path):
+    said, _ = judged(Input.loads(path.read_text(encoding="utf-8")), tmp_path)
+    assert said == []
+
+
+def test_a_sample_ends_well():
+    command = [sys.executable, str(FOLDER), "--inputs", "200", "--seed", "1", "--jobs", "1"]
+    done = subprocess.run([*command, "--kinds", KINDS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("200 inputs of seed 1")
+    assert "\n0 problems\n" in done.stdout
+
+
+def test_an_input_is_kept_as_it_was():
+    one = Input("x", ("a", "\ud800"), {"f/g.csv": b"text", "h": b"\xff\x00"}, b"in", "ascii", True)
+    assert Input.loads(one.dumps()) == one
+
+
+GEMM = ("predict", "gemm", "-d", "h100-sxm")
+
+
+@pytest.mark.parametrize(
+    ("does", "seen"),
+    [
+        (lambda: 1 / 0, "traceback: ZeroDivisionError at cli/predict.py"),
+        (lambda: __import__("warnings").warn("x", RuntimeWarning), "warning: "),
+        (lambda: Path(".x.csv.tmp").write_text(""), "partial file left: a hidden one"),
+        (lambda: sys.stderr.write("\x1b[31m"), "control characters on standard error"),
+        (lambda: sys.stdout.write('{"schema_version": NaN}'), "json: "),
+        (lambda: [].append([0] * 10**12), "memory: not enough"),
+        (lambda: sys.exit(3), "traceback: SystemExit"),
+    ],
+)
+def test_the_fuzzer_sees_what_is_wrong(monkeypatch, tmp_path, does, seen):
+    from perfmodel.cli import predict
+
+    kept = predict.predict_arrays
+
+    def wrong(*arguments, **options):
+        does()
+        return kept(*arguments, **options)
+
+    monkeypatch.setattr(predict, "predict_arrays", wrong)
+    said, _ = judged(Input("commands", GEMM), tmp_path)
+    assert [line for line in said if line.startswith(seen)], said
+
+
+def test_the_fuzzer_sees_a_command_that_does_not_end(monkeypatch, tmp_path):
+    def forever(*_arguments, **_options):
+        while True:
+            pass
+
+    monkeypatch.setattr("perfmodel.cli.predict.predict_arrays", forever)
+    said, _ = judged(Input("commands", GEMM), tmp_path, seconds=0.2)
+    assert [line[:6] for line in said] == ["hang: "]
