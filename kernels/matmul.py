@@ -16,16 +16,17 @@ from dataclasses import replace
 
 import torch
 from perfmodel_kernels.common import ceil_div
+from perfmodel_kernels.limits import check_positive_counts, check_powers
 from perfmodel_kernels.matmul_code import combine, matmul, matmul_descriptors
+from perfmodel_kernels.matmul_config import MatmulConfig
 from perfmodel_kernels.matmul_menus import (
-    MatmulConfig,
     Menu,
     by_columns,
-    every,
     one_block_a_tile,
     persistent,
     split_k,
 )
+from perfmodel_kernels.menus import every
 
 from perfmodel.algorithms import Matmul
 from perfmodel.algorithms.matmul import matmul_format
@@ -66,6 +67,13 @@ def _scale(problem: Matmul) -> float:
 
 def _check(problem: Matmul, config: MatmulConfig) -> None:
     """Raise `ProblemError` for a config that contradicts itself or cannot do the problem."""
+    check_powers(bm=config.bm, bn=config.bn, bk=config.bk, warps=config.warps)
+    check_positive_counts(
+        group_m=config.group_m,
+        split_k=config.split_k,
+        persistent=config.persistent,
+        stages=config.stages,
+    )
     descriptors, split = config.descriptors, config.split_k or problem.k
     if descriptors not in ("none", "host", "block"):
         raise ProblemError(f"descriptors are none, host or block, not {descriptors!r}")
@@ -250,7 +258,8 @@ def _kernel(name: str, summary: str, menu_of: Menu, forms: tuple, cases: tuple) 
         name=name,
         summary=summary,
         dtypes=("fp32", "fp16", "bf16", "fp8", "int8", "w8a8_int8"),
-        configs=every(menu_of, forms),
+        # First those that take any problem.
+        configs=tuple(sorted(every(menu_of, forms), key=lambda c: c.descriptors != "none")),
         cases=cases,
         arrays=_arrays,
         plan=_plan,

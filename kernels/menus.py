@@ -1,4 +1,4 @@
-"""What menus have in common: lanes of a warp, and the union of a kernel's menus."""
+"""What menus have in common: lanes of a warp, warps of a block, and the union of menus."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from contextlib import suppress
 from itertools import product
 from typing import TypeVar
 
+from perfmodel_kernels.common import ceil_div
+
 from perfmodel.errors import ProblemError
 
 Config = TypeVar("Config")
 Problem = TypeVar("Problem")
 
+# Steps of k that a slice has at least: fewer only fill and drain the pipeline.
+_FEWEST_STEPS = 4
 # Targets whose menus differ, and the units (those of an H100) that configs are listed for.
 _TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
 _USUAL_UNITS = 132
@@ -20,6 +24,21 @@ _USUAL_UNITS = 132
 def lanes(target: str) -> int:
     """Threads of a warp: 64 on AMD's CDNA."""
     return 64 if target.startswith("gfx") else 32
+
+
+def most_warps(target: str) -> int:
+    """Warps of the largest block, which has 1024 threads on every target."""
+    return 1024 // lanes(target)
+
+
+def slice_extent(k: int, step: int, slices: int, fewest: int = 1) -> int:
+    """Extent of k, in whole steps, that a block sums where k is cut into about `slices`.
+
+    Slices have 4 steps at least, unless there would be less than `fewest` of them.
+    """
+    most = k // (_FEWEST_STEPS * step)
+    cut = max(fewest, min(slices, most))
+    return ceil_div(ceil_div(k, cut), step) * step
 
 
 def every(

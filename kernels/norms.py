@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import torch
 import triton
 from perfmodel_kernels.common import ceil_div, power_of_two
-from perfmodel_kernels.menus import every, lanes
+from perfmodel_kernels.limits import check_positive_counts, check_powers, check_rowwise, check_tile
+from perfmodel_kernels.menus import every, lanes, most_warps
 from perfmodel_kernels.norms_code import (
     fold,
     fused_backward,
@@ -23,20 +24,28 @@ from perfmodel_kernels.norms_code import (
 )
 
 from perfmodel.algorithms import Rowwise
+from perfmodel.elements import element
 from perfmodel.errors import ProblemError
 from perfmodel.evidence.kernel import Argument, Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.rowwise import norm_gradients, rows
 from perfmodel.schedules.schedule import Schedule
 
 EPSILON = 1e-5
-# Rows of a step and columns of a block where the weights' gradients have a kernel of their own.
-WEIGHT_TILE = (16, 256)
+# Where the weights' gradients have a kernel of their own: bytes of a column that a step loads of
+# each tensor (more of fp32 would spill), columns of a block, and its warps.
+WEIGHT_STEP_BYTES = 32
+WEIGHT_COLUMNS = 256
 WEIGHT_WARPS = 4
 # Slices and columns that the last kernel adds up at once, and its warps.
 FOLD_TILE = (64, 32)
 FOLD_WARPS = 4
 # Columns up to which a row's gradient and the sums of the weights' fit in registers together.
 WIDEST_FUSED = {32: 8192, 64: 16384}  # by lanes of a warp
+# Columns up to which rows fit in registers: one row forward, two backward (X and dY).
+WIDEST_HELD = 32768
+WIDEST_HELD_BACKWARD = {32: 16384, 64: 32768}  # by lanes of a warp
+# Warps of the largest block backward: with more, NVIDIA's threads have 64 registers, too few.
+MOST_WARPS_BACKWARD = 16
 
 
 @dataclass(frozen=True)
@@ -67,17 +76,27 @@ class NormBackwardConfig:
 
 def _forward_menu(problem: Rowwise, target: str, units: int) -> tuple[NormConfig, ...]:
     """A thread holds 16, 32 or 8 elements of a row; short rows also go several to a block."""
-    held = power_of_two(problem.cols)
-    found = [NormConfig(1, warps) for warps in _warps(held, target, (16, 32, 8))]
-    several = [2, 4] if held <= 2048 else []
-    found += [NormConfig(n, warps) for n in several for warps in _warps(n * held, target, (16,))]
+    held, most = _row(problem, WIDEST_HELD), most_warps(target)
+    found = [NormConfig(1, warps) for warps in _warps(held, target, most, (16, 32, 8))]
+    for several in (2, 4) if held <= 2048 else ():
+        found += [NormConfig(several, n) for n in _warps(several * held, target, most, (16,))]
     return tuple(dict.fromkeys(found))
 
 
-def _warps(elements: int, target: str, each: tuple[int, ...]) -> Iterator[int]:
-    """Warps of which each thread holds so many elements, 16 at most."""
+def _warps(elements: int, target: str, most: int, each: tuple[int, ...]) -> Iterator[int]:
+    """Warps of which each thread holds so many elements, `most` at most."""
     for held in each:
-        yield min(16, max(1, elements // (held * lanes(target))))
+        yield min(most, max(1, elements // (held * lanes(target))))
+
+
+def _row(problem: Rowwise, widest: int) -> int:
+    """Elements of the tile that holds a row; raises `ProblemError` where registers would spill."""
+    if problem.cols > widest:
+        raise ProblemError(
+            f"a row of {problem.cols} columns spills; the widest that {problem.op} "
+            f"{problem.direction} holds on this target has {widest}"
+        )
+    return power_of_two(problem.cols)
 
 
 def _forward_arrays(problem: Rowwise, config: NormConfig) -> tuple[Array, ...]:
@@ -93,11 +112,16 @@ def _forward_arrays(problem: Rowwise, config: NormConfig) -> tuple[Array, ...]:
     )
 
 
-def _tile(problem: Rowwise, rows_held: int) -> dict[str, int | bool]:
-    """The compile-time shape of a block that holds whole rows."""
+def _tile(problem: Rowwise, config: NormConfig | NormBackwardConfig) -> dict[str, int | bool]:
+    """The compile-time shape of a block that holds whole rows.
+
+    Raises `ProblemError` for one that cannot be.
+    """
     held = power_of_two(problem.cols)
+    check_powers(rows=config.rows, warps=config.warps)
+    check_tile(config.rows, held, "take fewer rows a block")
     return {
-        "TR": rows_held,
+        "TR": config.rows,
         "TC": held,
         "CENTRED": problem.op == "layernorm",
         "WHOLE": held == problem.cols,
@@ -118,7 +142,7 @@ def _forward_plan(problem: Rowwise, config: NormConfig) -> tuple[Launch, ...]:
         "epsilon": EPSILON,
     }
     grid = (triton.cdiv(problem.rows, config.rows),)
-    tile = _tile(problem, config.rows)
+    tile = _tile(problem, config)
     return (Launch(problem.op, norm_forward, grid, arguments, tile, num_warps=config.warps),)
 
 
@@ -146,28 +170,41 @@ def _forward_reference(problem: Rowwise, tensors: Tensors) -> Tensors:
 
 def _backward_menu(problem: Rowwise, target: str, units: int) -> tuple[NormBackwardConfig, ...]:
     """Fused where the row and its sums fit in registers, 16 or 8 elements a thread; else apart."""
-    held = power_of_two(problem.cols)
+    held = _row(problem, WIDEST_HELD_BACKWARD[lanes(target)])
+    most = MOST_WARPS_BACKWARD
     found = []
     if held <= WIDEST_FUSED[lanes(target)]:
-        pipelined = (1, 2) if lanes(target) == 64 else (3, 2)
-        wide, narrow = _warps(held, target, (16, 8))
+        pipelined = _stages(held, target)
+        wide, narrow = _warps(held, target, most, (16, 8))
         resident = max(1, 16 * 32 // (wide * lanes(target)))
         found += [NormBackwardConfig(1, wide, units * resident, stages=s) for s in pipelined]
         found += [NormBackwardConfig(1, wide, units * max(1, resident // 2), stages=pipelined[0])]
         found += [NormBackwardConfig(1, narrow, units * max(1, resident // 2), stages=pipelined[0])]
-    column_tiles = ceil_div(problem.cols, WEIGHT_TILE[1])
-    for warps in _warps(held, target, (16, 32)):
+    column_tiles = ceil_div(problem.cols, WEIGHT_COLUMNS)
+    for warps in _warps(held, target, most, (16, 32)):
         for waves in (4, 2):
             slices = ceil_div(waves * units, column_tiles)
             found.append(NormBackwardConfig(1, warps, slices, fused=False))
     return tuple(dict.fromkeys(found))[:6]
 
 
+def _stages(held: int, target: str) -> tuple[int, ...]:
+    """Stages worth trying. CDNA's loads wait in registers, of which the widest row leaves none."""
+    if lanes(target) == 32:
+        return 3, 2
+    return (1, 2) if held < WIDEST_FUSED[64] else (1,)
+
+
+def _weight_step(problem: Rowwise) -> int:
+    """Rows of a step where the weights' gradients have a kernel of their own."""
+    return WEIGHT_STEP_BYTES // int(element(problem.dtype).bytes)
+
+
 def _span(problem: Rowwise, config: NormBackwardConfig) -> int:
     """Rows of a slice: whole steps."""
-    if config.slices < 1:
-        raise ProblemError(f"the weights' gradients take 1 slice or more, not {config.slices}")
-    step = config.rows if config.fused else WEIGHT_TILE[0]
+    check_positive_counts(slices=config.slices, stages=config.stages)
+    check_powers(rows=config.rows)
+    step = config.rows if config.fused else _weight_step(problem)
     return ceil_div(ceil_div(problem.rows, config.slices), step) * step
 
 
@@ -183,7 +220,7 @@ def _backward_schedule(problem: Rowwise, config: NormBackwardConfig) -> Schedule
         32 * config.warps,
         span=_span(problem, config),
         fused=config.fused,
-        weight_tile=WEIGHT_TILE,
+        weight_tile=(_weight_step(problem), WEIGHT_COLUMNS),
         fold_tile=FOLD_TILE[1],
     )
 
@@ -241,7 +278,7 @@ def _fused(problem: Rowwise, config: NormBackwardConfig, arguments: dict[str, Ar
         fused_backward,
         (slices_of(problem, config),),
         {**arguments, "GAMMA": "gamma", "DX": "dX", "span": _span(problem, config)},
-        {**_tile(problem, config.rows), "STAGES": config.stages},
+        {**_tile(problem, config), "STAGES": config.stages},
         num_warps=config.warps,
     )
 
@@ -252,21 +289,24 @@ def _apart(
     arguments: dict[str, Argument],
     sums: dict[str, Argument],
 ) -> Iterator[Launch]:
-    step, columns = WEIGHT_TILE
     yield Launch(
         f"{problem.op}-gradient",
         norm_backward,
         (ceil_div(problem.rows, config.rows),),
         {**arguments, "GAMMA": "gamma", "DX": "dX"},
-        _tile(problem, config.rows),
+        _tile(problem, config),
         num_warps=config.warps,
     )
     yield Launch(
         "weight-gradient",
         weight_gradient,
-        (slices_of(problem, config) * ceil_div(problem.cols, columns),),
+        (slices_of(problem, config) * ceil_div(problem.cols, WEIGHT_COLUMNS),),
         {**arguments, **sums, "span": _span(problem, config)},
-        {"TR": step, "TC": columns, "CENTRED": problem.op == "layernorm"},
+        {
+            "TR": _weight_step(problem),
+            "TC": WEIGHT_COLUMNS,
+            "CENTRED": problem.op == "layernorm",
+        },
         num_warps=WEIGHT_WARPS,
     )
 
@@ -324,6 +364,12 @@ def _kernel(op: str, backward: bool) -> BundledKernel:
     problems = [Rowwise(op, n, c, dtype, direction=direction) for n, c, dtype, _ in _SHAPES]
     configs = _BACKWARD if backward else [NormConfig(n) for *_, n in _SHAPES]
     menu_of = _backward_menu if backward else _forward_menu
+    name = f"{op}-backward" if backward else op
+
+    def plan(problem: Rowwise, config: NormConfig | NormBackwardConfig) -> tuple[Launch, ...]:
+        check_rowwise(name, problem, op, direction)
+        return (_backward_plan if backward else _forward_plan)(problem, config)
+
     forms = tuple(
         Rowwise(op, 16384, cols, dtype, direction=direction)
         for cols, dtype in (
@@ -332,13 +378,13 @@ def _kernel(op: str, backward: bool) -> BundledKernel:
         )
     )  # fmt: skip
     return BundledKernel(
-        name=f"{op}-backward" if backward else op,
+        name=name,
         summary=f"{op} {'backward, with the weights gradients' if backward else 'forward'}",
         dtypes=("fp32", "fp16", "bf16"),
         configs=every(menu_of, forms),
         cases=tuple(zip(problems, configs, strict=True)),
         arrays=_backward_arrays if backward else _forward_arrays,
-        plan=_backward_plan if backward else _forward_plan,
+        plan=plan,
         schedule=_backward_schedule if backward else _forward_schedule,
         reference_of=_backward_reference if backward else _forward_reference,
         derive=_derive if backward else None,

@@ -20,12 +20,12 @@ def norm_forward(
     c = tl.arange(0, TC)
     alive, column = n < rows, c < cols
     inside = alive[:, None] if WHOLE else alive[:, None] & column[None, :]
-    at = n.to(tl.int64)[:, None] * cols + c[None, :]
-    x = tl.load(X + at, mask=inside, other=0.0).to(tl.float32)
+    row = n.to(tl.int64)[:, None] * cols
+    x = tl.load(X + row + c[None, :], mask=inside, other=0.0).to(tl.float32)
     share = 1.0 / cols
     if CENTRED:
         mean = tl.sum(x, 1) * share
-        x = x - mean[:, None] if WHOLE else tl.where(inside, x - mean[:, None], 0.0)
+        x = x - mean[:, None] if WHOLE else tl.where(column[None, :], x - mean[:, None], 0.0)
         tl.store(MEAN + n, mean, mask=alive)
     rstd = 1.0 / tl.sqrt(tl.sum(x * x, 1) * share + epsilon)
     tl.store(RSTD + n, rstd, mask=alive)
@@ -33,7 +33,7 @@ def norm_forward(
     y = x * rstd[:, None] * gamma[None, :]
     if CENTRED:
         y += weights(BETA, c, column, WHOLE)[None, :]
-    tl.store(Y + at, y.to(Y.dtype.element_ty), mask=inside)
+    tl.store(Y + row + c[None, :], y.to(Y.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -43,9 +43,9 @@ def weights(W, c, column, WHOLE: tl.constexpr):
 
 
 @triton.jit
-def normalised(X, MEAN, RSTD, n, at, alive, inside, CENTRED: tl.constexpr):
+def normalised(X, MEAN, RSTD, n, row, c, alive, inside, CENTRED: tl.constexpr):
     """(x̂, rstd) of some rows as their forward pass left them. Lanes outside hold anything."""
-    x = tl.load(X + at, mask=inside, other=0.0).to(tl.float32)
+    x = tl.load(X + row + c[None, :], mask=inside, other=0.0).to(tl.float32)
     rstd = tl.load(RSTD + n, mask=alive, other=0.0)
     if CENTRED:
         x = x - tl.load(MEAN + n, mask=alive, other=0.0)[:, None]
@@ -72,12 +72,12 @@ def norm_backward(
     c = tl.arange(0, TC)
     alive, column = n < rows, c < cols
     inside = alive[:, None] if WHOLE else alive[:, None] & column[None, :]
-    at = n.to(tl.int64)[:, None] * cols + c[None, :]
-    dy = tl.load(DY + at, mask=inside, other=0.0).to(tl.float32)
-    normal, rstd = normalised(X, MEAN, RSTD, n, at, alive, inside, CENTRED)
+    row = n.to(tl.int64)[:, None] * cols
+    dy = tl.load(DY + row + c[None, :], mask=inside, other=0.0).to(tl.float32)
+    normal, rstd = normalised(X, MEAN, RSTD, n, row, c, alive, inside, CENTRED)
     gamma = weights(GAMMA, c, column, WHOLE)
     dx = row_gradient(normal, dy, gamma, rstd, 1.0 / cols, CENTRED)
-    tl.store(DX + at, dx.to(DX.dtype.element_ty), mask=inside)
+    tl.store(DX + row + c[None, :], dx.to(DX.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -98,14 +98,14 @@ def fused_backward(
         n = n0 + tl.arange(0, TR)
         alive = n < last
         inside = alive[:, None] if WHOLE else alive[:, None] & column[None, :]
-        at = n.to(tl.int64)[:, None] * cols + c[None, :]
-        dy = tl.load(DY + at, mask=inside, other=0.0).to(tl.float32)
-        normal, rstd = normalised(X, MEAN, RSTD, n, at, alive, inside, CENTRED)
+        row = n.to(tl.int64)[:, None] * cols
+        dy = tl.load(DY + row + c[None, :], mask=inside, other=0.0).to(tl.float32)
+        normal, rstd = normalised(X, MEAN, RSTD, n, row, c, alive, inside, CENTRED)
         dgamma += dy * normal
         if CENTRED:
             dbeta += dy
         dx = row_gradient(normal, dy, gamma, rstd, 1.0 / cols, CENTRED)
-        tl.store(DX + at, dx.to(DX.dtype.element_ty), mask=inside)
+        tl.store(DX + row + c[None, :], dx.to(DX.dtype.element_ty), mask=inside)
     leave(DGAMMA, DBETA, dgamma, dbeta, tl.program_id(0), cols, c, column, CENTRED)
 
 
@@ -136,9 +136,9 @@ def weight_gradient(
         n = n0 + tl.arange(0, TR)
         alive = n < last
         inside = alive[:, None] & column[None, :]
-        at = n.to(tl.int64)[:, None] * cols + c[None, :]
-        dy = tl.load(DY + at, mask=inside, other=0.0).to(tl.float32)
-        normal, _ = normalised(X, MEAN, RSTD, n, at, alive, inside, CENTRED)
+        row = n.to(tl.int64)[:, None] * cols
+        dy = tl.load(DY + row + c[None, :], mask=inside, other=0.0).to(tl.float32)
+        normal, _ = normalised(X, MEAN, RSTD, n, row, c, alive, inside, CENTRED)
         dgamma += dy * normal
         if CENTRED:
             dbeta += dy

@@ -12,16 +12,19 @@ import torch
 import triton
 import triton.language as tl
 from perfmodel_kernels.common import LOG2E, ceil_div, power_of_two
-from perfmodel_kernels.menus import every, lanes
+from perfmodel_kernels.limits import check_positive_counts, check_powers, check_rowwise, check_tile
+from perfmodel_kernels.menus import every, lanes, most_warps
 
 from perfmodel.algorithms import Rowwise
+from perfmodel.errors import ProblemError
 from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.rowwise import rows
 from perfmodel.schedules.schedule import Schedule
 
-# Elements of a row that a thread holds, best guess first, and the most warps of a block.
+# Elements of a row that a thread holds, best guess first.
 HELD = (16, 32, 8)
-MOST_WARPS = 16
+# Columns up to which a row fits in registers: 32 elements a thread of the largest block.
+WIDEST_HELD = 32768
 
 
 @dataclass(frozen=True)
@@ -93,11 +96,16 @@ def softmax_online(
 
 
 def _menu(problem: Rowwise, target: str, units: int) -> tuple[SoftmaxConfig, ...]:
-    """A block a row, and several rows a block where rows are short."""
+    """A block a row, and several rows a block where rows are short.
+
+    Raises `ProblemError` for rows that would spill.
+    """
+    if problem.cols > WIDEST_HELD:
+        raise ProblemError(f"a row of {problem.cols} columns spills; take softmax-online")
     row = power_of_two(problem.cols)
     several = (1, 2, 4) if row <= 2048 else (1,)
     found = [
-        SoftmaxConfig(n, min(MOST_WARPS, max(1, n * row // (held * lanes(target)))))
+        SoftmaxConfig(n, min(most_warps(target), max(1, n * row // (held * lanes(target)))))
         for n in several
         for held in (HELD if n == 1 else HELD[:1])
     ]
@@ -121,6 +129,11 @@ def _plan(problem: Rowwise, config: SoftmaxConfig | OnlineConfig) -> tuple[Launc
     # A row that one tile holds stays on chip: nothing to stream.
     streamed = isinstance(config, OnlineConfig) and problem.cols > config.cols
     held = config.cols if streamed else power_of_two(problem.cols)
+    check_rowwise("softmax-online" if streamed else "softmax", problem, "softmax")
+    check_powers(rows=config.rows, cols=held, warps=config.warps)
+    check_tile(config.rows, held, "take fewer rows a block, or softmax-online with short tiles")
+    if streamed:
+        check_positive_counts(stages=config.stages)
     tile = {"TR": config.rows, "TC": held, "LOG2E": LOG2E, "WHOLE": problem.cols % held == 0}
     launch = Launch(
         "softmax",

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import triton
 import triton.language as tl
 from perfmodel_kernels.common import ceil_div
+from perfmodel_kernels.limits import check_powers, check_rowwise, check_tile
 from perfmodel_kernels.menus import every, lanes
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.elements import element
+from perfmodel.errors import ProblemError
 from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.rowwise import elementwise
 from perfmodel.schedules.schedule import Schedule
@@ -85,10 +87,25 @@ def _schedule(problem: Rowwise, config: StreamConfig) -> Schedule:
     return elementwise(problem, config.tile, 32 * config.warps)
 
 
+def _check(name: str, problem: Rowwise, config: StreamConfig) -> None:
+    """Raise `ProblemError` for a map or a tile that the kernel does not do."""
+    check_rowwise(name, problem, "pointwise")
+    inputs = 1 + _FORMS[name][0]
+    if (problem.inputs, problem.outputs) != (inputs, 1):
+        raise ProblemError(
+            f"{name} makes 1 tensor of {inputs}, not {problem.outputs} of {problem.inputs}"
+        )
+    if problem.variant not in ("", name):
+        raise ProblemError(f"{name} does not compute {problem.variant}")
+    check_powers(tile=config.tile, warps=config.warps)
+    check_tile(1, config.tile, "take a shorter tile")
+
+
 def _kernel(name: str) -> BundledKernel:
     add, scale = _FORMS[name]
 
     def plan(problem: Rowwise, config: StreamConfig) -> tuple[Launch, ...]:
+        _check(name, problem, config)
         n = problem.rows * problem.cols
         launch = Launch(
             "pointwise",

@@ -19,9 +19,10 @@ import torch
 import triton
 import triton.language as tl
 from perfmodel_kernels.common import ceil_div, power_of_two
+from perfmodel_kernels.limits import check_positive_counts, check_powers
 from perfmodel_kernels.matmul import COMBINE_TILE, COMBINE_WARPS
 from perfmodel_kernels.matmul_code import combine
-from perfmodel_kernels.menus import every
+from perfmodel_kernels.menus import every, slice_extent
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.attention import check_positive
@@ -204,8 +205,6 @@ def algorithm(bits: int) -> Algorithm:
 _SKINNY = ((16, 128, 128, 4, 4), (16, 64, 128, 4, 5), (16, 64, 128, 4, 3), (16, 128, 64, 4, 5))
 _LARGE = ((128, 128, 64, 8, 4), (64, 128, 64, 4, 4), (128, 64, 64, 4, 4), (64, 64, 64, 4, 4))
 _SKINNY_ROWS = 32
-# Steps of k that a slice has at least.
-_FEWEST_STEPS = 4
 
 
 def _menu(problem: WeightOnly, target: str, units: int) -> tuple[WeightOnlyConfig, ...]:
@@ -225,14 +224,14 @@ def _sliced(config: WeightOnlyConfig, problem: WeightOnly, blocks: int) -> Weigh
     """`config` with slices of k so many that there are about `blocks` blocks."""
     tiles = ceil_div(problem.m, config.bm) * ceil_div(problem.n, config.bn)
     unit = GROUP if problem.bits == 4 else config.bk
-    slices = max(1, min(ceil_div(blocks, tiles), problem.k // (_FEWEST_STEPS * unit)))
-    if slices == 1:
-        return config
-    return replace(config, split_k=ceil_div(ceil_div(problem.k, slices), unit) * unit)
+    split = slice_extent(problem.k, unit, ceil_div(blocks, tiles))
+    return config if split >= problem.k else replace(config, split_k=split)
 
 
 def _split(problem: WeightOnly, config: WeightOnlyConfig) -> int:
     """The extent of k that one block sums; raises `ProblemError` where that is no whole groups."""
+    check_powers(bm=config.bm, bn=config.bn, bk=config.bk, warps=config.warps)
+    check_positive_counts(split_k=config.split_k, stages=config.stages)
     split = min(config.split_k or problem.k, problem.k)
     unit = GROUP if problem.bits == 4 else config.bk
     if split < problem.k and split % unit:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from perfmodel.evidence.compiled import CompiledKernel, Request, compile_all
+from perfmodel.evidence.instructions import Instruction
 from perfmodel.evidence.kernel import BundledKernel
 from perfmodel.evidence.targets import target
 from perfmodel.hardware import load
@@ -31,6 +32,25 @@ def compiled(kernel: BundledKernel, name: str, problems: Iterable[Any]) -> list[
         assert not wrong, (request.says(), wrong)
         found.append(made)
     return found
+
+
+_NVIDIA = ("LDG", "STG", "LDGSTS")
+_AMD = ("global_load", "global_store", "buffer_load", "buffer_store")
+
+
+def global_accesses(program: Iterable[Instruction], only: str = "") -> list[str]:
+    """Opcodes of accesses to global memory; those whose name has `only` in it, any case."""
+    return [
+        item.opcode
+        for item in program
+        if (item.stem in _NVIDIA or item.opcode.startswith(_AMD))
+        and only.lower() in item.opcode.lower()
+    ]
+
+
+def is_wide(opcode: str) -> bool:
+    """Whether an access moves 16 bytes a lane."""
+    return ".128" in opcode or opcode.endswith("dwordx4")
 
 
 def _broken(made: CompiledKernel) -> Iterator[str]:

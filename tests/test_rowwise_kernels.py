@@ -12,7 +12,7 @@ from walker import same
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from menulaw import compiled, menu
+from menulaw import compiled, global_accesses, is_wide, menu
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.errors import ProblemError
@@ -61,11 +61,44 @@ def test_gradients_in_any_number_of_slices_are_right(op, height, width, slices, 
     assert found.largest_error is None or found.largest_error < 1e-4
 
 
-def test_no_slices_at_all_is_refused():
-    kernel = registry.kernel("rmsnorm-backward")
-    problem, config = kernel.cases[0]
-    with pytest.raises(ProblemError, match="1 slice or more, not 0"):
-        kernel.launches(problem, replace(config, slices=0))
+ROWS = Rowwise("layernorm", 64, 512, "fp16")
+POINTS = Rowwise("pointwise", 64, 512, "fp16")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "problem", "fields", "told"),
+    [
+        ("rmsnorm", ROWS, {}, "rmsnorm computes rmsnorm fwd, not layernorm fwd"),
+        ("layernorm-backward", ROWS, {}, "computes layernorm bwd, not layernorm fwd"),
+        ("layernorm", replace(ROWS, output_dtype="fp8"), {}, "type of its input .fp16., not fp8"),
+        ("layernorm", ROWS, {"rows": 3}, "rows must be a power of two, not 3"),
+        ("layernorm", replace(ROWS, cols=2**19), {"rows": 4}, "at most 1048576; take fewer rows"),
+        ("layernorm-backward", replace(ROWS, direction="bwd"), {"slices": 0}, "at least 1, not 0"),
+        ("softmax", ROWS, {}, "softmax computes softmax fwd, not layernorm fwd"),
+        ("softmax-online", replace(ROWS, op="softmax"), {"cols": 100}, "a power of two, not 100"),
+        ("add", POINTS, {}, "add makes 1 tensor of 2, not 1 of 1"),
+        ("copy", replace(POINTS, variant="gelu"), {}, "copy does not compute gelu"),
+        ("copy", POINTS, {"tile": 1000}, "tile must be a power of two, not 1000"),
+        ("matmul-w8a16", None, {"split_k": 100}, "a slice is whole steps of bk="),
+        ("matmul-w4a16", None, {"bn": 96}, "bn must be a power of two, not 96"),
+        ("chain-fused", None, {"cols": 0}, "cols must be a power of two, not 0"),
+    ],
+)
+def test_what_a_kernel_cannot_do_is_one_line(kernel, problem, fields, told):
+    kernel = registry.kernel(kernel)
+    with pytest.raises(ProblemError, match=told) as caught:
+        kernel.launches(problem or kernel.cases[0][0], replace(kernel.configs[0], **fields))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "widest"), [("softmax", 32768), ("layernorm", 32768), ("rmsnorm-backward", 16384)]
+)
+def test_rows_that_would_spill_have_no_menu(name, widest):
+    kernel = registry.kernel(name)
+    assert kernel.menu(replace(kernel.forms[0], cols=widest), "sm_90", 132)
+    with pytest.raises(ProblemError, match=f"a row of {widest + 1} columns spills"):
+        kernel.menu(replace(kernel.forms[0], cols=widest + 1), "sm_90", 132)
 
 
 @pytest.mark.parametrize("name", TARGET_NAMES)
@@ -134,27 +167,19 @@ def test_nothing_on_a_menu_spills(made):
     assert all(found[name] for name in COMPILED)
 
 
+# Mean and rstd, a number a row, and weights that the rows of a block share.
+NARROW = {"layernorm": 4, "chain-fused": 1}
+
+
 def test_rows_are_read_and_written_16_bytes_at_a_time(made):
     name, found = made
     for kernel in ("copy", "triad", "softmax", "layernorm", "chain-fused"):
         for item in found[kernel]:
             (launch,) = item.launches
-            wide, narrow = _accesses(launch.program)
-            statistics = 2 if kernel == "layernorm" else 0  # mean and rstd, a number a row
-            assert narrow <= statistics, (name, kernel, item.config)
-            assert wide >= 2
-
-
-def _accesses(program):
-    """Global accesses of 16 bytes a lane, and narrower ones."""
-    wide = narrow = 0
-    for item in program:
-        if item.stem in ("LDG", "STG", "LDGSTS"):
-            wide, narrow = wide + (".128" in item.opcode), narrow + (".128" not in item.opcode)
-        elif item.opcode.startswith(("global_load", "global_store", "buffer_load", "buffer_store")):
-            full = item.opcode.endswith("dwordx4")
-            wide, narrow = wide + full, narrow + (not full)
-    return wide, narrow
+            found_accesses = global_accesses(launch.program)
+            narrow = [opcode for opcode in found_accesses if not is_wide(opcode)]
+            assert len(narrow) <= NARROW.get(kernel, 0), (name, kernel, item.config, narrow)
+            assert len(found_accesses) - len(narrow) >= 2
 
 
 def test_a_copy_has_twice_the_bytes_in_flight_that_the_memory_needs(made):

@@ -120,7 +120,13 @@ class Descriptor:
         return TensorDescriptor(tensor, list(self.shape), list(self.strides), list(self.block))
 
     def misalignment(self, item_bytes: int) -> str:
-        """What breaks the rule of alignment; empty where nothing does."""
+        """What breaks the rules of alignment; empty where nothing does."""
+        tile_bytes = self.block[-1] * item_bytes
+        if tile_bytes < DESCRIPTOR_ALIGNMENT:
+            return (
+                f"a row of a tile of {self.array} has {tile_bytes} bytes, and a tensor descriptor "
+                f"moves at least {DESCRIPTOR_ALIGNMENT}; take a wider tile"
+            )
         for stride in self.strides[:-1]:
             if stride * item_bytes % DESCRIPTOR_ALIGNMENT:
                 return (
