@@ -41,9 +41,10 @@ FOLD_TILE = (64, 32)
 FOLD_WARPS = 4
 # Columns up to which a row's gradient and the sums of the weights' fit in registers together.
 WIDEST_FUSED = {32: 8192, 64: 16384}  # by lanes of a warp
-# Columns up to which rows fit in registers: one row forward, two backward (X and dY).
+# Columns up to which a row fits in registers, and backward bytes of a row, since fp32 is loaded
+# into as many registers as it stays in.
 WIDEST_HELD = 32768
-WIDEST_HELD_BACKWARD = {32: 16384, 64: 32768}  # by lanes of a warp
+ROW_BYTES_BACKWARD = {32: 2**15, 64: 2**17}  # by lanes of a warp
 # Warps of the largest block backward: with more, NVIDIA's threads have 64 registers, too few.
 MOST_WARPS_BACKWARD = 16
 
@@ -170,8 +171,8 @@ def _forward_reference(problem: Rowwise, tensors: Tensors) -> Tensors:
 
 def _backward_menu(problem: Rowwise, target: str, units: int) -> tuple[NormBackwardConfig, ...]:
     """Fused where the row and its sums fit in registers, 16 or 8 elements a thread; else apart."""
-    held = _row(problem, WIDEST_HELD_BACKWARD[lanes(target)])
-    most = MOST_WARPS_BACKWARD
+    widest = ROW_BYTES_BACKWARD[lanes(target)] // int(element(problem.dtype).bytes)
+    held, most = _row(problem, min(widest, WIDEST_HELD)), MOST_WARPS_BACKWARD
     found = []
     if held <= WIDEST_FUSED[lanes(target)]:
         pipelined = _stages(held, target)
