@@ -159,14 +159,16 @@ def test_slices_of_k_fill_the_device_with_steps_to_spare(m, units):
 
 @pytest.fixture(scope="module", params=TARGET_NAMES)
 def made(request):
-    """Menus of one target compiled: a 16-bit square, an 8-bit one, and few rows of A."""
+    """Menus of one target compiled: a 16-bit square, an 8-bit one, and few rows of A.
+
+    `python -m perfmodel.evidence.compilesuite` compiles every menu.
+    """
     name = request.param
     found = {}
     for kernel in KERNELS:
-        problems = [SKINNY] if kernel == "matmul-split-k" else [BF16]
-        if kernel == "matmul-persistent" and name != "gfx942":
-            problems.append(FP8)
-        found[kernel] = compiled(registry.kernel(kernel), name, problems)
+        square = FP8 if kernel == "matmul" and name != "gfx942" else BF16
+        problem = SKINNY if kernel == "matmul-split-k" else square
+        found[kernel] = compiled(registry.kernel(kernel), name, [problem])
     return name, found
 
 
