@@ -138,7 +138,7 @@ def test_a_config_has_no_field_that_its_kernel_does_not_read():
 
 # ---- Compiled ------------------------------------------------------------------------------------
 
-# `python -m perfmodel.evidence.compilesuite` compiles every menu; these are those with most to spill.
+# Those with most to spill; `python -m perfmodel.evidence.compilesuite` compiles every menu.
 COMPILED = (
     "copy", "softmax", "softmax-online", "layernorm", "layernorm-backward", "chain-fused",
     "matmul-w4a16",
