@@ -12,6 +12,7 @@ MODULES = (
     "weight_only",
     "attention_standard",
     "attention_tiled",
+    "attention_gluon",
     "attention_backward",
     "attention_flash1",
     "attention_decode",

@@ -6,33 +6,43 @@ slices by exp(L − L_max). With one slice the first kernel leaves the result it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import triton
 import triton.language as tl
+from perfmodel_kernels.attention_tile import attend_all, key_ranges
 from perfmodel_kernels.common import (
     LOG2E,
     ceil_div,
+    check_forward,
+    check_tile,
     dims,
     forward_reference,
     inputs,
     mask_arguments,
+    padded,
     power_of_two,
     scale_of,
 )
 
 from perfmodel.algorithms import Attention
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
+from perfmodel.evidence.kernel import Argument, Array, BundledKernel, Descriptor, Launch, Tensors
+from perfmodel.evidence.targets import TARGETS
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.schedules.tiled import split_kv
+
+NAME = "attention-decode"
+_COMBINED = 8192  # elements of partial results that a block of the combining kernel loads at once
 
 
 @dataclass(frozen=True)
 class DecodeConfig:
     """`split` keys a slice in steps of `bc`; `pack` query heads share a tile of `br` rows.
 
-    Raises `ProblemError` where the slices do not end on a step.
+    `descriptors` loads keys and values by tensor descriptors; `by_bits` is that of
+    `AttentionConfig`. Raises `ProblemError` where the slices do not end on a step.
     """
 
     split: int = 1024
@@ -41,16 +51,30 @@ class DecodeConfig:
     pack: int = 8
     warps: int = 4
     stages: int = 3
+    descriptors: bool = False
+    by_bits: bool = False
 
     def __post_init__(self) -> None:
+        check_tile(self.bc, br=self.br, pack=self.pack, split=self.split)
         if self.split % self.bc:
             raise ProblemError(f"split {self.split} must be a multiple of bc {self.bc}")
 
+    @property
+    def rows(self) -> int:
+        """Query rows of each head in a tile that `pack` heads share."""
+        return max(self.br // self.pack, 1)
 
+    @property
+    def tile(self) -> int:
+        """Rows that are computed: a power of two, of which `rows` × `pack` are real."""
+        return max(power_of_two(self.rows * self.pack), 16)
+
+
+# What can be chosen without naming a target or the units to fill.
 CONFIGS = tuple(
-    DecodeConfig(split, 16, bc, pack)
+    DecodeConfig(split, 16, bc, pack, stages=stages)
     for pack in (8, 4, 1)
-    for split, bc in ((256, 64), (512, 64), (1024, 64), (2048, 128), (4096, 128))
+    for split, bc, stages in ((512, 64, 3), (1024, 64, 3), (4096, 64, 3), (256, 32, 2))
 )
 
 
@@ -60,6 +84,7 @@ def split_forward(
     D: tl.constexpr, E: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
     ROWS: tl.constexpr, PACK: tl.constexpr, TILE: tl.constexpr, BC: tl.constexpr,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr,
+    DESCRIPTORS: tl.constexpr, BY_BITS: tl.constexpr,
 ):  # fmt: skip
     """One slice of keys for ROWS rows of PACK heads; slices fastest, then query tiles, then heads.
 
@@ -78,115 +103,63 @@ def split_forward(
     row = i * ROWS + stacked % ROWS
     alive = (head < group) & (row < seq_q) & (stacked < ROWS * PACK)
     at = (kv_head * group + head) * seq_q + row
-    d = tl.arange(0, BD)
-    e = tl.arange(0, BE)
-    shift = seq_kv - seq_q
-    first = part * split
-    last = tl.minimum(first + split, seq_kv)
-    if CAUSAL:
-        last = tl.minimum(last, tl.minimum(seq_q, (i + 1) * ROWS) + shift)
-    elif WINDOW > 0:
-        last = tl.minimum(last, tl.minimum(seq_q, (i + 1) * ROWS) + shift + WINDOW - 1)
-    if WINDOW > 0:
-        first = tl.maximum(first, tl.maximum(i * ROWS + shift - WINDOW + 1, 0) // BC * BC)
     left = at * slices + part
+    e = tl.arange(0, BE)
+    kept = alive[:, None] & (e < E)[None, :]
+    first, whole, edge, last = key_ranges(i, seq_q, seq_kv, ROWS, BC, CAUSAL, WINDOW)
+    first = tl.maximum(first, part * split)
+    last = tl.minimum(last, (part + 1) * split)
+    whole = tl.minimum(tl.maximum(whole, first), last)
+    edge = tl.minimum(tl.maximum(edge, whole), last)
     # A slice that no row of the tile sees leaves nothing, unless it is the only one.
     if first < last:
-        q = tl.load(
-            Q + at[:, None] * D + d[None, :], mask=alive[:, None] & (d < D)[None, :], other=0.0
-        )
-        top = tl.full([TILE], float("-inf"), tl.float32)
-        total = tl.full([TILE], 0.0, tl.float32)
-        out = tl.full([TILE, BE], 0.0, tl.float32)
-        for x0 in range(first, last, BC):
-            x = x0 + tl.arange(0, BC)
-            present = x < seq_kv
-            k = tl.load(
-                K + (kv_head * seq_kv + x)[:, None] * D + d[None, :],
-                mask=present[:, None] & (d < D)[None, :],
-                other=0.0,
-            )
-            s = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
-            seen = present[None, :]
-            if CAUSAL:
-                seen = seen & (x[None, :] <= row[:, None] + shift)
-            elif WINDOW > 0:
-                seen = seen & (x[None, :] < row[:, None] + shift + WINDOW)
-            if WINDOW > 0:
-                seen = seen & (x[None, :] > row[:, None] + shift - WINDOW)
-            s = tl.where(seen, s, float("-inf"))
-            new = tl.maximum(top, tl.max(s, 1))
-            safe = tl.where(new == float("-inf"), 0.0, new)
-            p = tl.exp2(s - safe[:, None])
-            rescale = tl.exp2(top - safe)
-            total = total * rescale + tl.sum(p, 1)
-            v = tl.load(
-                V + (kv_head * seq_kv + x)[:, None] * E + e[None, :],
-                mask=present[:, None] & (e < E)[None, :],
-                other=0.0,
-            )
-            out = tl.dot(p.to(v.dtype), v, out * rescale[:, None], input_precision="ieee")
-            top = new
-        blind = total == 0.0
-        total = tl.where(blind, 1.0, total)
-        log_sum = tl.where(blind, float("-inf"), (top + tl.log2(total)) * 0.6931471805599453)
+        d = tl.arange(0, BD)
+        present = alive[:, None] & (d < D)[None, :]
+        q = tl.load(Q + at[:, None] * D + d[None, :], mask=present, other=0.0)
+        out, log_sum = attend_all(
+            q, K, V, row, kv_head, first, whole, edge, last, seq_kv, seq_kv - seq_q, scale,
+            D, E, BD, BE, BC, CAUSAL, WINDOW, DESCRIPTORS, False, BY_BITS,
+        )  # fmt: skip
         tl.store(L + left, log_sum, mask=alive)
-        tl.store(
-            OUT + left[:, None] * E + e[None, :],
-            (out / total[:, None]).to(OUT.dtype.element_ty),
-            mask=alive[:, None] & (e < E)[None, :],
-        )
+        tl.store(OUT + left[:, None] * E + e[None, :], out.to(OUT.dtype.element_ty), mask=kept)
     elif slices == 1:
         tl.store(L + left, tl.full([TILE], float("-inf"), tl.float32), mask=alive)
-        tl.store(
-            OUT + left[:, None] * E + e[None, :],
-            tl.full([TILE, BE], 0.0, OUT.dtype.element_ty),
-            mask=alive[:, None] & (e < E)[None, :],
-        )
+        nothing = tl.full([TILE, BE], 0.0, OUT.dtype.element_ty)
+        tl.store(OUT + left[:, None] * E + e[None, :], nothing, mask=kept)
 
 
 @triton.jit
 def combine_slices(
     PARTS, LOGS, OUT, L, seq_q, seq_kv, split,
-    E: tl.constexpr, BE: tl.constexpr, ROWS: tl.constexpr,
+    E: tl.constexpr, BE: tl.constexpr, ROWS: tl.constexpr, COUNT: tl.constexpr,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr,
 ):  # fmt: skip
-    """One query row of one head: weighs the slices that its tile has seen, in one pass."""
+    """One query row of one head: weighs the slices that its tile has seen, COUNT at a time."""
     at = tl.program_id(0).to(tl.int64)
-    i = (at % seq_q) // ROWS
     slices = (seq_kv + split - 1) // split
-    shift = seq_kv - seq_q
-    first = 0
-    last = slices
-    if CAUSAL:
-        last = (tl.minimum(tl.minimum(seq_q, (i + 1) * ROWS) + shift, seq_kv) + split - 1) // split
-    elif WINDOW > 0:
-        end = tl.minimum(seq_q, (i + 1) * ROWS) + shift + WINDOW - 1
-        last = (tl.minimum(end, seq_kv) + split - 1) // split
-    if WINDOW > 0:
-        first = tl.maximum(i * ROWS + shift - WINDOW + 1, 0) // split
+    first, _, _, last = key_ranges((at % seq_q) // ROWS, seq_q, seq_kv, ROWS, 1, CAUSAL, WINDOW)
+    end = (last + split - 1) // split
     e = tl.arange(0, BE)
-    top = tl.full([1], float("-inf"), tl.float32)
-    total = tl.full([1], 0.0, tl.float32)
+    top = float("-inf")
+    total = 0.0
     out = tl.full([BE], 0.0, tl.float32)
-    for part in range(first, last):
-        log_sum = tl.load(LOGS + at * slices + part)
-        o = tl.load(PARTS + (at * slices + part) * E + e, mask=e < E, other=0.0)
-        new = tl.maximum(top, log_sum)
-        safe = tl.where(new == float("-inf"), 0.0, new)
-        rescale = tl.exp(top - safe)
-        weight = tl.exp(log_sum - safe)
-        out = out * rescale + o * weight
-        total = total * rescale + weight
+    for start in range(first // split, end, COUNT):
+        part = start + tl.arange(0, COUNT)
+        row = at * slices + part
+        log_sum = tl.load(LOGS + row, mask=part < end, other=float("-inf"))
+        present = (part < end)[:, None] & (e < E)[None, :]
+        o = tl.load(PARTS + row[:, None] * E + e[None, :], mask=present, other=0.0)
+        new = tl.maximum(top, tl.max(log_sum, 0))
+        base = tl.where(new == float("-inf"), 0.0, new)
+        weight = tl.exp(log_sum - base)
+        rescale = tl.exp(top - base)
+        out = out * rescale + tl.sum(o * weight[:, None], 0)
+        total = total * rescale + tl.sum(weight, 0)
         top = new
     blind = total == 0.0
     total = tl.where(blind, 1.0, total)
-    tl.store(L + at + tl.arange(0, 1), tl.where(blind, float("-inf"), top + tl.log(total)))
+    tl.store(L + at, tl.where(blind, float("-inf"), top + tl.log(total)))
     tl.store(OUT + at * E + e, (out / total).to(OUT.dtype.element_ty), mask=e < E)
-
-
-def _rows(config: DecodeConfig) -> int:
-    return max(config.br // config.pack, 1)
 
 
 def _slices(problem: Attention, config: DecodeConfig) -> int:
@@ -208,48 +181,85 @@ def _arrays(problem: Attention, config: DecodeConfig) -> tuple[Array, ...]:
     )
 
 
-def _plan(problem: Attention, config: DecodeConfig) -> tuple[Launch, ...]:
+def _masked(problem: Attention) -> dict[str, bool | int]:
+    """The mask as constants; one query, which is the last, sees every key, causal or not."""
+    found = mask_arguments(problem)
+    return found | {"CAUSAL": problem.causal and (problem.seq_q > 1 or bool(found["WINDOW"]))}
+
+
+def _slice_launch(problem: Attention, config: DecodeConfig) -> Launch:
     b, g, r, q, x, d, e = dims(problem)
-    rows, slices = _rows(config), _slices(problem, config)
-    many = slices > 1
-    wide = max(power_of_two(e), 16)
-    size = {"seq_q": q, "seq_kv": x, "split": config.split}
-    slice_launch = Launch(
+    many = _slices(problem, config) > 1
+    keys: dict[str, Argument] = {"K": "K", "V": "V"}
+    if config.descriptors:
+        keys["K"] = Descriptor("K", (b * g, x, d), (1, config.bc, padded(d)))
+        keys["V"] = Descriptor("V", (b * g, x, e), (1, config.bc, padded(e)))
+    tiles = ceil_div(r, config.pack) * ceil_div(q, config.rows)
+    return Launch(
         "split-kv",
         split_forward,
-        (b * g * ceil_div(r, config.pack) * ceil_div(q, rows) * slices,),
+        (b * g * tiles * _slices(problem, config),),
         {
-            **{name: name for name in "QKV"},
+            "Q": "Q",
+            **keys,
             "OUT": "parts" if many else "O",
             "L": "logs" if many else "L",
             "scale": scale_of(problem) * LOG2E,
             "group": r,
-            **size,
+            "seq_q": q,
+            "seq_kv": x,
+            "split": config.split,
         },
         {
             "D": d,
             "E": e,
-            "BD": max(power_of_two(d), 16),
-            "BE": wide,
-            "ROWS": rows,
+            "BD": padded(d),
+            "BE": padded(e),
+            "ROWS": config.rows,
             "PACK": config.pack,
-            "TILE": max(power_of_two(rows * config.pack), 16),
+            "TILE": config.tile,
             "BC": config.bc,
-            **mask_arguments(problem),
+            **_masked(problem),
+            "DESCRIPTORS": config.descriptors,
+            "BY_BITS": config.by_bits,
         },
         num_warps=config.warps,
         num_stages=config.stages,
     )
-    if not many:
-        return (slice_launch,)
-    combine = Launch(
+
+
+def _combine_launch(problem: Attention, config: DecodeConfig) -> Launch:
+    b, g, r, q, x, _, e = dims(problem)
+    most = max(_COMBINED // padded(e), 1)
+    return Launch(
         "combine",
         combine_slices,
         (b * g * r * q,),
-        {"PARTS": "parts", "LOGS": "logs", "OUT": "O", "L": "L", **size},
-        {"E": e, "BE": wide, "ROWS": rows, **mask_arguments(problem)},
+        {
+            "PARTS": "parts",
+            "LOGS": "logs",
+            "OUT": "O",
+            "L": "L",
+            "seq_q": q,
+            "seq_kv": x,
+            "split": config.split,
+        },
+        {
+            "E": e,
+            "BE": padded(e),
+            "ROWS": config.rows,
+            "COUNT": min(power_of_two(_slices(problem, config)), most),
+            **_masked(problem),
+        },
     )
-    return (slice_launch, combine)
+
+
+def _plan(problem: Attention, config: DecodeConfig) -> tuple[Launch, ...]:
+    check_forward(NAME, problem)
+    slices = _slice_launch(problem, config)
+    if _slices(problem, config) == 1:
+        return (slices,)
+    return (slices, _combine_launch(problem, config))
 
 
 def _schedule(problem: Attention, config: DecodeConfig) -> Schedule:
@@ -273,6 +283,86 @@ def _case(shape: tuple[int, ...], dtype: str, config: DecodeConfig, **more: obje
     return Attention(*shape, dtype=dtype, **more), config
 
 
+@dataclass(frozen=True)
+class Shape:
+    """The tile of a slice's loop, without the split: `bc` keys, warps, stages, descriptors."""
+
+    bc: int
+    warps: int
+    stages: int
+    descriptors: bool = False
+
+
+# By target and padded head size: no spills, and as many bytes in flight as blocks and stages hold.
+_COPIED = (Shape(128, 4, 2, True), Shape(64, 4, 3, True))
+SHAPES: Mapping[str, Mapping[int, tuple[Shape, ...]]] = {
+    "sm_80": {64: (Shape(64, 4, 3),), 128: (Shape(64, 4, 3),), 256: (Shape(32, 4, 3),)},
+    "sm_89": {64: (Shape(64, 4, 3),), 128: (Shape(64, 4, 2),), 256: (Shape(32, 4, 2),)},
+    "sm_90": {
+        64: (Shape(128, 4, 3, True), Shape(64, 4, 4)),
+        128: (*_COPIED, Shape(64, 4, 3)),
+        256: (Shape(64, 4, 2, True), Shape(32, 4, 3)),
+    },
+    "sm_100": {
+        64: (Shape(128, 4, 3, True), Shape(64, 4, 4)),
+        128: (*_COPIED, Shape(64, 4, 3)),
+        256: (Shape(64, 4, 2, True), Shape(32, 4, 3)),
+    },
+    "sm_120": {
+        64: (Shape(64, 4, 3, True), Shape(64, 4, 3)),
+        128: (Shape(64, 4, 2, True), Shape(64, 4, 2)),
+        256: (Shape(32, 4, 2, True), Shape(32, 4, 2)),
+    },
+    "gfx942": {64: (Shape(128, 4, 2),), 128: (Shape(64, 4, 2),), 256: (Shape(32, 4, 2),)},
+}
+_WAVES = (2, 1, 4)  # of resident blocks that the slices are to fill, best guess first
+_LEAST_STEPS = 4  # of a slice, so that what it leaves stays small beside what it reads
+
+
+def menu_of(problem: Attention, target: str, units: int) -> tuple[DecodeConfig, ...]:
+    """Configs worth trying, best guess first: slices that fill the units one to four times."""
+    if target not in SHAPES:
+        return ()
+    b, g, group, seq_q, _, d, e = dims(problem)
+    size = min(max(padded(d), padded(e), 64), 256)
+    # Heads of a group and their queries share the 16 rows of the smallest product, or up to 64.
+    br = min(max(power_of_two(group * seq_q), 16), 64)
+    pack = min(group, max(br // seq_q, 1))
+    tiles = b * g * ceil_div(group, pack) * ceil_div(seq_q, max(br // pack, 1))
+    first, *others = SHAPES[target][size]
+    chosen = [(first, waves) for waves in _WAVES] + [(shape, _WAVES[0]) for shape in others]
+    found = []
+    for shape, waves in chosen:
+        split = _split(problem, shape, units * _resident(problem, shape, target) * waves, tiles)
+        config = DecodeConfig(split, br, shape.bc, pack, shape.warps, shape.stages)
+        found.append(replace(config, descriptors=shape.descriptors, by_bits=target == "gfx942"))
+    return tuple(dict.fromkeys(found))
+
+
+def _resident(problem: Attention, shape: Shape, target: str) -> int:
+    """Blocks that a unit's shared memory holds: the buffers of keys and values of each."""
+    *_, d, e = dims(problem)
+    keys = next(array for array in inputs(problem) if array.name == "K")
+    buffers = shape.bc * (padded(d) + padded(e)) * keys.item_bytes * max(shape.stages - 1, 1)
+    return min(max(TARGETS[target].shared_per_block // buffers, 1), 4)
+
+
+def _split(problem: Attention, shape: Shape, blocks: int, tiles: int) -> int:
+    """Keys of a slice, so that `tiles` × slices come to at most `blocks`: a multiple of bc."""
+    keys = min(problem.seq_kv, (problem.window or problem.seq_kv) + problem.seq_q)
+    slices = max(blocks // tiles, 1)
+    steps = max(ceil_div(ceil_div(keys, slices), shape.bc), _LEAST_STEPS)
+    return steps * shape.bc
+
+
+# Decoding from 8k and 128k keys: many heads, grouped heads, one for all.
+FORMS = (
+    *(Attention(32, 32, 32 // group, 1, 8192, 128, causal=True) for group in (1, 4, 8)),
+    Attention(32, 32, 8, 1, 8192, 64, causal=True),
+    Attention(32, 32, 8, 1, 8192, 256, causal=True),
+    Attention(1, 32, 8, 1, 131072, 128, causal=True),
+)
+
 CASES = (
     _case((2, 8, 2, 1, 1000, 64), "fp16", DecodeConfig(256, 16, 64, 4)),
     _case((1, 4, 4, 1, 333, 40), "fp32", DecodeConfig(128, 16, 32, 1)),
@@ -285,7 +375,7 @@ CASES = (
 
 KERNELS = (
     BundledKernel(
-        name="attention-decode",
+        name=NAME,
         summary="split-KV attention with its reduction kernel",
         dtypes=("fp32", "fp16", "bf16"),
         configs=CONFIGS,
@@ -294,5 +384,7 @@ KERNELS = (
         plan=_plan,
         schedule=_schedule,
         reference_of=_reference,
+        menu_of=menu_of,
+        forms=FORMS,
     ),
 )

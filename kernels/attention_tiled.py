@@ -6,150 +6,84 @@ group share one tile; any lengths and head dimensions. Leaves L = m + log ℓ fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import triton
 import triton.language as tl
+from perfmodel_kernels.attention_menus import FORMS, AttentionConfig, every_config, menu_of
+from perfmodel_kernels.attention_tile import attend_all, key_ranges
 from perfmodel_kernels.common import (
     LOG2E,
     ceil_div,
+    check_forward,
     dims,
     forward_reference,
     inputs,
     mask_arguments,
-    power_of_two,
+    padded,
     scale_of,
 )
 
 from perfmodel.algorithms import Attention
-from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
+from perfmodel.evidence.kernel import (
+    Argument,
+    Array,
+    BundledKernel,
+    Descriptor,
+    Launch,
+    Tensors,
+)
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.schedules.tiled import tiled
 
-
-@dataclass(frozen=True)
-class AttentionConfig:
-    """Query rows `br` (of `pack` heads together) by `bc` keys.
-
-    `descriptors` loads K and V through tensor descriptors, `specialise` gives loads and arithmetic
-    warps of their own: both need a target that has them.
-    """
-
-    br: int = 128
-    bc: int = 64
-    pack: int = 1
-    warps: int = 4
-    stages: int = 2
-    descriptors: bool = False
-    specialise: bool = False
-
-
-CONFIGS = (
-    AttentionConfig(128, 64, warps=4, stages=3),
-    AttentionConfig(128, 64, warps=8, stages=3),
-    AttentionConfig(128, 128, warps=8, stages=2),
-    AttentionConfig(128, 32, warps=4, stages=3),
-    AttentionConfig(64, 64, warps=4, stages=3),
-    AttentionConfig(64, 32, warps=4, stages=4),
-)
-DESCRIPTOR_CONFIGS = (
-    AttentionConfig(128, 128, warps=8, stages=2, descriptors=True),
-    AttentionConfig(128, 64, warps=8, stages=3, descriptors=True),
-    AttentionConfig(128, 128, warps=8, stages=2, descriptors=True, specialise=True),
-)
+NAME = "attention-tiled"
 
 
 @triton.jit
 def attention_forward(
     Q, K, V, OUT, L, scale, group, seq_q, seq_kv,
     D: tl.constexpr, E: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
-    ROWS: tl.constexpr, PACK: tl.constexpr, BC: tl.constexpr,
+    ROWS: tl.constexpr, PACK: tl.constexpr, TILE: tl.constexpr, BC: tl.constexpr,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr,
-    DESCRIPTORS: tl.constexpr, SPECIALISE: tl.constexpr,
+    DESCRIPTORS: tl.constexpr, SPECIALISE: tl.constexpr, BY_BITS: tl.constexpr,
 ):  # fmt: skip
-    """One tile of ROWS query rows of PACK heads; query tiles fastest, then heads, then batch."""
+    """One tile of ROWS query rows of PACK heads; query tiles fastest, then heads, then batch.
+
+    TILE rows are computed, of which ROWS × PACK are real.
+    """
     row_tiles = (seq_q + ROWS - 1) // ROWS
     packs = (group + PACK - 1) // PACK
     block = tl.program_id(0)
     i = block % row_tiles
-    outer = block // row_tiles
-    kv_head = (outer // packs).to(tl.int64)
-    stacked = tl.arange(0, ROWS * PACK)
-    head = (outer % packs) * PACK + stacked // ROWS
-    row = i * ROWS + stacked % ROWS
-    alive = (head < group) & (row < seq_q)
-    at = (kv_head * group + head) * seq_q + row
-    d = tl.arange(0, BD)
-    e = tl.arange(0, BE)
-    q = tl.load(Q + at[:, None] * D + d[None, :], mask=alive[:, None] & (d < D)[None, :], other=0.0)
-    # The key tiles that some row of this tile sees: see perfmodel/count/band.py.
-    shift = seq_kv - seq_q
-    first = 0
-    last = seq_kv
     if CAUSAL:
-        last = tl.minimum(tl.maximum(tl.minimum(seq_q, (i + 1) * ROWS) + shift, 0), seq_kv)
-    elif WINDOW > 0:
-        end = tl.minimum(seq_q, (i + 1) * ROWS) + shift + WINDOW - 1
-        last = tl.minimum(tl.maximum(end, 0), seq_kv)
-    if WINDOW > 0:
-        first = tl.maximum(i * ROWS + shift - WINDOW + 1, 0) // BC * BC
-    k_base = K + kv_head * seq_kv * D
-    v_base = V + kv_head * seq_kv * E
-    if DESCRIPTORS:
-        k_tiles = tl.make_tensor_descriptor(k_base, [seq_kv, D], [D, 1], [BC, BD])
-        v_tiles = tl.make_tensor_descriptor(v_base, [seq_kv, E], [E, 1], [BC, BE])
-    top = tl.full([ROWS * PACK], float("-inf"), tl.float32)
-    total = tl.full([ROWS * PACK], 0.0, tl.float32)
-    out = tl.full([ROWS * PACK, BE], 0.0, tl.float32)
-    for x0 in tl.range(first, last, BC, warp_specialize=SPECIALISE):
-        x = x0 + tl.arange(0, BC)
-        present = x < seq_kv
-        if DESCRIPTORS:
-            k = k_tiles.load([x0, 0])
-        else:
-            k = tl.load(
-                k_base + x.to(tl.int64)[:, None] * D + d[None, :],
-                mask=present[:, None] & (d < D)[None, :],
-                other=0.0,
-            )
-        s = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
-        seen = present[None, :]
-        if CAUSAL:
-            seen = seen & (x[None, :] <= row[:, None] + shift)
-        elif WINDOW > 0:
-            seen = seen & (x[None, :] < row[:, None] + shift + WINDOW)
-        if WINDOW > 0:
-            seen = seen & (x[None, :] > row[:, None] + shift - WINDOW)
-        s = tl.where(seen, s, float("-inf"))
-        new = tl.maximum(top, tl.max(s, 1))
-        safe = tl.where(new == float("-inf"), 0.0, new)
-        p = tl.exp2(s - safe[:, None])
-        rescale = tl.exp2(top - safe)
-        total = total * rescale + tl.sum(p, 1)
-        if DESCRIPTORS:
-            v = v_tiles.load([x0, 0])
-        else:
-            v = tl.load(
-                v_base + x.to(tl.int64)[:, None] * E + e[None, :],
-                mask=present[:, None] & (e < E)[None, :],
-                other=0.0,
-            )
-        out = tl.dot(p.to(v.dtype), v, out * rescale[:, None], input_precision="ieee")
-        top = new
-    blind = total == 0.0
-    total = tl.where(blind, 1.0, total)
-    log_sum = tl.where(blind, float("-inf"), (top + tl.log2(total)) * 0.6931471805599453)
-    tl.store(L + at, log_sum, mask=alive)
-    tl.store(
-        OUT + at[:, None] * E + e[None, :],
-        (out / total[:, None]).to(OUT.dtype.element_ty),
-        mask=alive[:, None] & (e < E)[None, :],
-    )
-
-
-def rows_of(config: AttentionConfig) -> int:
-    """Query rows of each head in a tile that `pack` heads share."""
-    return max(config.br // config.pack, 1)
+        i = row_tiles - 1 - i  # the last rows see most keys: the longest blocks start first
+    outer = block // row_tiles
+    first_head = outer % packs * PACK
+    kv_head = (outer // packs).to(tl.int64)
+    stacked = tl.arange(0, TILE)
+    row = i * ROWS + stacked % ROWS
+    alive = (stacked < ROWS * PACK) & (first_head + stacked // ROWS < group) & (row < seq_q)
+    # Rows of the tile: from `base` on, by offsets of 32 bits, which cost half the registers.
+    base = (kv_head * group + first_head) * seq_q + i * ROWS
+    offset = stacked // ROWS * seq_q + stacked % ROWS
+    if DESCRIPTORS and ROWS * PACK == TILE:
+        q = Q.load([outer // packs, first_head, i * ROWS, 0]).reshape(TILE, BD)
+    else:
+        d = tl.arange(0, BD)
+        present = alive[:, None] & (d < D)[None, :]
+        q = tl.load(Q + base * D + (offset[:, None] * D + d[None, :]), mask=present, other=0.0)
+    first, whole, edge, last = key_ranges(i, seq_q, seq_kv, ROWS, BC, CAUSAL, WINDOW)
+    out, log_sum = attend_all(
+        q, K, V, row, kv_head, first, whole, edge, last, seq_kv, seq_kv - seq_q, scale,
+        D, E, BD, BE, BC, CAUSAL, WINDOW, DESCRIPTORS, SPECIALISE, BY_BITS,
+    )  # fmt: skip
+    tl.store(L + base + offset, log_sum, mask=alive)
+    if DESCRIPTORS and ROWS * PACK == TILE:
+        found = out.to(OUT.dtype).reshape(1, PACK, ROWS, BE)
+        OUT.store([outer // packs, first_head, i * ROWS, 0], found)
+    else:
+        e = tl.arange(0, BE)
+        present = alive[:, None] & (e < E)[None, :]
+        at = OUT + base * E + (offset[:, None] * E + e[None, :])
+        tl.store(at, out.to(OUT.dtype.element_ty), mask=present)
 
 
 def _arrays(problem: Attention, config: AttentionConfig) -> tuple[Array, ...]:
@@ -161,16 +95,35 @@ def _arrays(problem: Attention, config: AttentionConfig) -> tuple[Array, ...]:
     )
 
 
-def _plan(problem: Attention, config: AttentionConfig) -> tuple[Launch, ...]:
+def _tensors(problem: Attention, config: AttentionConfig) -> dict[str, Argument]:
+    """Q, K, V and O as the kernel takes them: pointers, or descriptors of heads by rows."""
     b, g, r, q, x, d, e = dims(problem)
-    rows = rows_of(config)
+    wide_d, wide_e = padded(d), padded(e)
+    if not config.descriptors:
+        return {"Q": "Q", "K": "K", "V": "V", "OUT": "O"}
+    found: dict[str, Argument] = {
+        "Q": "Q",
+        "K": Descriptor("K", (b * g, x, d), (1, config.bc, wide_d)),
+        "V": Descriptor("V", (b * g, x, e), (1, config.bc, wide_e)),
+        "OUT": "O",
+    }
+    if config.rows * config.pack == config.tile:
+        tile = (1, config.pack, config.rows)
+        found["Q"] = Descriptor("Q", (b * g, r, q, d), (*tile, wide_d))
+        found["OUT"] = Descriptor("O", (b * g, r, q, e), (*tile, wide_e))
+    return found
+
+
+def _plan(problem: Attention, config: AttentionConfig) -> tuple[Launch, ...]:
+    check_forward(NAME, problem)
+    b, g, r, q, x, d, e = dims(problem)
     launch = Launch(
         "tiled-forward",
         attention_forward,
-        (b * g * ceil_div(r, config.pack) * ceil_div(q, rows),),
+        (b * g * ceil_div(r, config.pack) * ceil_div(q, config.rows),),
         {
-            **{name: name for name in "QKVL"},
-            "OUT": "O",
+            **_tensors(problem, config),
+            "L": "L",
             "scale": scale_of(problem) * LOG2E,
             "group": r,
             "seq_q": q,
@@ -179,14 +132,16 @@ def _plan(problem: Attention, config: AttentionConfig) -> tuple[Launch, ...]:
         {
             "D": d,
             "E": e,
-            "BD": max(power_of_two(d), 16),
-            "BE": max(power_of_two(e), 16),
-            "ROWS": rows,
+            "BD": padded(d),
+            "BE": padded(e),
+            "ROWS": config.rows,
             "PACK": config.pack,
+            "TILE": config.tile,
             "BC": config.bc,
             **mask_arguments(problem),
             "DESCRIPTORS": config.descriptors,
             "SPECIALISE": config.specialise,
+            "BY_BITS": config.by_bits,
         },
         num_warps=config.warps,
         num_stages=config.stages,
@@ -227,14 +182,16 @@ CASES = (
 
 KERNELS = (
     BundledKernel(
-        name="attention-tiled",
+        name=NAME,
         summary="tiled attention forward, FlashAttention-2's loop order",
         dtypes=("fp32", "fp16", "bf16", "fp8"),
-        configs=CONFIGS,
+        configs=every_config(),
         cases=CASES,
         arrays=_arrays,
         plan=_plan,
         schedule=_schedule,
         reference_of=_reference,
+        menu_of=menu_of,
+        forms=FORMS,
     ),
 )

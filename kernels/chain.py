@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 from perfmodel_kernels.common import ceil_div
-from perfmodel_kernels.limits import check_powers, check_tile
+from perfmodel_kernels.limits import check_elements, check_powers
 from perfmodel_kernels.menus import every, lanes
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
@@ -145,7 +145,7 @@ def _kernel(name: str, summary: str, groups: tuple[tuple[str, ...], ...]) -> Bun
 
     def plan(problem: Chain, config: ChainConfig) -> tuple[Launch, ...]:
         check_powers(rows=config.rows, cols=config.cols, warps=config.warps)
-        check_tile(config.rows, config.cols, "take a smaller one")
+        check_elements(config.rows, config.cols, "take a smaller one")
         blocks = ceil_div(problem.rows, config.rows) * ceil_div(problem.cols, config.cols)
         return tuple(
             Launch(

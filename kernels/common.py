@@ -7,6 +7,7 @@ import math
 import torch
 
 from perfmodel.algorithms import Attention
+from perfmodel.errors import ProblemError
 from perfmodel.evidence.kernel import Array, Tensors
 
 LOG2E = math.log2(math.e)
@@ -15,6 +16,11 @@ LOG2E = math.log2(math.e)
 def power_of_two(n: int) -> int:
     """The smallest power of two that is at least n."""
     return 1 << max(n - 1, 0).bit_length()
+
+
+def padded(columns: int) -> int:
+    """Columns of a tile that a matrix instruction takes: a power of two, at least 16."""
+    return max(power_of_two(columns), 16)
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -47,6 +53,34 @@ def inputs(problem: Attention) -> tuple[Array, ...]:
 def scale_of(problem: Attention) -> float:
     """1 / √d."""
     return float(problem.head_dim) ** -0.5
+
+
+def check_forward(kernel: str, problem: Attention) -> None:
+    """Raise `ProblemError` for what no bundled forward kernel computes.
+
+    They know no backward pass, padding, dropout or values that are keys, and keys and values are of
+    the queries' type or 8-bit floats, which are converted to it.
+    """
+    if problem.direction != "fwd":
+        raise ProblemError(f"{kernel} is a forward pass, not {problem.direction}; ask for fwd")
+    for name in ("padding_mask", "dropout", "keys_only"):
+        if getattr(problem, name):
+            raise ProblemError(f"{kernel} knows no {name}; leave it out")
+    kept = problem.kv_dtype or problem.dtype
+    if kept not in (problem.dtype, "fp8"):
+        raise ProblemError(
+            f"{kernel} takes keys and values of the queries' type or fp8, not {kept} with "
+            f"{problem.dtype} queries"
+        )
+
+
+def check_tile(bc: int, **sizes: int) -> None:
+    """Raise `ProblemError` where `bc` is no power of two from 16 on, or another size is below 1."""
+    if bc < 16 or bc != power_of_two(bc):
+        raise ProblemError(f"bc must be a power of two from 16 on, not {bc}")
+    for name, size in sizes.items():
+        if size < 1:
+            raise ProblemError(f"{name} must be at least 1, not {size}")
 
 
 def visible(problem: Attention) -> torch.Tensor | None:

@@ -25,7 +25,7 @@ def check_positive_counts(**counts: int | None) -> None:
             raise ProblemError(f"{name} must be at least 1, not {count}")
 
 
-def check_tile(rows: int, cols: int, instead: str) -> None:
+def check_elements(rows: int, cols: int, instead: str) -> None:
     """Raise `ProblemError` for a tile of more elements than Triton has; `instead` says what to do.
 
     Both extents are powers of two.

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 import torch
 import triton
 from perfmodel_kernels.common import ceil_div, power_of_two
-from perfmodel_kernels.limits import check_positive_counts, check_powers, check_rowwise, check_tile
+from perfmodel_kernels.limits import (
+    check_elements,
+    check_positive_counts,
+    check_powers,
+    check_rowwise,
+)
 from perfmodel_kernels.menus import every, lanes, most_warps
 from perfmodel_kernels.norms_code import (
     fold,
@@ -120,7 +125,7 @@ def _tile(problem: Rowwise, config: NormConfig | NormBackwardConfig) -> dict[str
     """
     held = power_of_two(problem.cols)
     check_powers(rows=config.rows, warps=config.warps)
-    check_tile(config.rows, held, "take fewer rows a block")
+    check_elements(config.rows, held, "take fewer rows a block")
     return {
         "TR": config.rows,
         "TC": held,

@@ -12,7 +12,12 @@ import torch
 import triton
 import triton.language as tl
 from perfmodel_kernels.common import LOG2E, ceil_div, power_of_two
-from perfmodel_kernels.limits import check_positive_counts, check_powers, check_rowwise, check_tile
+from perfmodel_kernels.limits import (
+    check_elements,
+    check_positive_counts,
+    check_powers,
+    check_rowwise,
+)
 from perfmodel_kernels.menus import every, lanes, most_warps
 
 from perfmodel.algorithms import Rowwise
@@ -131,7 +136,7 @@ def _plan(problem: Rowwise, config: SoftmaxConfig | OnlineConfig) -> tuple[Launc
     held = config.cols if streamed else power_of_two(problem.cols)
     check_rowwise("softmax-online" if streamed else "softmax", problem, "softmax")
     check_powers(rows=config.rows, cols=held, warps=config.warps)
-    check_tile(config.rows, held, "take fewer rows a block, or softmax-online with short tiles")
+    check_elements(config.rows, held, "take fewer rows a block, or softmax-online with short tiles")
     if streamed:
         check_positive_counts(stages=config.stages)
     tile = {"TR": config.rows, "TC": held, "LOG2E": LOG2E, "WHOLE": problem.cols % held == 0}

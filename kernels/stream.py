@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import triton
 import triton.language as tl
 from perfmodel_kernels.common import ceil_div
-from perfmodel_kernels.limits import check_powers, check_rowwise, check_tile
+from perfmodel_kernels.limits import check_elements, check_powers, check_rowwise
 from perfmodel_kernels.menus import every, lanes
 
 from perfmodel.algorithms import Rowwise
@@ -98,7 +98,7 @@ def _check(name: str, problem: Rowwise, config: StreamConfig) -> None:
     if problem.variant not in ("", name):
         raise ProblemError(f"{name} does not compute {problem.variant}")
     check_powers(tile=config.tile, warps=config.warps)
-    check_tile(1, config.tile, "take a shorter tile")
+    check_elements(1, config.tile, "take a shorter tile")
 
 
 def _kernel(name: str) -> BundledKernel:

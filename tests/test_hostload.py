@@ -115,14 +115,14 @@ def test_rows_measured_meanwhile_are_flagged(tmp_path: Path) -> None:
         ran = next(shares)
         return watched(reading({"1": 0.0}, {"1": 0.0}), reading({"1": ran}, {"1": 1 - ran}))
 
-    assert rows(tmp_path, Even, load) == [" 1.000", "busy 0.500", " 1.000"]
+    assert rows(tmp_path, Even, load) == ["l2_resident 1.000", "busy 0.500", "l2_resident 1.000"]
 
 
 def test_a_devices_own_clock_does_not_care(tmp_path: Path) -> None:
     def load() -> HostLoad:
         return watched(reading({"1": 0.0}, {"1": 0.0}), reading({"1": 0.1}, {"1": 0.9}))
 
-    assert rows(tmp_path, Graph, load) == [" "] * 3
+    assert rows(tmp_path, Graph, load) == ["l2_resident "] * 3
 
 
 @pytest.mark.parametrize(

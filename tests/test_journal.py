@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
@@ -69,6 +70,25 @@ def test_a_table_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="is there already; add --resume"):
         opened(path, resume=False)
     assert len(table(path)) == 2
+
+
+def test_a_full_disk_leaves_the_table_as_it_was_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "runs.csv"
+    with opened(path, resume=False) as journal:
+        journal.append(row(1))
+    torn = path.read_bytes() + b"d,gemm,2"
+    path.write_bytes(torn)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"), opened(path):
+        pass
+    assert [item.name for item in tmp_path.iterdir()] == ["runs.csv"]
+    assert path.read_bytes() == torn
 
 
 def test_cut_anywhere_only_the_torn_line_is_lost(tmp_path: Path) -> None:

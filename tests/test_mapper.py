@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations, product
 
 import numpy as np
@@ -240,3 +241,47 @@ def test_a_row_that_fits_nowhere_says_so():
             load("h100-sxm").scaled(shared_capacity=1e-3),
         )
     assert np.isfinite(search(case, load("h100-sxm")).seconds)
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+def renamed(case):
+    """The same problem with every axis called otherwise."""
+    other = {axis: f"axis{i}" for i, axis in enumerate(case.algorithm.axes)}
+    tensors = {
+        name: replace(
+            tensor,
+            axes=tuple(other[axis] for axis in tensor.axes),
+            windows=tuple((other[axis], other[tap], step) for axis, tap, step in tensor.windows),
+        )
+        for name, tensor in case.algorithm.tensors.items()
+    }
+    steps = tuple(
+        replace(
+            step,
+            reduces=tuple(other[axis] for axis in step.reduces),
+            along=step.along and other[step.along],
+        )
+        for step in case.algorithm.steps
+    )
+    mask = case.algorithm.mask
+    mask = mask and replace(mask, query=other[mask.query], key=other[mask.key])
+    algorithm = replace(
+        case.algorithm, axes=tuple(other.values()), tensors=tensors, steps=steps, mask=mask
+    )
+    sizes = {other[axis]: extent for axis, extent in case.sizes.items()}
+    return replace(case, algorithm=algorithm, sizes=sizes)
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("kernel-matvec", {"points": 2048, "dim": 40}),
+        ("attention", {"heads": 2, "seq": 512, "head_dim": 72, "causal": True}),
+        ("layernorm-matmul", {"tokens": 512, "hidden": 512}),
+    ],
+)
+def test_what_axes_are_called_changes_nothing(name, sizes):
+    case, device = library.load(name).at(**sizes), load("a100-sxm4-80gb")
+    assert search(renamed(case), device).seconds == search(case, device).seconds

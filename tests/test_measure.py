@@ -496,8 +496,9 @@ def test_wrong_names_are_named() -> None:
         grids.only(grids.grid("quick"), ("atention",))
     with pytest.raises(ProblemError, match="does not name a case"):
         cases.from_label("forward")
-    with pytest.raises(ProblemError, match="not a whole number"):
-        cases.from_label("perfmodel|op=gemm|dtype=fp32|m=1.5")
+    for size in ("1.5", "²", "-1", "1" * 5000):
+        with pytest.raises(ProblemError, match="not a whole number"):
+            cases.from_label(f"perfmodel|op=gemm|dtype=fp32|m={size}")
 
 
 # ---- The real thing, small -----------------------------------------------------------------------

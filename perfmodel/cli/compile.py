@@ -48,8 +48,9 @@ def compile(
     """Compile a kernel with no GPU present: registers, spills, occupancy, instructions, limiter.
 
     The problem's sizes follow as for predict (--seq 8k --head-dim 64, -m 4096, --dtype fp16). All
-    targets are taken where neither --target nor --device names any, and the first config of the
-    kernel's menu that fits where --config sets none. A pass is one tile of the innermost loop.
+    targets that the kernel is written for are taken where neither --target nor --device names any,
+    and the first config of its menu there that fits where --config sets none. A pass is one tile of
+    the innermost loop.
 
     \b
         perfmodel compile matmul --target sm_90 --target gfx942 -m 4096 -n 4096 -k 4096
@@ -61,9 +62,9 @@ def compile(
     from perfmodel.evidence.targets import target as named
 
     targets = [named(name) for name in target or ()]
-    devices = _devices(targets, [load(name) for name in device or ()])
-    by_name = {item.name: found for item, found in devices}
     chosen = registry.kernel(kernel)
+    devices = _devices(chosen, targets, [load(name) for name in device or ()])
+    by_name = {item.name: found for item, found in devices}
     rows = [
         row
         for problem in problems(chosen, context.args)
@@ -75,13 +76,17 @@ def compile(
 
 
 def _devices(
-    targets: Sequence[Target], devices: Sequence[Device]
+    kernel: BundledKernel, targets: Sequence[Target], devices: Sequence[Device]
 ) -> list[tuple[Target, list[Device]]]:
-    """Each target with the devices to look at: those named, else the one that speaks for it."""
+    """Each target with the devices to look at: those named, else the one that speaks for it.
+
+    Where nothing is named, the targets are all that the kernel is written for.
+    """
     from perfmodel.evidence.targets import TARGETS, target_of
 
     own = [(target_of(device), device) for device in devices]
-    wanted = list(targets) or list(dict.fromkeys(found for found, _ in own)) or [*TARGETS.values()]
+    every = [found for found in TARGETS.values() if kernel.takes(found.name)]
+    wanted = list(targets) or list(dict.fromkeys(found for found, _ in own)) or every
     for found, device in own:
         if found not in wanted:
             raise ProblemError(f"{device.slug} runs {found.name}; add --target {found.name}")

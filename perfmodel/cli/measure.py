@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -69,6 +71,14 @@ def measure(
     tune: Annotated[
         bool, typer.Option("--tune", help="Try each kernel's configs and time the fastest.")
     ] = False,
+    all_configs: Annotated[
+        str | None,
+        typer.Option(
+            "--all-configs",
+            metavar="FILE",
+            help="A second table, of every config that was tried; with --tune.",
+        ),
+    ] = None,
 ) -> None:
     """Time kernels and the library's own rivals on this machine, correctness first.
 
@@ -78,11 +88,16 @@ def measure(
     \b
         perfmodel measure --device cpu --quick --output runs.csv
         perfmodel measure --cases full --ops attention,gemm --tune --output h200.csv
+        perfmodel measure --tune --all-configs configs.csv --output h200.csv
         perfmodel measure --resume --output h200.csv
     """
     chosen = _one_of("--device", device, DEVICES)
     warmth: Any = _one_of("--l2", l2, ("cold", "warm"))
-    from perfmodel.evidence import grids, hostload, session
+    if all_configs and not tune:
+        raise ProblemError("--all-configs is the table of what --tune tries; add --tune")
+    if all_configs and Path(all_configs).resolve() == Path(output).resolve():
+        raise ProblemError(f"--output and --all-configs are both {output}; name two files")
+    from perfmodel.evidence import grids, hostload, session, tuning
     from perfmodel.evidence.journal import Journal
     from perfmodel.evidence.measure import COLUMNS, KEY, plan
     from perfmodel.evidence.measure import measure as run
@@ -97,22 +112,25 @@ def measure(
     policy = session.QUICK if small else session.FULL
     if samples is not None:
         policy = _with_samples(policy, samples)
+    configs = Journal(all_configs, tuning.COLUMNS, tuning.KEY) if all_configs else None
     with status("measuring") as stage:
         stage("loading the kernels")
         bench = session.bench(chosen, policy, l2=warmth, timer=timer)
-        found, skipped = session.contenders(
-            bench.environment, tuner=session.tuner(bench) if tune else None
-        )
+        tuner = session.tuner(bench, configs) if tune else None
+        found, skipped = session.contenders(bench.environment, tuner=tuner)
         others = hostload.others(os.cpu_count() or 1)
+    named = [each for each in found if only in each.implementation]
+    if not named:
+        raise ProblemError(f"--only {only!r} matches no implementation; leave it out to see all")
     if others.busy and chosen == "cpu":
         say(f"{others.said}, rows that show it are flagged {hostload.BUSY!r}")
     for line in skipped:
         say(f"skipped {line}")
-    named = [each for each in found if only in each.implementation]
-    if not named:
-        raise ProblemError(f"--only {only!r} matches no implementation; leave it out to see all")
-    with Journal(output, COLUMNS, KEY).open(resume=resume) as journal:
-        for line in journal.said:
+    with ExitStack() as tables:
+        journal = tables.enter_context(Journal(output, COLUMNS, KEY).open(resume=resume))
+        if configs is not None:
+            tables.enter_context(configs.open(resume=resume))
+        for line in (*journal.said, *(configs.said if configs else ())):
             say(line)
         try:
             with progress("measuring") as report:

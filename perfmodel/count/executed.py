@@ -6,7 +6,9 @@ tiles, so the time model needs the same counts with every extent rounded up to i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,9 +18,9 @@ from perfmodel.count.band import Visits
 from perfmodel.count.cost import KernelCost, operations
 from perfmodel.schedules.schedule import Schedule
 
-# Head dimensions that attention kernels are built for; others are padded to the next
-# (FlashAttention-2 and -3 dispatch tables). Beyond the last, whole 64s.
-_HEAD_DIMS = np.array([32, 64, 96, 128, 192, 256])
+Extents = Mapping[str, tuple[int, ...]]
+"""Extents that a kernel was compiled for, ascending, by axis. Others are padded to the next."""
+_ANY: Extents = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +32,32 @@ class Executed:
     special_ops: Number
 
 
-def executed(schedule: Schedule, cost: KernelCost, *, whole_tiles: bool = True) -> Executed:
-    """The kernel's operations with every extent rounded up to whole tiles."""
+def executed(
+    schedule: Schedule,
+    cost: KernelCost,
+    compiled_for: Extents = _ANY,
+    *,
+    whole_tiles: bool = True,
+) -> Executed:
+    """The kernel's operations with every extent rounded up to whole tiles.
+
+    An axis without a loop is rounded up to what the kernel was `compiled_for`, and taken as it is
+    where that says nothing.
+    """
     if not cost.nest.kernel.steps or not whole_tiles:
         return Executed(cost.matrix_flops, cost.vector_ops, cost.special_ops)
-    return Executed(*operations(schedule, cost.nest.kernel, padded(cost.nest)))
+    return Executed(*operations(schedule, cost.nest.kernel, padded(cost.nest, compiled_for)))
 
 
-def padded(nest: rule.Nest) -> rule.Nest:
-    """The nest with extents rounded up: to trips × tile, to a built head dimension, or to 16."""
+def padded(nest: rule.Nest, compiled_for: Extents = _ANY) -> rule.Nest:
+    """The nest with extents rounded up: to trips × tile, or to what the kernel was compiled for."""
     sizes = dict(nest.sizes)
     for axis, extent in nest.sizes.items():
         loops = nest.kernel.loops(axis)
         if loops:
             sizes[axis] = nest.trips(axis, loops) * loops[-1].tile
-        elif axis in ("d", "e") and not is_symbolic(extent):
-            sizes[axis] = head_dim(extent)
+        elif axis in compiled_for and not is_symbolic(extent):
+            sizes[axis] = next_extent(extent, compiled_for[axis])
     visits = nest.visits
     if visits is not None and nest.mask is not None:
         rows = nest.kernel.loops(nest.mask.query)
@@ -58,13 +70,13 @@ def padded(nest: rule.Nest) -> rule.Nest:
     return replace(nest, sizes=sizes)
 
 
-def head_dim(extent: Number) -> Number:
-    """The head dimension that a kernel is built for: the next of the menu."""
-    extents = np.asarray(extent)
-    index = np.searchsorted(_HEAD_DIMS, extents)
+def next_extent(extent: Number, menu: tuple[int, ...]) -> Number:
+    """The smallest of a menu that holds `extent`; beyond the last, whole multiples of the first."""
+    extents, listed = np.asarray(extent), np.array(menu)
+    index = np.searchsorted(listed, extents)
     built = np.where(
-        index < len(_HEAD_DIMS),
-        _HEAD_DIMS[np.minimum(index, len(_HEAD_DIMS) - 1)],
-        ceil_div(extents, 64) * 64,
+        index < len(listed),
+        listed[np.minimum(index, len(listed) - 1)],
+        ceil_div(extents, menu[0]) * menu[0],
     )
     return built if isinstance(extent, np.ndarray) else int(built)

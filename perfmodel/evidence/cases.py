@@ -18,6 +18,7 @@ ITEM_BYTES = {
 _WEIGHT_BYTES = {"w8a16": 1.0, "w4a16": 0.5 + 2 / 128}
 _LABEL = "perfmodel"
 _IMPLEMENTATION = "implementation"
+_DIGITS = 18  # of a size in a label: what a 64-bit integer holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +174,10 @@ def is_label(text: str) -> bool:
 def _typed(kind: Any, text: str, where: str) -> Any:
     """A cell's text as what its column holds."""
     if str(kind).startswith("int"):
-        if not text.isdigit():
-            raise ProblemError(f"label {where!r}: {text!r} is not a whole number")
+        if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+            raise ProblemError(
+                f"label {where!r}: {text!r} is not a whole number of at most {_DIGITS} digits"
+            )
         return int(text)
     if str(kind).startswith("bool"):
         return text == "True"

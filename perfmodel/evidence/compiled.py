@@ -26,8 +26,8 @@ from typing import Any
 import perfmodel
 from perfmodel.evidence import binarycache
 from perfmodel.evidence.compilefacts import FITS, LaunchFacts, content, launch_key
-from perfmodel.evidence.disassembly import Instruction, parse
-from perfmodel.evidence.instructions import hot_loop, mix
+from perfmodel.evidence.disassembly import Instruction, loops, parse
+from perfmodel.evidence.instructions import hot_loop, mix, unit_of
 from perfmodel.evidence.issueslots import IssueSlots, issue_slots, operations
 from perfmodel.evidence.kernel import BundledKernel, KernelError, Launch
 from perfmodel.evidence.sources import whereabouts
@@ -91,6 +91,19 @@ class CompiledLaunch:
     def loop_instructions(self) -> dict[str, int]:
         """Instructions of a warp in one pass of the loop, both sides of a branch counted."""
         return mix(self.program[i] for i in self.loop)
+
+    @property
+    def spills(self) -> bool:
+        """Whether registers overflow to a thread's stack.
+
+        Specialised warps keep a few values of their start there, outside all loops; that costs
+        nothing and does not count.
+        """
+        specialised = self.threads > self.warps * self.target.warp_size
+        if not self.spill_bytes or not specialised:
+            return self.spill_bytes > 0
+        repeated = frozenset().union(*loops(self.program))
+        return any(unit_of(self.program[i]) == "spill" for i in repeated)
 
     @property
     def loop_operations(self) -> float | None:
@@ -190,9 +203,10 @@ def first_fitting(
     targets: Sequence[Target],
     tell: Callable[[int, int], None] | None = None,
 ) -> list[CompiledKernel]:
-    """For each target the first config of the kernel's menu that compiles and fits.
+    """For each target the first config of the kernel's menu there that compiles and fits.
 
-    Raises what was wrong with the first config where none does.
+    Raises what was wrong with the first config where none does, and `ProblemError` for a target
+    without a menu.
     """
     menus = {
         target.name: list(kernel.menu(problem, target.name, int(load(target.device).units)))

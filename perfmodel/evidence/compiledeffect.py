@@ -276,8 +276,9 @@ def compiled_prediction(problem: Any, device: Device, found: Prediction) -> Pred
     """
     name, names = bundled_for(problem, found.tile)
     kernel = registry.kernel(name)
+    menu = kernel.menu(problem, target_of(device).name, int(device.units))
     refused: PerfmodelError | None = None
-    for config in nearest(kernel, found.tile, names):
+    for config in nearest(menu, found.tile, names):
         try:
             moved = effect(problem, device, kernel, config)
         except DoesNotFit as error:
@@ -333,13 +334,13 @@ def bundled_for(problem: Any, tile: Mapping[str, float]) -> tuple[str, tuple[str
 
 
 def nearest(
-    kernel: BundledKernel, tile: Mapping[str, float], names: tuple[str, str]
+    configs: Sequence[Any], tile: Mapping[str, float], names: tuple[str, str]
 ) -> tuple[Any, ...]:
-    """The kernel's configs, those first whose tile comes nearest to a prediction's (in octaves)."""
+    """The configs, those first whose tile comes nearest to a prediction's (in octaves)."""
     wanted = list(tile.values())[:2]
 
     def distance(config: Any) -> float:
         sizes = [float(getattr(config, name)) for name in names]
         return sum(abs(math.log2(a / b)) for a, b in zip(sizes, wanted, strict=False) if a and b)
 
-    return tuple(sorted(kernel.configs, key=distance))
+    return tuple(sorted(configs, key=distance))

@@ -1,9 +1,10 @@
 """Every bundled kernel compiled for every target: `python -m perfmodel.evidence.compilesuite`.
 
 Two things are compiled: each kernel's small cases (all its types, masks and forms) and each config
-of its menus on full-size problems. Of the second kind the facts are kept in a table beside the
-kernels (`compilefacts`); `--write` makes it anew. Prints a line per kernel and target, and leaves
-with 1 where anything fails that the target could do.
+of its menus on full-size problems, none of which may spill or be too large for its target. Of the
+second kind the facts are kept in a table beside the kernels (`compilefacts`); `--write` makes it
+anew. Prints a line per kernel and target, and leaves with 1 where anything fails that the target
+could do.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from perfmodel.errors import ProblemError
@@ -56,6 +57,7 @@ def cases(
         Request(kernel, problem, config, target)
         for kernel in kernels
         for target in targets.values()
+        if kernel.takes(target.name)
         for problem, config in kernel.cases
     )
 
@@ -63,11 +65,15 @@ def cases(
 def menus(
     kernels: Iterable[BundledKernel], targets: Mapping[str, Target] = TARGETS
 ) -> list[Outcome]:
-    """Every config of the kernels' menus on their full-size problems, for every target."""
-    return _compiled(
+    """Every config of the kernels' menus on their full-size problems, for every target.
+
+    One that spills or does not fit has failed: a menu names nothing that is not worth trying.
+    """
+    return judged(
         request
         for kernel in kernels
         for target in targets.values()
+        if kernel.takes(target.name)
         for request in requests(kernel, target)
     )
 
@@ -92,9 +98,28 @@ def planned(target: Target, device: str) -> Iterator[Request]:
         yield Request(kernel, problem, config, target)
 
 
+def judged(wanted: Iterable[Request]) -> list[Outcome]:
+    """Entries of menus compiled: what does not fit or spills is a failure."""
+    return [_entry(*each) for each in _made(wanted)]
+
+
 def _compiled(wanted: Iterable[Request]) -> list[Outcome]:
+    return [outcome(*each) for each in _made(wanted)]
+
+
+def _made(wanted: Iterable[Request]) -> list[tuple[Request, CompiledKernel | CompileError]]:
     distinct = {tuple(request.keys()): request for request in wanted}
-    return [outcome(*each) for each in compile_all(list(distinct.values()), _progress)]
+    return compile_all(list(distinct.values()), _progress)
+
+
+def _entry(request: Request, made: CompiledKernel | CompileError) -> Outcome:
+    found = outcome(request, made)
+    reason = "" if found.status == "compiled" else found.reason
+    if isinstance(made, CompiledKernel):
+        spilled = [launch for launch in made.launches if launch.spills]
+        said = ", ".join(f"{launch.kernel} {launch.spill_bytes} bytes" for launch in spilled)
+        reason = f"{request.says()} and {request.problem} spills: {said}" if spilled else ""
+    return replace(found, status="failed", reason=reason) if reason else found
 
 
 def outcome(request: Request, made: CompiledKernel | CompileError) -> Outcome:
@@ -140,13 +165,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     small: list[Outcome] = []
     full: list[Outcome] = []
     for kernel in registry.kernels().values():
-        for target in TARGETS.values():
+        for target in filter(lambda each: kernel.takes(each.name), TARGETS.values()):
             mine = cases([kernel], {target.name: target}), menus([kernel], {target.name: target})
             _report(kernel, target, *mine)
             small += mine[0]
             full += mine[1]
     for name, device in _PLANNED.items():
-        full += _compiled(planned(TARGETS[name], device))
+        full += judged(planned(TARGETS[name], device))
     facts = [fact for each in full for fact in each.facts]
     failed = sum(each.status == "failed" for each in (*small, *full))
     if options.write:

@@ -39,7 +39,9 @@ def main() -> None:
 
 
 def _reason(error: Exception) -> str:
-    """The line of a compiler's message that says what is wrong."""
+    """The line of a compiler's message that says what is wrong, of its first cause."""
+    while isinstance(error.__cause__, Exception):
+        error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     words = ("error", "not supported", "must", "invalid", "unsupported")
     telling = [line for line in lines if any(word in line.lower() for word in words)]
@@ -51,8 +53,9 @@ def _compiled(job: Mapping[str, Any]) -> dict[str, Any]:
     from triton.backends.compiler import GPUTarget
 
     target = GPUTarget(job["backend"], job["arch"], job["warp_size"])
-    source = triton.compiler.ASTSource(
-        fn=_function(job["function"]),
+    function = _function(job["function"])
+    source = _source_of(function)(
+        fn=function,
         signature=job["signature"],
         constexprs=job["constexprs"],
         attrs={(int(at),): value for at, value in job["attributes"].items()},
@@ -66,6 +69,17 @@ def _compiled(job: Mapping[str, Any]) -> dict[str, Any]:
     }
     found = _sass(made.asm["cubin"]) if job["backend"] == "cuda" else _gcn(made.asm["amdgcn"])
     return answer | found
+
+
+def _source_of(function: Any) -> Any:
+    """What Triton makes of a function's source: Gluon's functions skip the first passes."""
+    import triton
+
+    if not function.is_gluon():
+        return triton.compiler.ASTSource
+    from triton.experimental.gluon._runtime import GluonASTSource
+
+    return GluonASTSource
 
 
 def _function(where: Mapping[str, str]) -> Any:

@@ -34,7 +34,9 @@ def _attention(case: Case) -> tuple[str, ...]:
         return ("attention-decode",)
     standard = ("attention-standard",) if small else ()
     flash1 = ("attention-flash1",) if case.size("seq_kv") <= 4096 and case.dtype != "fp8" else ()
-    return ("attention-tiled", *standard, *flash1)
+    whole = case.dtype in ("fp16", "bf16") and case.size("head_dim") <= 256
+    gluon = ("attention-gluon",) if whole else ()
+    return ("attention-tiled", *standard, *flash1, *gluon)
 
 
 def _gemm(case: Case) -> tuple[str, ...]:
@@ -65,7 +67,7 @@ _BUNDLED = frozenset(
         "softmax-online", "layernorm", "layernorm-backward", "rmsnorm", "rmsnorm-backward",
         "matmul", "matmul-split-k", "matmul-persistent", "matmul-w8a16", "matmul-w4a16",
         "attention-standard", "attention-standard-backward", "attention-tiled",
-        "attention-backward", "attention-flash1", "attention-decode",
+        "attention-backward", "attention-flash1", "attention-decode", "attention-gluon",
     )
 )  # fmt: skip
 
@@ -287,7 +289,7 @@ def _call(bound: Sequence[Call], summed: Sequence[Any], binaries: list[Any]) -> 
 def contenders(
     launcher: Launcher, tuner: Tuner | None = None, menu: Menu | None = None
 ) -> tuple[list[KernelContender], tuple[str, ...]]:
-    """Every registered kernel, and a line for each that could not be loaded."""
+    """Every registered kernel that can be launched, and a line for each that was not loaded."""
     import triton
 
     from perfmodel.evidence import registry
@@ -295,6 +297,7 @@ def contenders(
     found = [
         KernelContender(kernel, triton.__version__, launcher, tuner, menu)
         for kernel in registry.kernels().values()
+        if kernel.takes(launcher.target) and (kernel.interpreted or launcher.device != "cpu")
     ]
     return found, registry.failures()
 

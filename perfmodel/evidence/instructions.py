@@ -89,8 +89,10 @@ def mix(program: Iterable[Instruction]) -> dict[str, int]:
 def hot_loop(program: Sequence[Instruction]) -> tuple[int, ...]:
     """Indexes of the innermost loop that does the most matrix work, else the most work.
 
-    A loop that only waits (for a barrier) is no loop of its own; with specialised warps it is the
-    loop of those that multiply. Empty where nothing is repeated.
+    Of loops with equal matrix work the shortest is meant: kernels mask the few tiles at an edge in
+    a loop of their own and pass the other one most often. A loop that only waits (for a barrier) is
+    no loop of its own; with specialised warps it is the loop of those that multiply. Empty where
+    nothing is repeated.
     """
     units = [unit_of(item) for item in program]
     every = loops(program)
@@ -100,8 +102,10 @@ def hot_loop(program: Sequence[Instruction]) -> tuple[int, ...]:
 
     def work(body: frozenset[int]) -> tuple[int, ...]:
         counts = Counter(units[i] for i in body)
+        if counts["matrix"]:
+            return counts["matrix"], -len(body)
         busy = sum(counts[unit] for unit in _WORK)
-        return counts["matrix"], counts["special"], busy, len(body)
+        return 0, counts["special"], busy, len(body)
 
     if not inner:
         return ()

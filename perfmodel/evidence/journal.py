@@ -189,11 +189,14 @@ class Journal:
     def _replace(self, data: bytes) -> None:
         """Put `data` in place of the file at once: a kill leaves either the old or the new one."""
         partial = self.path.with_name(f".{self.path.name}.new")
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(self.path)
+        try:
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(self.path)
+        finally:  # a full disk leaves nothing beside the table
+            partial.unlink(missing_ok=True)
         self.close()
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND)
         self._lock()

@@ -101,23 +101,42 @@ class Descriptor:
     """A tensor descriptor over an array, made on the host and passed as an argument.
 
     `shape` is the array as the kernel indexes it, last axis contiguous; `block` is the tile that
-    one load or store moves. What lies outside the shape is read as 0 and not written.
+    one load or store moves. What lies outside the shape is read as 0 and not written. A Gluon
+    kernel says how many bytes its tile's swizzle in shared memory spans (NVMMASharedLayout); for
+    Triton's own kernels, whose compiler chooses, `swizzle_bytes` is 0.
     """
 
     array: str
     shape: tuple[int, ...]
     block: tuple[int, ...]
+    swizzle_bytes: int = 0
 
     @property
     def strides(self) -> tuple[int, ...]:
         """Elements from one index to the next, by axis."""
         return tuple(math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
 
-    def on(self, tensor: Any) -> Any:
-        """Triton's descriptor over the array's tensor."""
-        from triton.tools.tensor_descriptor import TensorDescriptor
+    def signature(self, kind: str) -> str:
+        """Triton's type of it, over elements of Triton's type `kind`."""
+        layout = ""
+        if self.swizzle_bytes:
+            bits = next(8 * size for _, name, size in _STORAGE.values() if name == kind)
+            layout = f",NVMMASharedLayout({self.swizzle_bytes}, {bits}, {len(self.block)})"
+        return f"tensordesc<{kind}{list(self.block)}{layout}>"
 
-        return TensorDescriptor(tensor, list(self.shape), list(self.strides), list(self.block))
+    def on(self, tensor: Any) -> Any:
+        """Triton's descriptor over the array's tensor, Gluon's where the layout is named."""
+        shape = (list(self.shape), list(self.strides), list(self.block))
+        if not self.swizzle_bytes:
+            from triton.tools.tensor_descriptor import TensorDescriptor
+
+            return TensorDescriptor(tensor, *shape)
+        from triton.experimental.gluon import language
+        from triton.experimental.gluon.nvidia import hopper
+
+        bits, rank = 8 * tensor.element_size(), len(self.shape)
+        layout = language.NVMMASharedLayout(self.swizzle_bytes, bits, rank)
+        return hopper.TensorDescriptor(tensor, *shape, layout)
 
     def misalignment(self, item_bytes: int) -> str:
         """What breaks the rules of alignment; empty where nothing does."""
@@ -186,7 +205,9 @@ class BundledKernel:
     them, that the replay and the tests run. `forms` are full-size problems, one for each form that
     compiles to other code (head size, mask, type): what menus are judged by. `dtypes` are the types
     its problems may have. `plan` raises `ProblemError` for a problem or config that the kernel
-    cannot do.
+    cannot do. `targets` are the compile targets that the kernel is written for, all where empty.
+    `interpreted` says whether Triton's interpreter can run it (Gluon has none): what it cannot run
+    is neither replayed nor checked without a device.
     """
 
     name: str
@@ -201,6 +222,12 @@ class BundledKernel:
     derive: Callable[[Any, Tensors], None] | None = None
     menu_of: Callable[[Any, str, int], tuple[Any, ...]] | None = None
     forms: tuple[Any, ...] = ()
+    targets: tuple[str, ...] = ()
+    interpreted: bool = True
+
+    def takes(self, target: str) -> bool:
+        """Whether the kernel is written for a compile target."""
+        return not self.targets or target in self.targets
 
     def menu(self, problem: Any, target: str, units: int) -> tuple[Any, ...]:
         """Configs worth trying on a target with so many compute units, best guess first.
@@ -208,6 +235,9 @@ class BundledKernel:
         Those that cannot do the problem (a tensor descriptor over rows that are not aligned) are
         left out. Raises `ProblemError` with the first reason where none is left.
         """
+        if not self.takes(target):
+            written = ", ".join(self.targets)
+            raise ProblemError(f"{self.name} is written for {written}, not for {target}")
         every = self.configs if self.menu_of is None else self.menu_of(problem, target, units)
         able: list[Any] = []
         reason = f"{self.name} has no config for {target}"
@@ -274,7 +304,12 @@ class BundledKernel:
         return self.bind(launch, tensors)()
 
     def bind(self, launch: Launch, tensors: Tensors) -> Callable[[], Any]:
-        """A launch with its arguments bound, so that a repeated call makes no descriptor anew."""
+        """A launch with its arguments bound, so that a repeated call makes no descriptor anew.
+
+        Raises `KernelError` for tensors without a device where nothing interprets the kernel.
+        """
+        if not self.interpreted and not any(tensor.is_cuda for tensor in tensors.values()):
+            raise KernelError(f"{self.name} runs on a device only: Gluon has no interpreter")
         bound = {name: _bound(value, tensors) for name, value in launch.arguments.items()}
         return partial(
             launch.function[launch.grid],
@@ -334,7 +369,7 @@ def _parameter_type(value: Argument, types: Mapping[str, str]) -> str:
     if isinstance(value, str):
         return f"*{types[value]}"
     if isinstance(value, Descriptor):
-        return f"tensordesc<{types[value.array]}{list(value.block)}>"
+        return value.signature(types[value.array])
     if isinstance(value, float):
         return "fp32"
     return "i32" if -(2**31) <= value < 2**31 else "i64"

@@ -20,6 +20,8 @@ from perfmodel.timing.rules import CAPTURED, SEARCHED
 # Matrix operations a clock and unit for which attention's share of them is stated: in 16 bits those
 # of A100 for instructions fed from registers, of H100 and B200 for those of their generations.
 _FULL_RATE_REGISTERS, _FULL_RATE = 2048.0, {9: 4096.0, 10: 8192.0, 11: 8192.0}
+# Axes of attention along which its kernels have no loop: a head of queries and keys, of values.
+HEAD_AXES = ("d", "e")
 # Share of the vector operations a score that integer lanes do: the maximum and half a packed
 # conversion of 3.5 (CUDA C++ Programming Guide, throughput of compare, minimum and maximum).
 _INTEGER = 1.5 / 3.5
@@ -65,6 +67,7 @@ def style(
         chained=kernel.ping_pong,
         fetched_by=constants["overlap_power"] if fed_by_registers(kernel, machine) else None,
         start="specialised_start" if kernel.price == "specialised_block_price" else None,
+        compiled_for=dict.fromkeys(HEAD_AXES, kernel.head_dims) if kernel.head_dims else {},
     )
 
 

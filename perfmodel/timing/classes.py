@@ -135,6 +135,7 @@ class KernelClass:
     few_queries: int = 0
     transposes: bool = False
     passed_bytes: float = 0.0
+    head_dims: tuple[int, ...] = ()
     stages: int = 2
     matches: tuple[str, ...] = ()
 
@@ -219,7 +220,7 @@ def classes() -> Mapping[str, KernelClass]:
                 entry[key] = _made(kind, f"{name}, {key}", entry[key])
         if "generations" in entry:
             entry["generations"] = _generations(name, entry["generations"])
-        for key in ("splits", "formats", "variants", "matches"):
+        for key in ("splits", "formats", "variants", "matches", "head_dims"):
             if key in entry:
                 entry[key] = tuple(entry[key])
         for key in ("decode", "narrow", "windowed", "narrow_decode"):

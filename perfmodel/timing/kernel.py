@@ -16,7 +16,7 @@ import numpy as np
 
 from perfmodel.arithmetic import Number
 from perfmodel.count import KernelCost
-from perfmodel.count.executed import Executed, executed
+from perfmodel.count.executed import Executed, Extents, executed
 from perfmodel.elements import ElementType
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing import memory, pipes, power
@@ -68,7 +68,7 @@ class Style:
     the constant for what persistent blocks set up once, `warps` how many warps keep a scheduler at
     its products, `pitches` the bytes between rows of its operands, by the axis of those rows, where
     a unit does not have all their addresses at hand, `longest_first` whether a head's longest rows
-    of tiles start first.
+    of tiles start first, `compiled_for` the extents that its code exists for, by axis.
     """
 
     compute: str
@@ -108,6 +108,7 @@ class Style:
     warps: int = 1
     pitches: Mapping[str, Number] = field(default_factory=dict)
     longest_first: bool = True
+    compiled_for: Extents = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def time_kernel(
     where = residency(machine, cost, style.resident)
     if "waves" in constants.off:
         where = replace(where, busiest=np.asarray(cost.blocks / machine.units, dtype=np.float64))
-    work = executed(schedule, cost, whole_tiles="padding" not in constants.off)
+    work = executed(schedule, cost, style.compiled_for, whole_tiles="padding" not in constants.off)
     moved = traffic(
         machine,
         constants,

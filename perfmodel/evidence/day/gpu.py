@@ -38,8 +38,8 @@ class Gpu:
         return session.launcher(self.environment())
 
     def runs(self, kernel: BundledKernel) -> bool:
-        """All of them can."""
-        return True
+        """Those that are written for its compile target."""
+        return kernel.takes(self.launcher().target)
 
     def types(self, dtypes: Sequence[str]) -> tuple[str, ...]:
         """All of them: what a device cannot multiply fails, and that is a result."""

@@ -62,7 +62,7 @@ class Rehearsal:
 
     def runs(self, kernel: BundledKernel) -> bool:
         """Those that Triton's interpreter can run."""
-        return bool(getattr(kernel, "interpreted", True))
+        return kernel.interpreted
 
     def types(self, dtypes: Sequence[str]) -> tuple[str, ...]:
         """The interpreter multiplies bf16 wrongly."""

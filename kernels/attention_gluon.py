@@ -1,0 +1,186 @@
+"""Forward attention with warps of their own for loads and for products (Gluon, Hopper).
+
+The kernel is in attention_hopper.py. Gluon has no interpreter, so nothing of it can be replayed: it
+is a candidate, which a device must find right before its times count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfmodel_kernels.attention_hopper import attention_forward
+from perfmodel_kernels.attention_menus import FORMS
+from perfmodel_kernels.common import (
+    LOG2E,
+    ceil_div,
+    check_forward,
+    check_tile,
+    dims,
+    forward_reference,
+    inputs,
+    padded,
+    scale_of,
+)
+
+from perfmodel.algorithms import Attention
+from perfmodel.errors import ProblemError
+from perfmodel.evidence.kernel import Array, BundledKernel, Descriptor, Launch, Tensors
+from perfmodel.schedules.schedule import Schedule
+from perfmodel.schedules.tiled import tiled
+
+NAME = "attention-gluon"
+_GROUP_ROWS = 64  # of one wgmma
+_SWIZZLE_BYTES = 128
+_LOADER_REGISTERS = 24
+# Registers of a thread in a group, so that all groups and the loader's four warps share 65536.
+_GROUP_REGISTERS = {2: 240, 3: 160}
+
+
+@dataclass(frozen=True)
+class GluonConfig:
+    """`groups` of 64 query rows by `bc` keys, `stages` buffers of keys and of values.
+
+    With `turns` the groups start their products one after another.
+    """
+
+    bc: int = 128
+    stages: int = 2
+    groups: int = 2
+    turns: bool = True
+
+    def __post_init__(self) -> None:
+        check_tile(self.bc, stages=self.stages)
+        if self.groups not in _GROUP_REGISTERS:
+            raise ProblemError(f"groups must be 2 or 3, not {self.groups}")
+
+    @property
+    def br(self) -> int:
+        """Query rows of a block."""
+        return self.groups * _GROUP_ROWS
+
+
+def _check(problem: Attention) -> None:
+    """Raise `ProblemError` for what the kernel cannot do."""
+    check_forward(NAME, problem)
+    _, _, _, _, _, d, e = dims(problem)
+    if problem.window:
+        raise ProblemError(f"{NAME} knows no window; take attention-tiled")
+    if d != e or padded(d) > 256:
+        raise ProblemError(
+            f"{NAME} takes queries and values of one head dimension up to 256, not {d} and {e}; "
+            "take attention-tiled"
+        )
+    if (problem.kv_dtype or problem.dtype) != problem.dtype:
+        raise ProblemError(f"{NAME} takes keys and values of the queries' type; leave kv_dtype out")
+
+
+def _arrays(problem: Attention, config: GluonConfig) -> tuple[Array, ...]:
+    b, g, r, q, _, _, e = dims(problem)
+    return (
+        *inputs(problem),
+        Array("O", (b, g * r, q, e), problem.elements()["output"].name, "output"),
+        Array("L", (b, g * r, q), "fp32", "output"),
+    )
+
+
+def _plan(problem: Attention, config: GluonConfig) -> tuple[Launch, ...]:
+    _check(problem)
+    b, g, r, q, x, d, _ = dims(problem)
+    wide = max(padded(d), _SWIZZLE_BYTES // 2)
+    rows = (1, _GROUP_ROWS, wide)
+    keys = (1, config.bc, wide)
+    launch = Launch(
+        "tiled-forward",
+        attention_forward,
+        (b * g * r * ceil_div(q, config.br),),
+        {
+            "Q": Descriptor("Q", (b * g * r, q, d), rows, _SWIZZLE_BYTES),
+            "K": Descriptor("K", (b * g, x, d), keys, _SWIZZLE_BYTES),
+            "V": Descriptor("V", (b * g, x, d), keys, _SWIZZLE_BYTES),
+            "OUT": Descriptor("O", (b * g * r, q, d), rows, _SWIZZLE_BYTES),
+            "L": "L",
+            "scale": scale_of(problem) * LOG2E,
+            "group": r,
+            "seq_q": q,
+            "seq_kv": x,
+        },
+        {
+            "STAGES": config.stages,
+            "GROUPS": config.groups,
+            "CAUSAL": problem.causal,
+            "TURNS": config.turns,
+            "REGISTERS": _GROUP_REGISTERS[config.groups],
+            "LOADER_REGISTERS": _LOADER_REGISTERS,
+        },
+        num_warps=4,
+        num_stages=config.stages,
+    )
+    return (launch,)
+
+
+def _schedule(problem: Attention, config: GluonConfig) -> Schedule:
+    return tiled(
+        problem.mask(),
+        config.br,
+        config.bc,
+        order=3,
+        stages=config.stages,
+        threads=128 * (config.groups + 1),
+    )
+
+
+def _reference(problem: Attention, tensors: Tensors) -> Tensors:
+    found = forward_reference(problem, tensors)
+    return {"O": found["O"], "L": found["L"]}
+
+
+def menu_of(problem: Attention, target: str, units: int) -> tuple[GluonConfig, ...]:
+    """Configs worth trying, best guess first: those that fit the head dimension without spills."""
+    del target, units
+    wide = padded(problem.head_dim)
+    if wide <= 64:
+        return (GluonConfig(128, 2), GluonConfig(128, 2, turns=False), GluonConfig(64, 3, groups=3))
+    if wide <= 128:
+        return (GluonConfig(128, 2), GluonConfig(128, 2, turns=False), GluonConfig(64, 4))
+    return (GluonConfig(64, 2), GluonConfig(64, 2, turns=False))
+
+
+def _case(shape: tuple[int, ...], dtype: str, config: GluonConfig, **more: object) -> tuple:
+    return Attention(*shape, dtype=dtype, **more), config
+
+
+# Ragged ends, grouped heads, causal masks with more and with fewer keys than queries.
+CASES = (
+    _case((2, 4, 4, 512, 512, 128), "bf16", GluonConfig()),
+    _case((1, 4, 2, 300, 777, 128), "fp16", GluonConfig(), causal=True),
+    _case((1, 6, 2, 513, 130, 128), "bf16", GluonConfig(turns=False), causal=True),
+    _case((2, 3, 1, 100, 1000, 64), "fp16", GluonConfig(64, 3, groups=3)),
+    _case((1, 2, 2, 1, 65, 64), "bf16", GluonConfig(128, 3), causal=True),
+    _case((1, 2, 1, 640, 640, 40), "fp16", GluonConfig(64, 4, groups=3), causal=True),
+    _case((1, 2, 2, 200, 500, 256), "bf16", GluonConfig(64, 2), causal=True),
+)
+
+KERNELS = (
+    BundledKernel(
+        name=NAME,
+        summary="tiled attention forward with specialised warps, FlashAttention-3's order",
+        dtypes=("fp16", "bf16"),
+        configs=(
+            GluonConfig(128, 2),
+            GluonConfig(128, 2, turns=False),
+            GluonConfig(64, 4),
+            GluonConfig(64, 2),
+            GluonConfig(64, 2, turns=False),
+            GluonConfig(64, 3, groups=3),
+        ),
+        cases=CASES,
+        arrays=_arrays,
+        plan=_plan,
+        schedule=_schedule,
+        reference_of=_reference,
+        menu_of=menu_of,
+        forms=FORMS,
+        targets=("sm_90",),
+        interpreted=False,
+    ),
+)
