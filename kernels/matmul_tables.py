@@ -96,7 +96,6 @@ _HOPPER: Tables = {
         by_host(256, 128, 64, 8, 4),
         by_host(128, 128, 64, 4, 3),
         by_pointers(128, 256, 64, 8, 3),
-        by_pointers(128, 128, 64, 8, 3),
     ),
     "small": (
         by_host(128, 128, 64, 8, 4),
@@ -234,7 +233,6 @@ _FP32_PERSISTENT: Table = (
 )
 _HOPPER_PERSISTENT: Table = (
     by_host(128, 256, 64, 8, 4, subtiles=2, resident=1),
-    by_block(128, 256, 64, 3, resident=1),
     by_block(128, 256, 64, 4, subtiles=2, resident=1),
     by_host(256, 128, 64, 8, 4, subtiles=2, resident=1),
     by_host(128, 128, 64, 4, 3, subtiles=2, resident=2),

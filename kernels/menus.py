@@ -26,9 +26,12 @@ def lanes(target: str) -> int:
     return 64 if target.startswith("gfx") else 32
 
 
-def most_warps(target: str) -> int:
-    """Warps of the largest block, which has 1024 threads on every target."""
-    return 1024 // lanes(target)
+def most_warps(target: str, elements: int) -> int:
+    """Warps of the largest block that is worth trying for a tile of so many elements.
+
+    16, unless threads would then hold more than 32 elements; 1024 threads is the most there are.
+    """
+    return 16 if elements <= 32 * 16 * lanes(target) else 1024 // lanes(target)
 
 
 def slice_extent(k: int, step: int, slices: int, fewest: int = 1) -> int:

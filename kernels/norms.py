@@ -50,6 +50,8 @@ WIDEST_FUSED = {32: 8192, 64: 16384}  # by lanes of a warp
 # into as many registers as it stays in.
 WIDEST_HELD = 32768
 ROW_BYTES_BACKWARD = {32: 2**15, 64: 2**17}  # by lanes of a warp
+# Columns up to which several rows go to a block.
+SHORT = 2048
 # Warps of the largest block backward: with more, NVIDIA's threads have 64 registers, too few.
 MOST_WARPS_BACKWARD = 16
 
@@ -81,11 +83,12 @@ class NormBackwardConfig:
 
 
 def _forward_menu(problem: Rowwise, target: str, units: int) -> tuple[NormConfig, ...]:
-    """A thread holds 16, 32 or 8 elements of a row; short rows also go several to a block."""
-    held, most = _row(problem, WIDEST_HELD), most_warps(target)
+    """A thread holds 16, 32 or 8 elements of a row; short rows also go four to a block."""
+    held = _row(problem, WIDEST_HELD)
+    most = most_warps(target, held)
     found = [NormConfig(1, warps) for warps in _warps(held, target, most, (16, 32, 8))]
-    for several in (2, 4) if held <= 2048 else ():
-        found += [NormConfig(several, n) for n in _warps(several * held, target, most, (16,))]
+    if held <= SHORT:
+        found += [NormConfig(4, warps) for warps in _warps(4 * held, target, most, (16,))]
     return tuple(dict.fromkeys(found))
 
 

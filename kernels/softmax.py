@@ -101,16 +101,16 @@ def softmax_online(
 
 
 def _menu(problem: Rowwise, target: str, units: int) -> tuple[SoftmaxConfig, ...]:
-    """A block a row, and several rows a block where rows are short.
+    """A block a row, and four rows a block where rows are short.
 
     Raises `ProblemError` for rows that would spill.
     """
     if problem.cols > WIDEST_HELD:
         raise ProblemError(f"a row of {problem.cols} columns spills; take softmax-online")
     row = power_of_two(problem.cols)
-    several = (1, 2, 4) if row <= 2048 else (1,)
+    several = (1, 4) if row <= 2048 else (1,)
     found = [
-        SoftmaxConfig(n, min(most_warps(target), max(1, n * row // (held * lanes(target)))))
+        SoftmaxConfig(n, min(most_warps(target, row), max(1, n * row // (held * lanes(target)))))
         for n in several
         for held in (HELD if n == 1 else HELD[:1])
     ]
@@ -121,7 +121,7 @@ def _online_menu(problem: Rowwise, target: str, units: int) -> tuple[OnlineConfi
     """Tiles of 16 elements a thread, and of 32."""
     return tuple(
         OnlineConfig(1, held * lanes(target) * warps, warps, stages)
-        for held, warps, stages in ((16, 8, 3), (16, 4, 3), (32, 8, 2), (16, 16, 2), (32, 4, 2))
+        for held, warps, stages in ((16, 8, 3), (16, 4, 3), (32, 8, 2), (32, 4, 2))
     )
 
 

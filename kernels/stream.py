@@ -22,7 +22,7 @@ from perfmodel.schedules.schedule import Schedule
 # threads a unit has 128 KiB under way; a bandwidth of 4.8 TB/s at a latency of 1 µs needs 36 KiB
 # (Little's law: bandwidth × latency / units).
 ACCESS_BYTES = 16
-ACCESSES = ((4, 4), (8, 4), (4, 8), (2, 8), (2, 4), (8, 8))
+ACCESSES = ((4, 4), (8, 4), (4, 8), (2, 8))
 
 
 @dataclass(frozen=True)

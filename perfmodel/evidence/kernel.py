@@ -92,8 +92,9 @@ class Array:
 
 
 DESCRIPTOR_ALIGNMENT = 16
-"""Bytes that every stride of a tensor descriptor but the last is a multiple of (CUDA Driver API,
-cuTensorMapEncodeTiled: globalStrides). What breaks the rule on a device ends its context."""
+"""Bytes that every stride of a tensor descriptor but the last, and a row of its tile, are a
+multiple of (CUDA Driver API, cuTensorMapEncodeTiled: globalStrides, boxDim). What breaks the rule
+on a device ends its context."""
 
 
 @dataclass(frozen=True, slots=True)
