@@ -22,6 +22,7 @@ SKINNY_ROWS = 32
 FEWEST_ROWS = 16
 # Rows of A, B and C that descriptors can serve are multiples of so many bytes.
 ROW_BYTES = 16
+_FAMILIES = {"sm_90": "hopper", "sm_100": "blackwell", "sm_120": "geforce", "gfx942": "cdna"}
 _WITHOUT_FP8 = {
     "sm_80": "has no 8-bit floats",
     "gfx942": "multiplies e4m3fnuz, and e4m3fn would be widened in software",
@@ -66,7 +67,7 @@ def _form(problem: Matmul, target: str) -> Form:
     compute = matmul_format(problem.dtype).compute
     if compute == "fp8" and target in _WITHOUT_FP8:
         raise ProblemError(f"{target} {_WITHOUT_FP8[target]}; take w8a8_int8 or a 16-bit type")
-    family = {"sm_90": "hopper", "sm_100": "blackwell", "gfx942": "cdna"}.get(target, "plain")
+    family = _FAMILIES.get(target, "plain")
     if not _aligned(problem):
         family = "cdna-ragged" if family == "cdna" else "ragged"
     return family, compute if (family, compute) in TILES else ""

@@ -136,6 +136,23 @@ _BLACKWELL_INT8: Tables = {
     "small": _HOPPER["small"],
     "skinny": _HOPPER["skinny"],
 }
+# Blackwell without tensor memory (mma.sync) and with 99 KiB: addresses of pointers would spill.
+_GEFORCE: Tables = {
+    "large": (
+        by_host(128, 128, 64, 8, 3),
+        by_host(128, 256, 32, 8, 3),
+        by_host(256, 128, 32, 8, 3),
+        by_host(128, 128, 32, 4, 4),
+        by_pointers(128, 128, 32, 4, 4),
+    ),
+    "small": (
+        by_host(64, 128, 64, 4, 3),
+        by_host(64, 64, 64, 4, 4),
+        by_pointers(64, 64, 64, 4, 4),
+        by_pointers(32, 64, 64, 4, 4),
+    ),
+    "skinny": _PLAIN["skinny"],
+}
 _CDNA: Tables = {
     "large": (
         by_pointers(256, 256, 64, 8, 2),
@@ -251,6 +268,16 @@ _BLACKWELL_INT8_PERSISTENT: Table = (
     by_host(128, 128, 64, 4, 3, subtiles=2, resident=2),
     by_pointers(128, 128, 32, 8, 3, resident=1, flatten=True),
 )
+_GEFORCE_PERSISTENT: Table = (
+    by_host(128, 128, 64, 8, 2, subtiles=2, resident=1),
+    by_host(128, 128, 32, 4, 2, subtiles=2, resident=2),
+    by_host(64, 128, 64, 4, 2, subtiles=2, resident=3),
+    by_pointers(64, 128, 32, 4, 3, resident=2),
+)
+_GEFORCE_FP32_PERSISTENT: Table = (
+    by_pointers(128, 128, 16, 8, 3, resident=1, flatten=True),
+    by_pointers(64, 64, 16, 4, 2, resident=4, flatten=True),
+)
 _CDNA_PERSISTENT: Table = (
     by_pointers(256, 128, 64, 8, 2, resident=1),
     by_pointers(128, 256, 64, 8, 2, resident=1),
@@ -282,6 +309,8 @@ TILES: Mapping[Form, Tables] = {
     ("blackwell", ""): _BLACKWELL,
     ("blackwell", "int8"): _BLACKWELL_INT8,
     ("blackwell", "fp32"): _PLAIN_FP32,
+    ("geforce", ""): _GEFORCE,
+    ("geforce", "fp32"): _PLAIN_FP32,
     ("cdna", ""): _CDNA,
     ("cdna", "fp32"): _CDNA_FP32,
     ("ragged", ""): _RAGGED,
@@ -295,6 +324,7 @@ SPLIT: Mapping[Form, Tables] = {
     ("blackwell", ""): _TMA_SPLIT,
     ("blackwell", "int8"): _TMA_SPLIT,
     ("blackwell", "fp32"): _PLAIN_FP32_SPLIT,
+    ("geforce", "fp32"): _PLAIN_FP32_SPLIT,
 }
 PERSISTENT: Mapping[Form, Table] = {
     ("plain", ""): _PLAIN_PERSISTENT,
@@ -304,6 +334,8 @@ PERSISTENT: Mapping[Form, Table] = {
     ("blackwell", ""): _BLACKWELL_PERSISTENT,
     ("blackwell", "int8"): _BLACKWELL_INT8_PERSISTENT,
     ("blackwell", "fp32"): _FP32_PERSISTENT,
+    ("geforce", ""): _GEFORCE_PERSISTENT,
+    ("geforce", "fp32"): _GEFORCE_FP32_PERSISTENT,
     ("cdna", ""): _CDNA_PERSISTENT,
     ("cdna", "fp32"): _CDNA_FP32_PERSISTENT,
     ("ragged", ""): _RAGGED_PERSISTENT,

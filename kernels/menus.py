@@ -17,7 +17,7 @@ Problem = TypeVar("Problem")
 # Steps of k that a slice has at least: fewer only fill and drain the pipeline.
 _FEWEST_STEPS = 4
 # Targets whose menus differ, and the units (those of an H100) that configs are listed for.
-_TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
+_TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120", "gfx942")
 _USUAL_UNITS = 132
 
 

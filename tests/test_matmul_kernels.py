@@ -131,6 +131,8 @@ def test_every_menu_is_short_and_has_a_config_without_descriptors(kernel):
             assert 2 <= len(found) <= 6
             assert len(set(found)) == len(found)
             assert any(config.descriptors == "none" for config in found)
+            at_usual = kernel.menu(problem, name, 132)
+            assert set(at_usual) <= set(kernel.configs)
 
 
 @given(st.integers(1, 300))
