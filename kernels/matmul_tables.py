@@ -70,6 +70,11 @@ _PLAIN: Tables = {
         by_pointers(16, 128, 64, 4, 5),
     ),
 }
+# Half as deep: the addresses of 128 bytes of k for 256 columns would spill.
+_PLAIN_8BIT: Tables = {
+    **_PLAIN,
+    "large": (by_pointers(128, 256, 32, 8, 4), *_PLAIN["large"][1:]),
+}
 _PLAIN_FP32: Tables = {
     "large": (
         by_pointers(128, 128, 16, 8, 4),
@@ -303,6 +308,8 @@ _CDNA_RAGGED_PERSISTENT: Table = (
 Form = tuple[str, str]
 TILES: Mapping[Form, Tables] = {
     ("plain", ""): _PLAIN,
+    ("plain", "fp8"): _PLAIN_8BIT,
+    ("plain", "int8"): _PLAIN_8BIT,
     ("plain", "fp32"): _PLAIN_FP32,
     ("hopper", ""): _HOPPER,
     ("hopper", "fp32"): _PLAIN_FP32,
@@ -328,6 +335,8 @@ SPLIT: Mapping[Form, Tables] = {
 }
 PERSISTENT: Mapping[Form, Table] = {
     ("plain", ""): _PLAIN_PERSISTENT,
+    ("plain", "fp8"): _PLAIN_PERSISTENT,
+    ("plain", "int8"): _PLAIN_PERSISTENT,
     ("plain", "fp32"): _FP32_PERSISTENT,
     ("hopper", ""): _HOPPER_PERSISTENT,
     ("hopper", "fp32"): _FP32_PERSISTENT,
