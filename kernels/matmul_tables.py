@@ -38,13 +38,11 @@ def by_host(
     )  # fmt: skip
 
 
-def by_block(
-    bm: int, bn: int, bk: int, stages: int, subtiles: int = 1, resident: int | None = None
-) -> MatmulConfig:
+def by_block(bm: int, bn: int, bk: int, stages: int, resident: int | None = None) -> MatmulConfig:
     """A config that Hopper's compiler gives a warp group for loads and two for products."""
     return MatmulConfig(
         bm, bn, bk, persistent=resident, warps=4, stages=stages, descriptors="block",
-        subtiles=subtiles, specialise=True,
+        specialise=True,
     )  # fmt: skip
 
 
@@ -255,7 +253,7 @@ _FP32_PERSISTENT: Table = (
 )
 _HOPPER_PERSISTENT: Table = (
     by_host(128, 256, 64, 8, 4, subtiles=2, resident=1),
-    by_block(128, 256, 64, 4, subtiles=2, resident=1),
+    by_block(128, 256, 64, 3, resident=1),
     by_host(256, 128, 64, 8, 4, subtiles=2, resident=1),
     by_host(128, 128, 64, 4, 3, subtiles=2, resident=2),
     by_pointers(128, 256, 64, 8, 3, resident=1, flatten=True),

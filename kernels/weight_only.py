@@ -204,12 +204,15 @@ def algorithm(bits: int) -> Algorithm:
 # (bm, bn, bk, warps, stages) by how many rows there are; skinny ones are as high as the product.
 _SKINNY = ((16, 128, 128, 4, 4), (16, 64, 128, 4, 5), (16, 64, 128, 4, 3), (16, 128, 64, 4, 5))
 _LARGE = ((128, 128, 64, 8, 4), (64, 128, 64, 4, 4), (128, 64, 64, 4, 4), (64, 64, 64, 4, 4))
+# sm_120 has 80 registers a thread for 64 columns and 128 of k: int8 spills.
+_SKINNY_GEFORCE = ((16, 128, 128, 4, 4), (16, 128, 64, 4, 5), (16, 64, 64, 4, 5))
 _SKINNY_ROWS = 32
 
 
 def _menu(problem: WeightOnly, target: str, units: int) -> tuple[WeightOnlyConfig, ...]:
     """Tiles for few rows, with k in slices for two blocks a unit, or for many."""
-    table = _SKINNY if problem.m <= _SKINNY_ROWS else _LARGE
+    skinny = _SKINNY_GEFORCE if target == "sm_120" else _SKINNY
+    table = skinny if problem.m <= _SKINNY_ROWS else _LARGE
     found = []
     for bm, bn, bk, warps, stages in table:
         rows = max(16, power_of_two(problem.m)) if bm == 16 else bm
