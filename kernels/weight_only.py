@@ -203,7 +203,7 @@ def algorithm(bits: int) -> Algorithm:
 
 # (bm, bn, bk, warps, stages) by how many rows there are; skinny ones are as high as the product.
 _SKINNY = ((16, 128, 128, 4, 4), (16, 64, 128, 4, 5), (16, 64, 128, 4, 3), (16, 128, 64, 4, 5))
-_LARGE = ((128, 128, 64, 8, 4), (64, 128, 64, 4, 4), (128, 64, 64, 4, 4), (64, 64, 64, 4, 4))
+_LARGE = ((128, 128, 64, 8, 4), (64, 128, 64, 4, 4), (128, 64, 64, 8, 4), (64, 64, 64, 4, 4))
 # sm_120 has 80 registers a thread for 64 columns and 128 of k: int8 spills.
 _SKINNY_GEFORCE = ((16, 128, 128, 4, 4), (16, 128, 64, 4, 5), (16, 64, 64, 4, 5))
 _SKINNY_ROWS = 32
