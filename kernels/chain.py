@@ -12,6 +12,9 @@ from dataclasses import dataclass
 import torch
 import triton
 import triton.language as tl
+from perfmodel_kernels.common import ceil_div
+from perfmodel_kernels.limits import check_elements, check_powers
+from perfmodel_kernels.menus import every, lanes
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.attention import check_positive
@@ -50,9 +53,16 @@ class ChainConfig:
     warps: int = 4
 
 
-CONFIGS = tuple(
-    ChainConfig(rows, cols, warps) for rows in (4, 8, 16) for cols in (256, 512) for warps in (4, 8)
-)
+def _menu(problem: Chain, target: str, units: int) -> tuple[ChainConfig, ...]:
+    """Tiles of 8, 16 and 32 elements a thread; a warp's accesses are along a row."""
+    short = 8 * lanes(target)  # columns of one access of a warp, 16 bytes a thread in 16 bits
+    return (
+        ChainConfig(8, short, 4),
+        ChainConfig(4, short, 4),
+        ChainConfig(4, 2 * short, 4),
+        ChainConfig(8, 2 * short, 8),
+        ChainConfig(16, short, 4),
+    )
 
 
 @triton.jit
@@ -74,7 +84,7 @@ def chain(
     if WITH_GELU:
         # gelu(y) = y·σ(2·√(2/π)·(y + 0.044715 y³)), the tanh form
         inner = 1.5957691216057308 * (y + 0.044715 * y * y * y)
-        y = y / (1.0 + tl.exp(-inner))
+        y = y * tl.sigmoid(inner)
     if WITH_RESIDUAL:
         y += tl.load(R + at, mask=inside, other=0.0).to(tl.float32)
     tl.store(Y + at, y.to(Y.dtype.element_ty), mask=inside)
@@ -111,6 +121,7 @@ def schedule(groups: tuple[tuple[str, ...], ...], config: ChainConfig) -> Schedu
     return Schedule("fused" if len(groups) == 1 else "unfused", algorithm(), kernels)
 
 
+_FORMS = (Chain(8192, 4096), Chain(8192, 4096, "fp32"), Chain(8192, 5120))
 # step → (what it reads, what it writes)
 _FLOW = {"bias": ("X", "H"), "gelu": ("H", "G"), "residual": ("G", "Y")}
 
@@ -133,7 +144,9 @@ def _kernel(name: str, summary: str, groups: tuple[tuple[str, ...], ...]) -> Bun
         )
 
     def plan(problem: Chain, config: ChainConfig) -> tuple[Launch, ...]:
-        blocks = triton.cdiv(problem.rows, config.rows) * triton.cdiv(problem.cols, config.cols)
+        check_powers(rows=config.rows, cols=config.cols, warps=config.warps)
+        check_elements(config.rows, config.cols, "take a smaller one")
+        blocks = ceil_div(problem.rows, config.rows) * ceil_div(problem.cols, config.cols)
         return tuple(
             Launch(
                 "+".join(group),
@@ -161,7 +174,7 @@ def _kernel(name: str, summary: str, groups: tuple[tuple[str, ...], ...]) -> Bun
         name=name,
         summary=summary,
         dtypes=("fp32", "fp16", "bf16"),
-        configs=CONFIGS,
+        configs=every(_menu, _FORMS),
         cases=tuple(
             (Chain(rows, cols, dtype), config)
             for rows, cols, dtype, config in (
@@ -176,6 +189,8 @@ def _kernel(name: str, summary: str, groups: tuple[tuple[str, ...], ...]) -> Bun
         plan=plan,
         schedule=lambda problem, config: schedule(groups, config),
         reference_of=_reference,
+        menu_of=_menu,
+        forms=_FORMS,
     )
 
 

@@ -1,152 +1,47 @@
-"""Tiled matmul: grouped launch order, split-K and a persistent form of the same tile loop.
+"""Tiled matmul: one tile of C a block, k cut over the grid, or a fixed number of blocks.
 
-C[b] = A[b]·B[b] in fp32 (int32 for integers), fp16, bf16, fp8 and int8. Blocks run down the rows of
-a group of `group_m` tiles before they move to the next column, so that the blocks in flight share
-operands in L2. Split-K leaves fp32 partial tiles that a second kernel adds up; the persistent form
-launches as many blocks as the device holds and walks the tiles in the same order.
+C[b] = A[b]·B[b] in fp32 (int32 for integers), fp16, bf16, fp8 and int8. Tiles are taken in grouped
+order: all columns of `group_m` rows of tiles before the next rows, so that the tiles in flight
+share operands in L2. Split-K leaves fp32 partial tiles that a second kernel adds up. The persistent
+form launches as many blocks as the device holds, and each loads for its next tile while the last
+one is still being stored.
+
+8-bit B is stored column by column (k contiguous): wgmma takes 8-bit operands no other way, and
+cuBLAS is handed it so. Other types are row-major throughout.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import torch
-import triton
-import triton.language as tl
 from perfmodel_kernels.common import ceil_div
+from perfmodel_kernels.limits import check_positive_counts, check_powers
+from perfmodel_kernels.matmul_code import combine, matmul, matmul_descriptors
+from perfmodel_kernels.matmul_config import MatmulConfig
+from perfmodel_kernels.matmul_menus import (
+    Menu,
+    by_columns,
+    one_block_a_tile,
+    persistent,
+    split_k,
+)
+from perfmodel_kernels.menus import every
 
 from perfmodel.algorithms import Matmul
 from perfmodel.algorithms.matmul import matmul_format
-from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
+from perfmodel.errors import ProblemError
+from perfmodel.evidence.kernel import Argument, Array, BundledKernel, Descriptor, Launch, Tensors
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.schedules.schedule import Schedule
-
-
-@dataclass(frozen=True)
-class MatmulConfig:
-    """Tile, launch order and split of one matmul.
-
-    `group_m` rows of tiles launch together (None: columns of tiles, one after the other);
-    `split_k` is the extent of k that one block sums (None: all of it); `persistent` is the number
-    of blocks that share all tiles (None: a block a tile). `descriptors` loads through tensor
-    descriptors, `specialise` gives loads and arithmetic warps of their own: both need a target
-    that has them.
-    """
-
-    bm: int = 128
-    bn: int = 128
-    bk: int = 64
-    group_m: int | None = 8
-    split_k: int | None = None
-    persistent: int | None = None
-    warps: int = 8
-    stages: int = 3
-    descriptors: bool = False
-    specialise: bool = False
-
-
-CONFIGS = (
-    MatmulConfig(),
-    MatmulConfig(128, 256, 64, warps=8, stages=3),
-    MatmulConfig(256, 128, 64, warps=8, stages=3),
-    MatmulConfig(128, 128, 32, warps=4, stages=4),
-    MatmulConfig(64, 128, 64, warps=4, stages=4),
-    MatmulConfig(64, 64, 64, warps=4, stages=4),
-    MatmulConfig(128, 64, 64, warps=4, stages=4),
-    MatmulConfig(64, 256, 32, warps=4, stages=4),
-)
-DESCRIPTOR_CONFIGS = (
-    MatmulConfig(128, 256, 64, warps=8, stages=3, descriptors=True),
-    MatmulConfig(128, 128, 64, warps=8, stages=4, descriptors=True, specialise=True),
-)
 
 # Group height that no problem reaches: one group holds all rows of tiles.
 ALL_ROWS = 1 << 14
 # How the accumulator becomes the result of an integer matmul.
 INTEGER_SCALE = 1.0 / 1024
-
-
-@triton.jit
-def matmul(
-    A, B, C, m, n, k, scale, tiles, split_k,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
-    SPLIT: tl.constexpr, INTEGER: tl.constexpr, DESCRIPTORS: tl.constexpr,
-    SPECIALISE: tl.constexpr,
-):  # fmt: skip
-    """Tiles program_id, program_id + programs, … of C; partial tiles where SPLIT."""
-    row_tiles = (m + BM - 1) // BM
-    column_tiles = (n + BN - 1) // BN
-    slices = (k + split_k - 1) // split_k
-    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        inner = tile % (row_tiles * column_tiles)
-        outer = tile // (row_tiles * column_tiles)
-        part = outer % slices
-        batch = (outer // slices).to(tl.int64)
-        group = inner // (GROUP * column_tiles)
-        height = tl.minimum(row_tiles - group * GROUP, GROUP)
-        within = inner % (GROUP * column_tiles)
-        m0 = (group * GROUP + within % height) * BM
-        n0 = (within // height) * BN
-        rows = m0 + tl.arange(0, BM)
-        columns = n0 + tl.arange(0, BN)
-        last = tl.minimum((part + 1) * split_k, k)
-        a_base = A + batch * m * k
-        b_base = B + batch * k * n
-        if DESCRIPTORS:
-            a_tiles = tl.make_tensor_descriptor(a_base, [m, last], [k, 1], [BM, BK])
-            b_tiles = tl.make_tensor_descriptor(b_base, [last, n], [n, 1], [BK, BN])
-        # int32 for integers, fp32 for everything else
-        kind: tl.constexpr = tl.int32 if INTEGER else tl.float32
-        total = tl.full([BM, BN], 0, kind)
-        for k0 in tl.range(part * split_k, last, BK, warp_specialize=SPECIALISE):
-            if DESCRIPTORS:
-                a = a_tiles.load([m0, k0])
-                b = b_tiles.load([k0, n0])
-            else:
-                depth = k0 + tl.arange(0, BK)
-                a_at = rows.to(tl.int64)[:, None] * k + depth[None, :]
-                b_at = depth.to(tl.int64)[:, None] * n + columns[None, :]
-                a = tl.load(
-                    a_base + a_at, mask=(rows < m)[:, None] & (depth < last)[None, :], other=0.0
-                )
-                b = tl.load(
-                    b_base + b_at, mask=(depth < last)[:, None] & (columns < n)[None, :], other=0.0
-                )
-            total = tl.dot(a, b, total, input_precision="ieee", out_dtype=total.dtype)
-        result = total.to(tl.float32)
-        if not SPLIT:
-            result = result * scale
-            if C.dtype.element_ty == tl.int8:
-                result = tl.minimum(tl.maximum(result, -128.0), 127.0)
-        c_at = rows.to(tl.int64)[:, None] * n + columns[None, :]
-        tl.store(
-            C + (batch * slices + part) * m * n + c_at,
-            result.to(C.dtype.element_ty),
-            mask=(rows < m)[:, None] & (columns < n)[None, :],
-        )
-
-
-@triton.jit
-def combine(
-    PARTS, C, m, n, slices, scale, BM: tl.constexpr, BN: tl.constexpr
-):  # fmt: skip
-    """Adds the partial tiles of all slices."""
-    row_tiles = (m + BM - 1) // BM
-    column_tiles = (n + BN - 1) // BN
-    tile = tl.program_id(0)
-    batch = (tile // (row_tiles * column_tiles)).to(tl.int64)
-    inner = tile % (row_tiles * column_tiles)
-    rows = (inner // column_tiles) * BM + tl.arange(0, BM)
-    columns = (inner % column_tiles) * BN + tl.arange(0, BN)
-    inside = (rows < m)[:, None] & (columns < n)[None, :]
-    at = rows.to(tl.int64)[:, None] * n + columns[None, :]
-    total = tl.full([BM, BN], 0.0, tl.float32)
-    for part in range(slices):
-        total += tl.load(PARTS + (batch * slices + part) * m * n + at, mask=inside, other=0.0)
-    total = total * scale
-    if C.dtype.element_ty == tl.int8:
-        total = tl.minimum(tl.maximum(total, -128.0), 127.0)
-    tl.store(C + batch * m * n + at, total.to(C.dtype.element_ty), mask=inside)
+# Rows and columns of a tile of the kernel that adds up partial results, and its warps.
+COMBINE_TILE = (4, 256)
+COMBINE_WARPS = 4
 
 
 def _slices(problem: Matmul, config: MatmulConfig) -> int:
@@ -160,7 +55,7 @@ def _arrays(problem: Matmul, config: MatmulConfig) -> tuple[Array, ...]:
     parts = (Array("parts", (b, slices, m, n), "fp32", "scratch", "C"),) if slices > 1 else ()
     return (
         Array("A", (b, m, k), kinds.activations),
-        Array("B", (b, k, n), kinds.weights),
+        Array("B", (b, k, n), kinds.weights, by_columns=by_columns(problem)),
         *parts,
         Array("C", (b, m, n), kinds.output, "output"),
     )
@@ -170,47 +65,118 @@ def _scale(problem: Matmul) -> float:
     return INTEGER_SCALE if matmul_format(problem.dtype).compute == "int8" else 1.0
 
 
-def _plan(problem: Matmul, config: MatmulConfig) -> tuple[Launch, ...]:
-    m, n, k = problem.m, problem.n, problem.k
+def _check(problem: Matmul, config: MatmulConfig) -> None:
+    """Raise `ProblemError` for a config that contradicts itself or cannot do the problem."""
+    check_powers(bm=config.bm, bn=config.bn, bk=config.bk, warps=config.warps)
+    check_positive_counts(
+        group_m=config.group_m,
+        split_k=config.split_k,
+        persistent=config.persistent,
+        stages=config.stages,
+    )
+    descriptors, split = config.descriptors, config.split_k or problem.k
+    if descriptors not in ("none", "host", "block"):
+        raise ProblemError(f"descriptors are none, host or block, not {descriptors!r}")
+    if config.subtiles not in (1, 2, 4):
+        raise ProblemError(f"a tile leaves in 1, 2 or 4 subtiles, not {config.subtiles}")
+    if config.flatten and config.persistent is None:
+        raise ProblemError("flatten needs persistent: a block of one tile has one loop")
+    if descriptors == "none":
+        if config.specialise or config.subtiles > 1:
+            raise ProblemError("specialise and subtiles need descriptors=host or descriptors=block")
+        widest = max(config.bm * problem.k, config.bn * problem.k, config.bm * problem.n)
+        if widest >= 2**31:
+            raise ProblemError(
+                f"a tile of {config.bm} x {config.bn} spans {widest} elements of an operand, and "
+                "offsets within a tile have 32 bits; take smaller tiles"
+            )
+        return
+    if descriptors == "block" and (problem.batch > 1 or split < problem.k):
+        raise ProblemError(
+            "descriptors=block takes one product in one slice; take descriptors=host"
+        )
+    if split < problem.k and split % config.bk:
+        raise ProblemError(
+            f"with descriptors a slice ends where a step does: split_k={split} is no multiple of "
+            f"bk={config.bk}; take one that is, or descriptors=none"
+        )
+
+
+def _descriptors(problem: Matmul, config: MatmulConfig) -> dict[str, Descriptor]:
+    """What the kernel loads and stores through, by parameter; checked for alignment."""
+    m, n, k, b = problem.m, problem.n, problem.k, problem.batch
     slices = _slices(problem, config)
-    row_tiles, column_tiles = ceil_div(m, config.bm), ceil_div(n, config.bn)
-    tiles = problem.batch * slices * row_tiles * column_tiles
+    bm, bn, bk = config.bm, config.bn, config.bk
+    b_shape, b_block = ((b, n, k), (1, bn, bk)) if by_columns(problem) else ((b, k, n), (1, bk, bn))
+    out = Descriptor(
+        "parts" if slices > 1 else "C", (b * slices, m, n), (1, bm, bn // config.subtiles)
+    )
+    return {
+        "A": Descriptor("A", (b, m, k), (1, bm, bk)),
+        "B": Descriptor("B", b_shape, b_block),
+        "C": out,
+    }
+
+
+def _operands(problem: Matmul, config: MatmulConfig) -> dict[str, Argument]:
+    """A, B and C as the kernel takes them: descriptors, or arrays by name."""
+    made = _descriptors(problem, config)
+    if config.descriptors == "host":
+        return dict(made)
+    if config.descriptors == "block":
+        items = {array.name: array.item_bytes for array in _arrays(problem, config)}
+        for found in made.values():
+            wrong = found.misalignment(items[found.array])
+            if wrong:
+                raise ProblemError(f"{config}: {wrong}")
+    return {name: found.array for name, found in made.items()}
+
+
+def _plan(problem: Matmul, config: MatmulConfig) -> tuple[Launch, ...]:
+    _check(problem, config)
+    m, n, k = problem.m, problem.n, problem.k
+    slices, split = _slices(problem, config), min(config.split_k or k, k)
+    tiles = problem.batch * slices * ceil_div(m, config.bm) * ceil_div(n, config.bn)
+    by_pointers = config.descriptors == "none"
+    sizes: dict[str, Argument] = {"m": m, "n": n, "k": k, "split_k": split, "tiles": tiles}
+    fixed = {
+        "BM": config.bm,
+        "BN": config.bn,
+        "BK": config.bk,
+        "GROUP": config.group_m or ALL_ROWS,
+        "SPLIT": slices > 1,
+        "INTEGER": matmul_format(problem.dtype).compute == "int8",
+        "SCALE": 1.0 if slices > 1 else _scale(problem),
+        "BY_COLUMNS": by_columns(problem),
+        "PERSISTENT": config.persistent is not None,
+        "FLATTEN": config.flatten,
+    }
+    if by_pointers:
+        fixed["EVEN"] = k % config.bk == 0 and split % config.bk == 0
+    else:
+        fixed |= {
+            "SUBTILES": config.subtiles,
+            "SPECIALISE": config.specialise,
+            "HERE": config.descriptors == "block",
+        }
     product = Launch(
         "matmul",
-        matmul,
+        matmul if by_pointers else matmul_descriptors,
         (min(tiles, config.persistent or tiles),),
-        {
-            "A": "A",
-            "B": "B",
-            "C": "parts" if slices > 1 else "C",
-            "m": m,
-            "n": n,
-            "k": k,
-            "scale": _scale(problem),
-            "tiles": tiles,
-            "split_k": min(config.split_k or k, k),
-        },
-        {
-            "BM": config.bm,
-            "BN": config.bn,
-            "BK": config.bk,
-            "GROUP": config.group_m or ALL_ROWS,
-            "SPLIT": slices > 1,
-            "INTEGER": matmul_format(problem.dtype).compute == "int8",
-            "DESCRIPTORS": config.descriptors,
-            "SPECIALISE": config.specialise,
-        },
+        _operands(problem, config) | sizes,
+        fixed,
         num_warps=config.warps,
         num_stages=config.stages,
     )
-    if slices == 1:
-        return (product,)
-    arguments = {
-        "PARTS": "parts", "C": "C", "m": m, "n": n, "slices": slices, "scale": _scale(problem),
-    }  # fmt: skip
-    tile = {"BM": config.bm, "BN": config.bn}
-    grid = (problem.batch * row_tiles * column_tiles,)
-    return (product, Launch("combine", combine, grid, arguments, tile, num_warps=config.warps))
+    return (product,) if slices == 1 else (product, _combination(problem, slices))
+
+
+def _combination(problem: Matmul, slices: int) -> Launch:
+    rows, columns = COMBINE_TILE
+    blocks = problem.batch * ceil_div(problem.m, rows) * ceil_div(problem.n, columns)
+    arguments = {"PARTS": "parts", "C": "C", "m": problem.m, "n": problem.n, "slices": slices}
+    fixed = {"TR": rows, "TC": columns, "SCALE": _scale(problem)}
+    return Launch("combine", combine, (blocks,), arguments, fixed, num_warps=COMBINE_WARPS)
 
 
 def _schedule(problem: Matmul, config: MatmulConfig) -> Schedule:
@@ -222,6 +188,7 @@ def _schedule(problem: Matmul, config: MatmulConfig) -> Schedule:
         split_k=config.split_k,
         stages=config.stages,
         threads=32 * config.warps,
+        combine_tile=COMBINE_TILE,
     )
 
 
@@ -237,6 +204,7 @@ def _cases(*rows: tuple[tuple[int, int, int, int], str, MatmulConfig]) -> tuple:
 
 
 _SMALL = MatmulConfig(32, 64, 32, group_m=2)
+_TMA = MatmulConfig(64, 64, 32, group_m=2, descriptors="host")
 _GROUPED = _cases(
     ((300, 200, 130, 1), "fp32", MatmulConfig(128, 64, 32)),
     ((300, 200, 130, 1), "fp16", MatmulConfig(64, 128, 64, group_m=None)),
@@ -246,7 +214,10 @@ _GROUPED = _cases(
     ((100, 90, 130, 1), "fp8", _SMALL),
     ((100, 90, 130, 1), "w8a8_int8", _SMALL),
     ((64, 70, 40, 2), "int8", _SMALL),
-    ((128, 128, 96, 1), "fp16", MatmulConfig(64, 64, 32, group_m=2, descriptors=True)),
+    ((128, 128, 96, 1), "fp16", _TMA),
+    ((150, 136, 104, 2), "fp16", replace(_TMA, subtiles=4)),
+    ((70, 80, 144, 2), "w8a8_int8", replace(_TMA, subtiles=2)),
+    ((130, 72, 48, 1), "fp8", replace(_TMA, descriptors="block", specialise=True)),
 )
 _SPLIT = _cases(
     ((96, 80, 512, 1), "fp32", MatmulConfig(32, 32, 32, split_k=128)),
@@ -254,55 +225,71 @@ _SPLIT = _cases(
     ((17, 33, 130, 1), "fp16", MatmulConfig(16, 16, 16, group_m=None, split_k=40)),
     ((64, 64, 100, 1), "fp32", MatmulConfig(32, 32, 32, split_k=128)),
     ((50, 60, 300, 1), "w8a8_int8", MatmulConfig(32, 32, 32, split_k=100)),
+    ((65, 72, 304, 2), "fp16", replace(_TMA, split_k=128)),
 )
 _PERSISTENT = _cases(
-    ((300, 200, 130, 1), "fp32", MatmulConfig(64, 64, 32, persistent=4)),
+    ((300, 200, 130, 1), "fp32", MatmulConfig(64, 64, 32, persistent=4, flatten=True)),
     ((65, 129, 97, 3), "fp16", MatmulConfig(32, 64, 32, group_m=2, persistent=5)),
     ((128, 128, 64, 1), "fp16", MatmulConfig(32, 32, 32, persistent=100)),
     ((33, 250, 70, 1), "fp16", MatmulConfig(16, 32, 64, group_m=None, persistent=3)),
     ((90, 91, 92, 2), "fp32", MatmulConfig(64, 32, 32, split_k=48, persistent=7)),
+    ((150, 136, 104, 2), "fp16", replace(_TMA, persistent=5, subtiles=2, flatten=True)),
+    ((130, 72, 48, 1), "fp16", replace(_TMA, persistent=3, descriptors="block", specialise=True)),
 )
+_SQUARES = tuple(
+    Matmul(n, n, n, 1, dtype)
+    for n, dtype in (
+        (4096, "bf16"),
+        (8192, "bf16"),
+        (8192, "fp16"),
+        (8192, "fp8"),
+        (8192, "w8a8_int8"),
+        (4096, "int8"),
+        (4096, "fp32"),
+    )
+)
+_BATCH, _RAGGED = Matmul(1024, 1024, 1024, 32, "bf16"), Matmul(1111, 2222, 3333, 1, "bf16")
+_SKINNY = tuple(Matmul(16, 4096, 16384, 1, dtype) for dtype in ("bf16", "fp8", "w8a8_int8", "fp32"))
+_DEEP = tuple(Matmul(512, 512, 16384, 1, dtype) for dtype in ("bf16", "fp8", "fp32"))
 
 
-def _kernel(name: str, summary: str, configs: tuple, cases: tuple) -> BundledKernel:
+def _kernel(name: str, summary: str, menu_of: Menu, forms: tuple, cases: tuple) -> BundledKernel:
     return BundledKernel(
         name=name,
         summary=summary,
         dtypes=("fp32", "fp16", "bf16", "fp8", "int8", "w8a8_int8"),
-        configs=configs,
+        # First those that take any problem.
+        configs=tuple(sorted(every(menu_of, forms), key=lambda c: c.descriptors != "none")),
         cases=cases,
         arrays=_arrays,
         plan=_plan,
         schedule=_schedule,
         reference_of=_reference,
+        menu_of=menu_of,
+        forms=forms,
     )
 
 
 KERNELS = (
-    _kernel("matmul", "tiled matmul in grouped launch order", CONFIGS, _GROUPED),
+    _kernel(
+        "matmul",
+        "tiled matmul in grouped launch order",
+        one_block_a_tile,
+        (*_SQUARES, _BATCH, _RAGGED, *_SKINNY),
+        _GROUPED,
+    ),
     _kernel(
         "matmul-split-k",
         "matmul with k over the grid and a reduction kernel",
-        tuple(
-            MatmulConfig(bm, bn, 64, split_k=split, warps=4, stages=4)
-            for bm, bn in ((16, 128), (64, 64), (128, 128))
-            for split in (512, 1024, 2048)
-        ),
+        split_k,
+        (*_SKINNY, *_DEEP),
         _SPLIT,
     ),
     _kernel(
         "matmul-persistent",
         "matmul whose blocks walk the tiles",
-        (
-            *(MatmulConfig(c.bm, c.bn, c.bk, persistent=132, warps=c.warps) for c in CONFIGS[:4]),
-            *(
-                MatmulConfig(
-                    c.bm, c.bn, c.bk, persistent=132, warps=c.warps, stages=c.stages,
-                    descriptors=True, specialise=c.specialise,
-                )
-                for c in DESCRIPTOR_CONFIGS
-            ),
-        ),
+        persistent,
+        (*_SQUARES, _BATCH, _RAGGED),
         _PERSISTENT,
     ),
-)  # fmt: skip
+)

@@ -1,26 +1,59 @@
 """LayerNorm and RMSNorm, forward and backward.
 
-Rows on the grid, a row on chip. The weights' gradients reduce over rows, so that kernel gives its
-blocks columns and streams the rows past them.
+Rows on the grid, a row on chip. The weights' gradients sum over rows: blocks take slices of rows,
+leave fp32 sums of them, and a last kernel adds these up. Fused, the block that makes its rows'
+gradients makes those sums as well, so that X and dY are read once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 import triton
-import triton.language as tl
-from perfmodel_kernels.common import power_of_two
+from perfmodel_kernels.common import ceil_div, power_of_two
+from perfmodel_kernels.limits import (
+    check_elements,
+    check_positive_counts,
+    check_powers,
+    check_rowwise,
+)
+from perfmodel_kernels.menus import every, lanes, most_warps
+from perfmodel_kernels.norms_code import (
+    fold,
+    fused_backward,
+    norm_backward,
+    norm_forward,
+    weight_gradient,
+)
 
 from perfmodel.algorithms import Rowwise
-from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
-from perfmodel.schedules.rowwise import rows
+from perfmodel.elements import element
+from perfmodel.errors import ProblemError
+from perfmodel.evidence.kernel import Argument, Array, BundledKernel, Launch, Tensors
+from perfmodel.schedules.rowwise import norm_gradients, rows
 from perfmodel.schedules.schedule import Schedule
 
 EPSILON = 1e-5
-# Columns of a block and rows of a step in the weight-gradient kernel, as its schedule has them.
-WEIGHT_TILE = (64, 64)
+# Where the weights' gradients have a kernel of their own: bytes of a column that a step loads of
+# each tensor (more of fp32 would spill), columns of a block, and its warps.
+WEIGHT_STEP_BYTES = 32
+WEIGHT_COLUMNS = 256
+WEIGHT_WARPS = 4
+# Slices and columns that the last kernel adds up at once, and its warps.
+FOLD_TILE = (64, 32)
+FOLD_WARPS = 4
+# Columns up to which a row's gradient and the sums of the weights' fit in registers together.
+WIDEST_FUSED = {32: 8192, 64: 16384}  # by lanes of a warp
+# Columns up to which a row fits in registers, and backward bytes of a row, since fp32 is loaded
+# into as many registers as it stays in.
+WIDEST_HELD = 32768
+ROW_BYTES_BACKWARD = {32: 2**15, 64: 2**17}  # by lanes of a warp
+# Columns up to which several rows go to a block.
+SHORT = 2048
+# Warps of the largest block backward: with more, NVIDIA's threads have 64 registers, too few.
+MOST_WARPS_BACKWARD = 16
 
 
 @dataclass(frozen=True)
@@ -31,90 +64,48 @@ class NormConfig:
     warps: int = 4
 
 
-CONFIGS = tuple(NormConfig(rows, warps) for rows in (1, 2, 4) for warps in (4, 8, 16))
+@dataclass(frozen=True)
+class NormBackwardConfig:
+    """Rows that a block holds at once, its warps, and how the weights' gradients are summed.
+
+    `slices` blocks (of every 256 columns, unless `fused`) share the rows. Fused, a block makes its
+    rows' gradients too, and loads them `stages` − 1 steps ahead.
+    """
+
+    rows: int = 1
+    warps: int = 4
+    slices: int = 264
+    fused: bool = True
+    stages: int = 2
 
 
-@triton.jit
-def norm_forward(
-    X, GAMMA, BETA, Y, MEAN, RSTD, rows, cols, epsilon,
-    TR: tl.constexpr, TC: tl.constexpr, CENTRED: tl.constexpr,
-):  # fmt: skip
-    """LayerNorm where CENTRED (mean and bias), else RMSNorm; TC covers the row."""
-    n = tl.program_id(0) * TR + tl.arange(0, TR)
-    c = tl.arange(0, TC)
-    column = c < cols
-    inside = (n < rows)[:, None] & column[None, :]
-    at = n.to(tl.int64)[:, None] * cols + c[None, :]
-    x = tl.load(X + at, mask=inside, other=0.0).to(tl.float32)
-    if CENTRED:
-        mean = tl.sum(x, 1) / cols
-        x = tl.where(inside, x - mean[:, None], 0.0)
-        tl.store(MEAN + n, mean, mask=n < rows)
-    rstd = 1.0 / tl.sqrt(tl.sum(x * x, 1) / cols + epsilon)
-    tl.store(RSTD + n, rstd, mask=n < rows)
-    gamma = tl.load(GAMMA + c, mask=column, other=0.0).to(tl.float32)
-    y = x * rstd[:, None] * gamma[None, :]
-    if CENTRED:
-        y += tl.load(BETA + c, mask=column, other=0.0).to(tl.float32)[None, :]
-    tl.store(Y + at, y.to(Y.dtype.element_ty), mask=inside)
+# ---- Forward -------------------------------------------------------------------------------------
 
 
-@triton.jit
-def norm_backward(
-    X, DY, GAMMA, MEAN, RSTD, DX, rows, cols,
-    TR: tl.constexpr, TC: tl.constexpr, CENTRED: tl.constexpr,
-):  # fmt: skip
-    """The gradient of the rows: dX = rstd·(g − x̂·mean(g∘x̂) [− mean(g)]) with g = dY∘gamma."""
-    n = tl.program_id(0) * TR + tl.arange(0, TR)
-    c = tl.arange(0, TC)
-    column = c < cols
-    inside = (n < rows)[:, None] & column[None, :]
-    at = n.to(tl.int64)[:, None] * cols + c[None, :]
-    x = tl.load(X + at, mask=inside, other=0.0).to(tl.float32)
-    dy = tl.load(DY + at, mask=inside, other=0.0).to(tl.float32)
-    gamma = tl.load(GAMMA + c, mask=column, other=0.0).to(tl.float32)
-    rstd = tl.load(RSTD + n, mask=n < rows, other=0.0)
-    if CENTRED:
-        mean = tl.load(MEAN + n, mask=n < rows, other=0.0)
-        x = tl.where(inside, x - mean[:, None], 0.0)
-    normal = x * rstd[:, None]
-    g = dy * gamma[None, :]
-    dx = g - normal * (tl.sum(g * normal, 1) / cols)[:, None]
-    if CENTRED:
-        dx -= (tl.sum(g, 1) / cols)[:, None]
-    dx = dx * rstd[:, None]
-    tl.store(DX + at, dx.to(DX.dtype.element_ty), mask=inside)
+def _forward_menu(problem: Rowwise, target: str, units: int) -> tuple[NormConfig, ...]:
+    """A thread holds 16, 32 or 8 elements of a row; short rows also go four to a block."""
+    held = _row(problem, WIDEST_HELD)
+    most = most_warps(target, held)
+    found = [NormConfig(1, warps) for warps in _warps(held, target, most, (16, 32, 8))]
+    if held <= SHORT:
+        found += [NormConfig(4, warps) for warps in _warps(4 * held, target, most, (16,))]
+    return tuple(dict.fromkeys(found))
 
 
-@triton.jit
-def weight_gradient(
-    X, DY, MEAN, RSTD, DGAMMA, DBETA, rows, cols,
-    TR: tl.constexpr, TC: tl.constexpr, CENTRED: tl.constexpr,
-):  # fmt: skip
-    """The gradients of the weights: dgamma = Σ_rows dY∘x̂, dbeta = Σ_rows dY, TC columns a block."""
-    c = tl.program_id(0) * TC + tl.arange(0, TC)
-    column = c < cols
-    dgamma = tl.full([TC], 0.0, tl.float32)
-    dbeta = tl.full([TC], 0.0, tl.float32)
-    for first in range(0, rows, TR):
-        n = first + tl.arange(0, TR)
-        inside = (n < rows)[:, None] & column[None, :]
-        at = n.to(tl.int64)[:, None] * cols + c[None, :]
-        x = tl.load(X + at, mask=inside, other=0.0).to(tl.float32)
-        dy = tl.load(DY + at, mask=inside, other=0.0).to(tl.float32)
-        rstd = tl.load(RSTD + n, mask=n < rows, other=0.0)
-        if CENTRED:
-            mean = tl.load(MEAN + n, mask=n < rows, other=0.0)
-            x = x - mean[:, None]
-            dbeta += tl.sum(dy, 0)
-        dgamma += tl.sum(dy * x * rstd[:, None], 0)
-    tl.store(DGAMMA + c, dgamma.to(DGAMMA.dtype.element_ty), mask=column)
-    if CENTRED:
-        tl.store(DBETA + c, dbeta.to(DBETA.dtype.element_ty), mask=column)
+def _warps(elements: int, target: str, most: int, each: tuple[int, ...]) -> Iterator[int]:
+    """Warps of which each thread holds so many elements, `most` at most."""
+    for held in each:
+        yield min(most, max(1, elements // (held * lanes(target))))
 
 
-def _schedule(problem: Rowwise, config: NormConfig) -> Schedule:
-    return rows(problem, config.rows, None, 32 * config.warps)
+def _row(problem: Rowwise, widest: int) -> int:
+    """Elements of the tile that holds a row; raises `ProblemError` where registers would spill."""
+    if problem.cols > widest:
+        raise ProblemError(
+            f"a row of {problem.cols} columns spills; the widest that {problem.op} "
+            f"{problem.direction} holds on this target has {widest}"
+        )
+    return power_of_two(problem.cols)
 
 
 def _forward_arrays(problem: Rowwise, config: NormConfig) -> tuple[Array, ...]:
@@ -130,6 +121,22 @@ def _forward_arrays(problem: Rowwise, config: NormConfig) -> tuple[Array, ...]:
     )
 
 
+def _tile(problem: Rowwise, config: NormConfig | NormBackwardConfig) -> dict[str, int | bool]:
+    """The compile-time shape of a block that holds whole rows.
+
+    Raises `ProblemError` for one that cannot be.
+    """
+    held = power_of_two(problem.cols)
+    check_powers(rows=config.rows, warps=config.warps)
+    check_elements(config.rows, held, "take fewer rows a block")
+    return {
+        "TR": config.rows,
+        "TC": held,
+        "CENTRED": problem.op == "layernorm",
+        "WHOLE": held == problem.cols,
+    }
+
+
 def _forward_plan(problem: Rowwise, config: NormConfig) -> tuple[Launch, ...]:
     centred = problem.op == "layernorm"
     arguments = {
@@ -143,9 +150,13 @@ def _forward_plan(problem: Rowwise, config: NormConfig) -> tuple[Launch, ...]:
         "cols": problem.cols,
         "epsilon": EPSILON,
     }
-    tile = {"TR": config.rows, "TC": power_of_two(problem.cols), "CENTRED": centred}
     grid = (triton.cdiv(problem.rows, config.rows),)
+    tile = _tile(problem, config)
     return (Launch(problem.op, norm_forward, grid, arguments, tile, num_warps=config.warps),)
+
+
+def _forward_schedule(problem: Rowwise, config: NormConfig) -> Schedule:
+    return rows(problem, config.rows, None, 32 * config.warps)
 
 
 def _statistics(problem: Rowwise, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -163,18 +174,84 @@ def _forward_reference(problem: Rowwise, tensors: Tensors) -> Tensors:
     return {"Y": y + tensors["beta"].double().cpu(), "mean": mean, "rstd": rstd}
 
 
-def _backward_arrays(problem: Rowwise, config: NormConfig) -> tuple[Array, ...]:
+# ---- Backward ------------------------------------------------------------------------------------
+
+
+def _backward_menu(problem: Rowwise, target: str, units: int) -> tuple[NormBackwardConfig, ...]:
+    """Fused where the row and its sums fit in registers, 16 or 8 elements a thread; else apart."""
+    widest = ROW_BYTES_BACKWARD[lanes(target)] // int(element(problem.dtype).bytes)
+    held, most = _row(problem, min(widest, WIDEST_HELD)), MOST_WARPS_BACKWARD
+    found = []
+    if held <= WIDEST_FUSED[lanes(target)]:
+        pipelined = _stages(held, target)
+        wide, narrow = _warps(held, target, most, (16, 8))
+        resident = max(1, 16 * 32 // (wide * lanes(target)))
+        found += [NormBackwardConfig(1, wide, units * resident, stages=s) for s in pipelined]
+        found += [NormBackwardConfig(1, wide, units * max(1, resident // 2), stages=pipelined[0])]
+        found += [NormBackwardConfig(1, narrow, units * max(1, resident // 2), stages=pipelined[0])]
+    column_tiles = ceil_div(problem.cols, WEIGHT_COLUMNS)
+    for warps in _warps(held, target, most, (16, 32)):
+        for waves in (4, 2):
+            slices = ceil_div(waves * units, column_tiles)
+            found.append(NormBackwardConfig(1, warps, slices, fused=False))
+    return tuple(dict.fromkeys(found))[:6]
+
+
+def _stages(held: int, target: str) -> tuple[int, ...]:
+    """Stages worth trying. CDNA's loads wait in registers, of which the widest row leaves none."""
+    if lanes(target) == 32:
+        return 3, 2
+    return (1, 2) if held < WIDEST_FUSED[64] else (1,)
+
+
+def _weight_step(problem: Rowwise) -> int:
+    """Rows of a step where the weights' gradients have a kernel of their own."""
+    return WEIGHT_STEP_BYTES // int(element(problem.dtype).bytes)
+
+
+def _span(problem: Rowwise, config: NormBackwardConfig) -> int:
+    """Rows of a slice: whole steps."""
+    check_positive_counts(slices=config.slices, stages=config.stages)
+    check_powers(rows=config.rows)
+    step = config.rows if config.fused else _weight_step(problem)
+    return ceil_div(ceil_div(problem.rows, config.slices), step) * step
+
+
+def slices_of(problem: Rowwise, config: NormBackwardConfig) -> int:
+    """Slices of rows that the weights' gradients are summed in."""
+    return ceil_div(problem.rows, _span(problem, config))
+
+
+def _backward_schedule(problem: Rowwise, config: NormBackwardConfig) -> Schedule:
+    return norm_gradients(
+        problem,
+        config.rows,
+        32 * config.warps,
+        span=_span(problem, config),
+        fused=config.fused,
+        weight_tile=(_weight_step(problem), WEIGHT_COLUMNS),
+        fold_tile=FOLD_TILE[1],
+    )
+
+
+def _backward_arrays(problem: Rowwise, config: NormBackwardConfig) -> tuple[Array, ...]:
     shape, dtype = (problem.rows, problem.cols), problem.dtype
-    centred = problem.op == "layernorm"
+    weights = ("gamma", "beta") if problem.op == "layernorm" else ("gamma",)
+    slices = slices_of(problem, config)
+    parts = (slices, problem.cols)
     return (
         Array("X", shape, dtype),
         Array("dY", shape, dtype),
         Array("gamma", shape[1:], dtype),
-        *((Array("mean", shape[:1], "fp32", fill="derived"),) if centred else ()),
+        *((Array("mean", shape[:1], "fp32", fill="derived"),) if len(weights) > 1 else ()),
         Array("rstd", shape[:1], "fp32", fill="derived"),
         Array("dX", shape, dtype, "output"),
-        Array("dgamma", shape[1:], dtype, "output"),
-        *((Array("dbeta", shape[1:], dtype, "output"),) if centred else ()),
+        *(
+            Array(f"{name}_parts", parts, "fp32", "scratch", f"d{name}")
+            for name in weights
+            if slices > 1
+        ),
+        *(Array(f"d{name}", shape[1:], dtype, "output") for name in weights),
     )
 
 
@@ -185,28 +262,81 @@ def _derive(problem: Rowwise, tensors: Tensors) -> None:
         tensors["mean"].copy_(mean)
 
 
-def _backward_plan(problem: Rowwise, config: NormConfig) -> tuple[Launch, ...]:
+def _backward_plan(problem: Rowwise, config: NormBackwardConfig) -> tuple[Launch, ...]:
     centred = problem.op == "layernorm"
+    slices = slices_of(problem, config)
+    suffix = "d{}" if slices == 1 else "{}_parts"
+    sums = {
+        "DGAMMA": suffix.format("gamma"),
+        "DBETA": suffix.format("beta" if centred else "gamma"),
+    }
     names = {"X": "X", "DY": "dY", "MEAN": "mean" if centred else "rstd", "RSTD": "rstd"}
     size = {"rows": problem.rows, "cols": problem.cols}
-    columns, step = WEIGHT_TILE
-    return (
-        Launch(
-            f"{problem.op}-gradient",
-            norm_backward,
-            (triton.cdiv(problem.rows, config.rows),),
-            {**names, "GAMMA": "gamma", "DX": "dX", **size},
-            {"TR": config.rows, "TC": power_of_two(problem.cols), "CENTRED": centred},
-            num_warps=config.warps,
-        ),
-        Launch(
-            "weight-gradient",
-            weight_gradient,
-            (triton.cdiv(problem.cols, columns),),
-            {**names, "DGAMMA": "dgamma", "DBETA": "dbeta" if centred else "dgamma", **size},
-            {"TR": step, "TC": columns, "CENTRED": centred},
-            num_warps=config.warps,
-        ),
+    if config.fused:
+        launches = [_fused(problem, config, {**names, **sums, **size})]
+    else:
+        launches = list(_apart(problem, config, {**names, **size}, sums))
+    if slices > 1:
+        launches.append(_folding(problem, slices, sums))
+    return tuple(launches)
+
+
+def _fused(problem: Rowwise, config: NormBackwardConfig, arguments: dict[str, Argument]) -> Launch:
+    return Launch(
+        f"{problem.op}-gradient+weight-gradient",
+        fused_backward,
+        (slices_of(problem, config),),
+        {**arguments, "GAMMA": "gamma", "DX": "dX", "span": _span(problem, config)},
+        {**_tile(problem, config), "STAGES": config.stages},
+        num_warps=config.warps,
+    )
+
+
+def _apart(
+    problem: Rowwise,
+    config: NormBackwardConfig,
+    arguments: dict[str, Argument],
+    sums: dict[str, Argument],
+) -> Iterator[Launch]:
+    yield Launch(
+        f"{problem.op}-gradient",
+        norm_backward,
+        (ceil_div(problem.rows, config.rows),),
+        {**arguments, "GAMMA": "gamma", "DX": "dX"},
+        _tile(problem, config),
+        num_warps=config.warps,
+    )
+    yield Launch(
+        "weight-gradient",
+        weight_gradient,
+        (slices_of(problem, config) * ceil_div(problem.cols, WEIGHT_COLUMNS),),
+        {**arguments, **sums, "span": _span(problem, config)},
+        {
+            "TR": _weight_step(problem),
+            "TC": WEIGHT_COLUMNS,
+            "CENTRED": problem.op == "layernorm",
+        },
+        num_warps=WEIGHT_WARPS,
+    )
+
+
+def _folding(problem: Rowwise, slices: int, sums: dict[str, Argument]) -> Launch:
+    centred = problem.op == "layernorm"
+    together, columns = FOLD_TILE
+    return Launch(
+        "fold",
+        fold,
+        (ceil_div(problem.cols, columns),),
+        {
+            "GAMMA_PARTS": sums["DGAMMA"],
+            "BETA_PARTS": sums["DBETA"],
+            "DGAMMA": "dgamma",
+            "DBETA": "dbeta" if centred else "dgamma",
+            "cols": problem.cols,
+            "parts": slices,
+        },
+        {"TS": together, "TC": columns, "CENTRED": centred},
+        num_warps=FOLD_WARPS,
     )
 
 
@@ -229,24 +359,46 @@ _SHAPES = (
     (1, 1000, "fp32", 1),
     (71, 130, "fp32", 1),
 )
+_BACKWARD = (
+    NormBackwardConfig(1, slices=5),
+    NormBackwardConfig(2, slices=3),
+    NormBackwardConfig(4, slices=4, fused=False),
+    NormBackwardConfig(1, slices=132),
+    NormBackwardConfig(1, slices=1, fused=False),
+)
 
 
 def _kernel(op: str, backward: bool) -> BundledKernel:
     direction = "bwd" if backward else "fwd"
+    problems = [Rowwise(op, n, c, dtype, direction=direction) for n, c, dtype, _ in _SHAPES]
+    configs = _BACKWARD if backward else [NormConfig(n) for *_, n in _SHAPES]
+    menu_of = _backward_menu if backward else _forward_menu
+    name = f"{op}-backward" if backward else op
+
+    def plan(problem: Rowwise, config: NormConfig | NormBackwardConfig) -> tuple[Launch, ...]:
+        check_rowwise(name, problem, op, direction)
+        return (_backward_plan if backward else _forward_plan)(problem, config)
+
+    forms = tuple(
+        Rowwise(op, 16384, cols, dtype, direction=direction)
+        for cols, dtype in (
+            (1024, "bf16"), (4096, "bf16"), (8192, "bf16"), (16384, "bf16"),
+            (5120, "bf16"), (4096, "fp32"),
+        )
+    )  # fmt: skip
     return BundledKernel(
-        name=f"{op}-backward" if backward else op,
+        name=name,
         summary=f"{op} {'backward, with the weights gradients' if backward else 'forward'}",
         dtypes=("fp32", "fp16", "bf16"),
-        configs=CONFIGS,
-        cases=tuple(
-            (Rowwise(op, n, c, dtype, direction=direction), NormConfig(tile))
-            for n, c, dtype, tile in _SHAPES
-        ),
+        configs=every(menu_of, forms),
+        cases=tuple(zip(problems, configs, strict=True)),
         arrays=_backward_arrays if backward else _forward_arrays,
-        plan=_backward_plan if backward else _forward_plan,
-        schedule=_schedule,
+        plan=plan,
+        schedule=_backward_schedule if backward else _forward_schedule,
         reference_of=_backward_reference if backward else _forward_reference,
         derive=_derive if backward else None,
+        menu_of=menu_of,
+        forms=forms,
     )
 
 

@@ -6,11 +6,23 @@ from dataclasses import dataclass
 
 import triton
 import triton.language as tl
+from perfmodel_kernels.common import ceil_div
+from perfmodel_kernels.limits import check_elements, check_powers, check_rowwise
+from perfmodel_kernels.menus import every, lanes
 
 from perfmodel.algorithms import Rowwise
+from perfmodel.elements import element
+from perfmodel.errors import ProblemError
 from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.rowwise import elementwise
 from perfmodel.schedules.schedule import Schedule
+
+# Bytes of the widest access of a thread, and how many of them it makes: (accesses, warps), best
+# guess first. Four of a block's are in flight at once whatever else waits, so that with 2048
+# threads a unit has 128 KiB under way; a bandwidth of 4.8 TB/s at a latency of 1 µs needs 36 KiB
+# (Little's law: bandwidth × latency / units).
+ACCESS_BYTES = 16
+ACCESSES = ((4, 4), (8, 4), (4, 8), (2, 8))
 
 
 @dataclass(frozen=True)
@@ -21,23 +33,36 @@ class StreamConfig:
     warps: int = 4
 
 
-CONFIGS = tuple(StreamConfig(tile, warps) for tile in (1024, 2048, 4096, 8192) for warps in (4, 8))
-
-
 @triton.jit
 def stream(X, Y, factor, n, TILE: tl.constexpr, ADD: tl.constexpr, SCALE: tl.constexpr):
     """Y = X[0], factor · X[0], X[0] + X[1] or X[0] + factor · X[1]; X holds its inputs stacked."""
-    at = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
-    inside = at < n
-    y = tl.load(X + at, mask=inside, other=0.0)
+    first = tl.program_id(0).to(tl.int64) * TILE
+    at = first + tl.arange(0, TILE)
+    if first + TILE <= n:  # no mask, so that accesses are wide whatever n is
+        y = tl.load(X + at)
+        other = tl.load(X + n + at) if ADD else y
+        tl.store(Y + at, combined(y, other, factor, ADD, SCALE))
+    else:
+        y = tl.load(X + at, mask=at < n, other=0.0)
+        other = tl.load(X + n + at, mask=at < n, other=0.0) if ADD else y
+        tl.store(Y + at, combined(y, other, factor, ADD, SCALE), mask=at < n)
+
+
+@triton.jit
+def combined(y, other, factor, ADD: tl.constexpr, SCALE: tl.constexpr):
+    """y, factor · y, y + other or y + factor · other."""
     if ADD:
-        other = tl.load(X + n + at, mask=inside, other=0.0)
         if SCALE:
             other = (factor * other).to(y.dtype)
         y = y + other
     elif SCALE:
         y = (factor * y).to(y.dtype)
-    tl.store(Y + at, y, mask=inside)
+    return y
+
+
+def _menu(problem: Rowwise, target: str, units: int) -> tuple[StreamConfig, ...]:
+    wide = int(ACCESS_BYTES // element(problem.dtype).bytes)
+    return tuple(StreamConfig(n * wide * lanes(target) * warps, warps) for n, warps in ACCESSES)
 
 
 FACTOR = 0.75
@@ -62,15 +87,30 @@ def _schedule(problem: Rowwise, config: StreamConfig) -> Schedule:
     return elementwise(problem, config.tile, 32 * config.warps)
 
 
+def _check(name: str, problem: Rowwise, config: StreamConfig) -> None:
+    """Raise `ProblemError` for a map or a tile that the kernel does not do."""
+    check_rowwise(name, problem, "pointwise")
+    inputs = 1 + _FORMS[name][0]
+    if (problem.inputs, problem.outputs) != (inputs, 1):
+        raise ProblemError(
+            f"{name} makes 1 tensor of {inputs}, not {problem.outputs} of {problem.inputs}"
+        )
+    if problem.variant not in ("", name):
+        raise ProblemError(f"{name} does not compute {problem.variant}")
+    check_powers(tile=config.tile, warps=config.warps)
+    check_elements(1, config.tile, "take a shorter tile")
+
+
 def _kernel(name: str) -> BundledKernel:
     add, scale = _FORMS[name]
 
     def plan(problem: Rowwise, config: StreamConfig) -> tuple[Launch, ...]:
+        _check(name, problem, config)
         n = problem.rows * problem.cols
         launch = Launch(
             "pointwise",
             stream,
-            (triton.cdiv(n, config.tile),),
+            (ceil_div(n, config.tile),),
             {"X": "X", "Y": "Y", "factor": FACTOR, "n": n},
             {"TILE": config.tile, "ADD": add, "SCALE": scale},
             num_warps=config.warps,
@@ -94,6 +134,10 @@ def _kernel(name: str) -> BundledKernel:
         )
         if dtype != "bf16" or name == "copy"
     )
+    forms = tuple(
+        Rowwise("pointwise", rows, 1024, dtype, inputs=inputs)
+        for rows, dtype in ((2**20, "bf16"), (2**19, "fp32"))
+    )
     return BundledKernel(
         name=name,
         summary={
@@ -103,12 +147,14 @@ def _kernel(name: str) -> BundledKernel:
             "triad": "Y = X0 + a X1",
         }[name],
         dtypes=("fp32", "fp16", "bf16"),
-        configs=CONFIGS,
+        configs=every(_menu, forms),
         cases=cases,
         arrays=_arrays,
         plan=plan,
         schedule=_schedule,
         reference_of=reference,
+        menu_of=_menu,
+        forms=forms,
     )
 
 

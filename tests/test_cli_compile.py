@@ -70,7 +70,7 @@ def test_output_is_written_whole(tmp_path, capsys):
         (["matmul", "-t", "sm_90", "-m", "x"], "is not a size"),
         (["matmul", "-t", "sm_90", "-c", "bmm=3"], "no config field named 'bmm'; did you mean bm"),
         (["matmul", "-t", "sm_90", "-c", "bm"], "is no KEY=VALUE"),
-        (["matmul", "-t", "sm_90", "-c", "descriptors=3"], "true or false"),
+        (["matmul", "-t", "sm_90", "-c", "flatten=3"], "true or false"),
         (["matmul", "-t", "sm_90", "-f", "xml"], "no format named 'xml'"),
         (["matmul", "-t", "sm_89", "-c", "bn=256", "-c", "stages=4"], "KiB more than the 99 KiB"),
     ],
@@ -106,5 +106,5 @@ def test_every_kernel_has_usual_sizes():
 
 def test_config_values_take_the_type_of_their_field():
     config = registry.kernel("matmul").configs[0]
-    made = configured(config, ["bm=32", "descriptors=true", "split_k=none", "group_m=4"])
-    assert (made.bm, made.descriptors, made.split_k, made.group_m) == (32, True, None, 4)
+    made = configured(config, ["bm=32", "flatten=true", "split_k=none", "group_m=4"])
+    assert (made.bm, made.flatten, made.split_k, made.group_m) == (32, True, None, 4)

@@ -244,7 +244,7 @@ def small(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(binarycache.ENVIRONMENT, str(tmp_path_factory.mktemp("cache")))
         kernels = registry.kernels()
-        tiles = replace(kernels["matmul"].configs[0], bm=64, bn=64, bk=32, warps=4, stages=2)
+        tiles = replace(kernels["matmul"].configs[0], bm=64, bn=64, bk=32, warps=4, stages=3)
         tiled = kernels["attention-tiled"].configs[0]
         attention = Attention(1, 2, 1, 256, 256, 64, dtype="fp16", causal=True)
         chosen = [
@@ -311,7 +311,8 @@ def test_a_config_that_cannot_fit_says_by_how_much(small):
     assert "\n" not in str(error.value)
     held = replace(small["matmul", "sm_100"].launches[0], tensor_memory_columns=640)
     assert "640 columns of tensor memory a block, 128 more" in compiled._unfit(held)
-    menu = replace(kernel, configs=(config, small["matmul", "gfx942"].config))
+    configs = (config, small["matmul", "gfx942"].config)
+    menu = replace(kernel, configs=configs, menu_of=None)
     (made,) = first_fitting(menu, small["matmul", "gfx942"].problem, [target("gfx942")])
     assert made.config == menu.configs[1]
 
@@ -384,7 +385,8 @@ def test_busier_pipes_never_make_a_prediction_faster(small, pipe):
 def test_spills_and_instructions_are_in_the_compiled_prediction():
     """Every spilled register is stored and loaded by instructions that the pipes count."""
     kernel, h100 = registry.kernel("matmul"), load("h100-sxm")
-    problem, config = Matmul(4096, 4096, 4096, dtype="fp16"), kernel.configs[0]
+    problem = Matmul(4096, 4096, 4096, dtype="fp16")
+    config = replace(kernel.configs[0], bm=128, bn=128, bk=64)
     lean = LaunchFacts(
         "k", "matmul", "matmul", "sm_90", "3", "", "", "fits", registers=168,
         shared_bytes=98304, threads=256, looped=True, flops_per_pass=2.0 * 128 * 128 * 64,

@@ -212,7 +212,7 @@ class KernelContender:
             for array in self.kernel.arrays(problem, self.kernel.configs[0])
             if array.role == "input"
         ]
-        tensors = {array.name: _draw(array, generator) for array in arrays}
+        tensors = {array.name: array.laid_out(_draw(array, generator)) for array in arrays}
         derived = [array for array in arrays if array.fill == "derived"]
         known = bool(derived) and _derive(case, tensors)
         if self.kernel.derive is not None and not known:

@@ -59,7 +59,8 @@ class Array:
     `dtype` is how it is stored. `tensor` is the tensor of the algorithm that its bytes are counted
     under (the array's own name where empty). Outputs and scratch are poisoned before a run unless
     `fill` is "zero" (the kernel adds to them). A "derived" input is filled by the kernel's `derive`
-    after the random ones.
+    after the random ones. `by_columns` stores the last two axes the other way round: a matrix
+    column by column, its tensor still of `shape`.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Array:
     role: Role = "input"
     tensor: str = ""
     fill: Fill = "normal"
+    by_columns: bool = False
 
     @property
     def counted_as(self) -> str:
@@ -84,10 +86,15 @@ class Array:
         """Bytes of the whole array."""
         return math.prod(self.shape) * self.item_bytes
 
+    def laid_out(self, tensor: Any) -> Any:
+        """A tensor of the array's shape with its memory in the array's order."""
+        return tensor.mT.contiguous().mT if self.by_columns else tensor
+
 
 DESCRIPTOR_ALIGNMENT = 16
-"""Bytes that every stride of a tensor descriptor but the last is a multiple of (CUDA Driver API,
-cuTensorMapEncodeTiled: globalStrides). What breaks the rule on a device ends its context."""
+"""Bytes that every stride of a tensor descriptor but the last, and a row of its tile, are a
+multiple of (CUDA Driver API, cuTensorMapEncodeTiled: globalStrides, boxDim). What breaks the rule
+on a device ends its context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +140,19 @@ class Descriptor:
         return hopper.TensorDescriptor(tensor, *shape, layout)
 
     def misalignment(self, item_bytes: int) -> str:
-        """What breaks the rule of alignment; empty where nothing does."""
+        """What breaks the rules of alignment; empty where nothing does."""
+        tile_bytes = self.block[-1] * item_bytes
+        if tile_bytes < DESCRIPTOR_ALIGNMENT:
+            return (
+                f"a row of a tile of {self.array} has {tile_bytes} bytes, and a tensor descriptor "
+                f"moves at least {DESCRIPTOR_ALIGNMENT}; take a wider tile"
+            )
         for stride in self.strides[:-1]:
             if stride * item_bytes % DESCRIPTOR_ALIGNMENT:
                 return (
                     f"rows of {self.array} are {stride * item_bytes} bytes apart, and a tensor "
-                    f"descriptor needs a multiple of {DESCRIPTOR_ALIGNMENT}"
+                    f"descriptor needs a multiple of {DESCRIPTOR_ALIGNMENT}; pad them or take a "
+                    "config without descriptors"
                 )
         return ""
 
@@ -276,7 +290,7 @@ class BundledKernel:
     def allocate(self, problem: Any, config: Any, device: str = "cpu") -> Tensors:
         """Outputs and scratch, poisoned (NaN) so that nothing unwritten can pass for a result."""
         return {
-            array.name: _poisoned(array, device)
+            array.name: array.laid_out(_poisoned(array, device))
             for array in self.arrays(problem, config)
             if array.role != "input"
         }
@@ -372,6 +386,10 @@ def torch_type(dtype: str) -> Any:
 
 
 def _draw(array: Array, generator: Any) -> Any:
+    return array.laid_out(_random(array, generator))
+
+
+def _random(array: Array, generator: Any) -> Any:
     import torch
 
     kind = torch_type(array.dtype)

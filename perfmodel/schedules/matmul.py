@@ -21,14 +21,16 @@ def tiled_matmul(
     stages: Number = 3,
     threads: Number = 128,
     operand_tile: tuple[Number, Number] | None = (64, 64),
+    combine_tile: tuple[Number, Number] | None = None,
     algorithm: Algorithm | None = None,
 ) -> Schedule:
     """C in tiles of bm × bn, streamed along k in steps of bk.
 
     `group_m` launches that many row blocks together, column by column, so that concurrent blocks
     share operands in L2 (Triton's grouped order). `split_k` is the extent of k that one block sums:
-    where it is less than k the partial tiles are added up by a second kernel. `algorithm` is a
-    variant of `matmul()` (widened weights, promoted accumulators).
+    where it is less than k the partial tiles are added up by a second kernel, a block for each
+    `combine_tile` of (rows, columns), bm × bn unless given. `algorithm` is a variant of `matmul()`
+    (widened weights, promoted accumulators).
     """
     algorithm = algorithm or matmul()
     grouped = () if group_m is None else (Loop("m", group_m * bm, grid=True),)
@@ -52,10 +54,11 @@ def tiled_matmul(
     )
     if split_k is None:
         return Schedule("tiled", algorithm, (kernel,))
+    rows, columns = combine_tile or (bm, bn)
     combine = Kernel(
         "combine",
         (),
-        (Loop("b", 1, grid=True), Loop("m", bm, grid=True), Loop("n", bn, grid=True)),
+        (Loop("b", 1, grid=True), Loop("m", rows, grid=True), Loop("n", columns, grid=True)),
         combines=("C",),
     )
     return Schedule("split-k", algorithm, (kernel, combine))

@@ -45,3 +45,48 @@ def rows(
         for step in algorithm.steps[1:]
     ]
     return Schedule("rows", algorithm, tuple(kernels))
+
+
+def norm_gradients(
+    problem: Rowwise,
+    rows_per_step: Number,
+    threads: Number,
+    *,
+    span: Number,
+    fused: bool,
+    weight_tile: tuple[Number, Number] = (64, 64),
+    fold_tile: Number = 64,
+) -> Schedule:
+    """A norm's gradients, with those of the weights summed over slices of `span` rows.
+
+    Fused, a block goes along its slice `rows_per_step` rows at a time, writes their gradient and
+    keeps the sums of the weights'. Else a kernel of its own has blocks of `weight_tile` (rows of a
+    step, columns). Sums of more than one slice are left in fp32 and added up by a last kernel,
+    `fold_tile` columns a block.
+    """
+    algorithm = problem.algorithm()
+    rows, weights = algorithm.steps
+    unfinished = dict.fromkeys(weights.outputs, "accumulator")
+    slices = Loop("n", span, grid=True)
+    if fused:
+        kernels = [
+            Kernel(
+                f"{rows.name}+{weights.name}",
+                (rows.name, weights.name),
+                (slices, Loop("n", rows_per_step)),
+                spill=unfinished,
+                threads=threads,
+            )
+        ]
+    else:
+        step, columns = weight_tile
+        whole = (Loop("n", rows_per_step, grid=True),)
+        cut = (slices, Loop("c", columns, grid=True), Loop("n", step))
+        kernels = [
+            Kernel(rows.name, (rows.name,), whole, threads=threads),
+            Kernel(weights.name, (weights.name,), cut, spill=unfinished, threads=threads),
+        ]
+    if problem.rows > span:
+        nest = (Loop("c", fold_tile, grid=True),)
+        kernels.append(Kernel("fold", (), nest, combines=weights.outputs, threads=threads))
+    return Schedule("fused" if fused else "rows", algorithm, tuple(kernels))

@@ -1,0 +1,49 @@
+"""What kernels refuse, in one line: extents of no power of two, rows too long, other operators."""
+
+from __future__ import annotations
+
+from perfmodel_kernels.common import power_of_two
+
+from perfmodel.algorithms import Rowwise
+from perfmodel.errors import ProblemError
+
+# Elements of Triton's largest tile (triton.language.core.TRITON_MAX_TENSOR_NUMEL).
+LARGEST_TILE = 2**20
+
+
+def check_powers(**extents: int) -> None:
+    """Raise `ProblemError` for an extent of a tile, or a number of warps, that is no power of 2."""
+    for name, extent in extents.items():
+        if extent < 1 or extent != power_of_two(extent):
+            raise ProblemError(f"{name} must be a power of two, not {extent}")
+
+
+def check_positive_counts(**counts: int | None) -> None:
+    """Raise `ProblemError` for a count below 1; None is no count."""
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise ProblemError(f"{name} must be at least 1, not {count}")
+
+
+def check_elements(rows: int, cols: int, instead: str) -> None:
+    """Raise `ProblemError` for a tile of more elements than Triton has; `instead` says what to do.
+
+    Both extents are powers of two.
+    """
+    if rows * cols > LARGEST_TILE:
+        raise ProblemError(
+            f"a tile of {rows} x {cols} has {rows * cols} elements, and Triton's have at most "
+            f"{LARGEST_TILE}; {instead}"
+        )
+
+
+def check_rowwise(kernel: str, problem: Rowwise, op: str, direction: str = "fwd") -> None:
+    """Raise `ProblemError` for another operator, direction or type of the result."""
+    asked = f"{problem.op} {problem.direction}"
+    if (problem.op, problem.direction) != (op, direction):
+        raise ProblemError(f"{kernel} computes {op} {direction}, not {asked}")
+    if problem.output_dtype not in (None, problem.dtype):
+        raise ProblemError(
+            f"{kernel} leaves results in the type of its input ({problem.dtype}), not "
+            f"{problem.output_dtype}"
+        )

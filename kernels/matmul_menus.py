@@ -1,0 +1,101 @@
+"""Which matmul configs are worth trying for a problem on a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from perfmodel_kernels.common import ceil_div, power_of_two
+from perfmodel_kernels.matmul_config import MatmulConfig
+from perfmodel_kernels.matmul_tables import PERSISTENT, SPLIT, TILES, Form, Table
+from perfmodel_kernels.menus import slice_extent
+
+from perfmodel.algorithms import Matmul
+from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.elements import element
+from perfmodel.errors import ProblemError
+
+Menu = Callable[[Matmul, str, int], Table]
+
+# Rows up to which a tile is as high as the product, and the least that tensor cores multiply.
+SKINNY_ROWS = 32
+FEWEST_ROWS = 16
+# Rows of A, B and C that descriptors can serve are multiples of so many bytes.
+ROW_BYTES = 16
+_FAMILIES = {"sm_90": "hopper", "sm_100": "blackwell", "sm_120": "geforce", "gfx942": "cdna"}
+_WITHOUT_FP8 = {
+    "sm_80": "has no 8-bit floats",
+    "gfx942": "multiplies e4m3fnuz, and e4m3fn would be widened in software",
+}
+
+
+def by_columns(problem: Matmul) -> bool:
+    """Whether B is stored column by column: 8-bit operands of the matrix unit are."""
+    return matmul_format(problem.dtype).compute in ("fp8", "int8")
+
+
+def _shape(problem: Matmul, units: int) -> str:
+    if problem.m <= SKINNY_ROWS:
+        return "skinny"
+    tiles = problem.batch * ceil_div(problem.m, 128) * ceil_div(problem.n, 128)
+    return "large" if tiles >= units else "small"
+
+
+def _fitted(config: MatmulConfig, problem: Matmul) -> MatmulConfig:
+    """A table's config for the problem's type and rows."""
+    wide = by_columns(problem)
+    rows = max(FEWEST_ROWS, power_of_two(problem.m)) if config.bm == FEWEST_ROWS else config.bm
+    return replace(config, bm=rows, bk=config.bk * (2 if wide else 1))
+
+
+def _aligned(problem: Matmul) -> bool:
+    """Whether descriptors can serve: rows of A, B and C are multiples of 16 bytes."""
+    kinds = matmul_format(problem.dtype)
+    rows = (
+        (problem.k, kinds.activations),
+        (problem.k if by_columns(problem) else problem.n, kinds.weights),
+        (problem.n, kinds.output),
+    )
+    return not any(extent * element(dtype).bytes % ROW_BYTES for extent, dtype in rows)
+
+
+def _form(problem: Matmul, target: str) -> Form:
+    """(family of targets, type) that tables are kept for.
+
+    Raises `ProblemError` for fp8 on a target without it.
+    """
+    compute = matmul_format(problem.dtype).compute
+    if compute == "fp8" and target in _WITHOUT_FP8:
+        raise ProblemError(f"{target} {_WITHOUT_FP8[target]}; take w8a8_int8 or a 16-bit type")
+    family = _FAMILIES.get(target, "plain")
+    if not _aligned(problem):
+        family = "cdna-ragged" if family == "cdna" else "ragged"
+    return family, compute if (family, compute) in TILES else ""
+
+
+def one_block_a_tile(problem: Matmul, target: str, units: int) -> Table:
+    """The menu of `matmul`."""
+    table = TILES[_form(problem, target)][_shape(problem, units)]
+    return tuple(_fitted(config, problem) for config in table)
+
+
+def persistent(problem: Matmul, target: str, units: int) -> Table:
+    """The menu of `matmul-persistent`: as many blocks as `units` units hold."""
+    return tuple(
+        replace(_fitted(config, problem), persistent=units * (config.persistent or 1))
+        for config in PERSISTENT[_form(problem, target)]
+    )
+
+
+def split_k(problem: Matmul, target: str, units: int) -> Table:
+    """The menu of `matmul-split-k`: slices enough for two blocks a unit, two at the least."""
+    shape = "skinny" if problem.m <= SKINNY_ROWS else "small"
+    fitted = (_fitted(config, problem) for config in SPLIT[_form(problem, target)][shape])
+    return tuple(dict.fromkeys(_sliced(config, problem, 2 * units) for config in fitted))
+
+
+def _sliced(config: MatmulConfig, problem: Matmul, blocks: int) -> MatmulConfig:
+    """`config` with slices of k so many that there are about `blocks` blocks."""
+    tiles = problem.batch * ceil_div(problem.m, config.bm) * ceil_div(problem.n, config.bn)
+    split = slice_extent(problem.k, config.bk, ceil_div(blocks, tiles), fewest=2)
+    return replace(config, split_k=split)

@@ -1,0 +1,62 @@
+"""The law of menus: every config on a menu compiles, fits its target and spills nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from perfmodel.evidence.compiled import CompiledKernel, Request, compile_all
+from perfmodel.evidence.instructions import Instruction
+from perfmodel.evidence.kernel import BundledKernel
+from perfmodel.evidence.targets import target
+from perfmodel.hardware import load
+
+
+def menu(kernel: BundledKernel, problem: Any, name: str) -> tuple[Any, ...]:
+    """The menu on the device that speaks for a target."""
+    return kernel.menu(problem, name, load(target(name).device).units)
+
+
+def compiled(kernel: BundledKernel, name: str, problems: Iterable[Any]) -> list[CompiledKernel]:
+    """Every entry of the menus of some problems, compiled for one target; the law holds for all."""
+    goal = target(name)
+    requests = [
+        Request(kernel, problem, config, goal)
+        for problem in problems
+        for config in menu(kernel, problem, name)
+    ]
+    found = []
+    for request, made in compile_all(requests):
+        assert isinstance(made, CompiledKernel), made
+        wrong = list(_broken(made))
+        assert not wrong, (request.says(), wrong)
+        found.append(made)
+    return found
+
+
+_NVIDIA = ("LDG", "STG", "LDGSTS")
+_AMD = ("global_load", "global_store", "buffer_load", "buffer_store")
+
+
+def global_accesses(program: Iterable[Instruction], only: str = "") -> list[str]:
+    """Opcodes of accesses to global memory; those whose name has `only` in it, any case."""
+    return [
+        item.opcode
+        for item in program
+        if (item.stem in _NVIDIA or item.opcode.startswith(_AMD))
+        and only.lower() in item.opcode.lower()
+    ]
+
+
+def is_wide(opcode: str) -> bool:
+    """Whether an access moves 16 bytes a lane."""
+    return ".128" in opcode or opcode.endswith("dwordx4")
+
+
+def _broken(made: CompiledKernel) -> Iterator[str]:
+    device = load(made.target.device)
+    for launch in made.launches:
+        if launch.spill_bytes:
+            yield f"{launch.kernel} spills {launch.spill_bytes} bytes a thread"
+        if launch.occupancy(device).blocks < 1:
+            yield f"{launch.kernel}: no block fits on {device.slug}"
