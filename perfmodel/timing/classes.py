@@ -257,8 +257,12 @@ def kernel_class(name: str) -> KernelClass:
 
 def implementations(op: str) -> Mapping[str, KernelClass]:
     """The classes of kernels that compute an operator."""
-    ops = (op,) if op in ("attention", "gemm") else (op, "rowwise")
-    return {name: found for name, found in classes().items() if found.op in ops}
+    return {name: found for name, found in classes().items() if found.op in _ops(op)}
+
+
+def _ops(op: str) -> tuple[str, ...]:
+    """What classes that compute an operator call it: kernels of rows serve each row-wise one."""
+    return (op,) if op in ("attention", "gemm") else (op, "rowwise")
 
 
 def is_known(op: str, name: str) -> bool:
@@ -288,7 +292,7 @@ def resolve(
         chosen = classes().get(implementation) or _matching(op, implementation, dtype, variant)
         if chosen is not None and chosen.name != implementation and is_known(op, implementation):
             said.append(f"implementation {implementation!r} modelled as {chosen.name}")
-    if chosen is None or chosen.op not in (op, "rowwise"):
+    if chosen is None or chosen.op not in _ops(op):
         chosen = usual(op, dtype, machine)
         if implementation and is_known(op, implementation):
             said.append(f"{implementation!r} is not known in {dtype}: {chosen.name} taken")
