@@ -225,9 +225,7 @@ def test_a_name_that_nobody_knows_is_said_and_widens_the_range(options, widening
     [Attention(1, 8, 8, 4, 512, 128), Matmul(64, 64, 64), Rowwise("softmax", 64, 64)],
     ids=lambda problem: type(problem).__name__,
 )
-@pytest.mark.parametrize(
-    "name", sorted(classes().keys() - {"cpu-blocked"})
-)  # tiles for megabytes of cache
+@pytest.mark.parametrize("name", sorted(classes().keys() - {"cpu-blocked"}))
 def test_a_class_of_another_operator_is_said_and_not_taken(problem, name):
     """A table may name any class for any operator: the row is predicted as if nobody knew it."""
     found = predict(problem, H100, implementation=name)
