@@ -103,6 +103,12 @@ def _times_fewer(change: Change) -> np.ndarray:
     return np.asarray(np.max(ratios, axis=0))
 
 
+def _mask_moves(change: Change) -> bool:
+    """Whether a size grew that moves the edges of a mask."""
+    moving = change.what in ("seq_q", "seq_kv", "window")
+    return moving and isinstance(change.problem, Attention) and change.problem.mask() is not None
+
+
 def visited(found: Predictions) -> tuple[np.ndarray, ...]:
     """Matrix operations; of a head, pairs of tiles, those of its longest row and column of them."""
     problem = found.problem
@@ -188,8 +194,8 @@ def _one_step(change: Change) -> np.ndarray | bool:
 
 
 def _few_rounds(change: Change) -> np.ndarray | bool:
-    """Whether twice the units hold all blocks of a matmul in few rounds."""
-    if change.what != "units" or not isinstance(change.problem, Matmul):
+    """Whether twice the units hold all blocks of tiles in few rounds."""
+    if change.what != "units" or isinstance(change.problem, Rowwise):
         return False
     return change.after.waves <= 8.0
 
@@ -198,7 +204,7 @@ CLIFFS = (
     Cliff(
         "slices of the keys by a library's rule",
         _sliced_otherwise,
-        constant(2.3),
+        constant(2.7),
         "FlashAttention-2 and -3 choose slices by counts of blocks and units, not by time "
         "(num_splits_heuristic in flash_api.cpp and heuristics.h), so that one sequence or unit "
         "more may add or save a combining kernel.",
@@ -278,6 +284,13 @@ CLIFFS = (
         constant(1.25),
         "A block of one step loads, multiplies and stores in turn; with two steps half of that "
         "goes on side by side. A limit of the model: the store of the result does not.",
+    ),
+    Cliff(
+        "what a mask costs beside its tiles",
+        _mask_moves,
+        constant(1.08),
+        "A limit of the model: compares and pipeline fill go by the mean row of tiles times the "
+        "longest row's share, though every row has as many of them.",
     ),
     Cliff(
         "few rounds of blocks",
