@@ -7,16 +7,19 @@ BIN    := $(VENV)/bin
 JOBS   ?= 2
 # A measured-run table, for `make fit` and `make scoreboard`.
 DATA   ?=
-# Inputs and seed of the fuzzer; without a seed one is drawn and told.
-INPUTS ?= 100000
-SEED   ?=
+# Inputs of the fuzzer, predictions to check, mistakes to make; without a seed one is drawn and told.
+INPUTS      ?= 100000
+PREDICTIONS ?= 1000000
+MUTANTS     ?= 60
+SEED        ?=
 # Without a GPU, hold torch to the one release whose CPU-only wheel pip may be set up to find.
 HAS_GPU     := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench evidence gpu-day gpu-plan docs fit scoreboard fuzz clean
+.PHONY: help demo test check bench evidence gpu-day gpu-plan docs fit scoreboard fuzz physics mutants coverage \
+        clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,7 +79,17 @@ scoreboard: $(VENV)/.ready ## Score the model on a measured-run table: make scor
 fuzz: $(VENV)/.ready ## Run 100,000 whole commands on good and damaged input: make fuzz INPUTS=1000 SEED=7
 	$(BIN)/python tests/fuzz --inputs $(INPUTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
+physics: $(VENV)/.ready ## Check bounds and monotony of a million random predictions: make physics SEED=7
+	$(BIN)/python tests/physics --predictions $(PREDICTIONS) --jobs $(JOBS) \
+	    $(if $(SEED),--seed $(SEED))
+
+mutants: $(VENV)/.ready ## Make 60 mistakes in a copy of the model; nine of ten must fail a test
+	$(BIN)/python tests/mutants --mutants $(MUTANTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
+
+coverage: $(VENV)/.ready ## Lines and branches of perfmodel that the tests run, and the lines they do not
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term-missing:skip-covered
+
 clean: ## Remove everything that was built, the virtual environment included
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	rm -rf $(VENV) build dist *.egg-info .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis \
 	    .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -188,7 +188,7 @@ def test_a_window_of_none_among_others_hides_nothing(queries):
 
 def masked(shape: Attention, rows: int, keys: int) -> float:
     """Instructions of FlashAttention-2 for the mask of one problem."""
-    return float(attention_style.masking(shape, shape.mask(), kernel_class("flash2"), rows, keys))
+    return float(attention_style.masking(shape, shape.mask(), 1, rows, keys))
 
 
 @given(
@@ -378,3 +378,10 @@ def test_kernels_of_few_rows_start_by_themselves_where_layers_are_timed_one_by_o
     assert found == pytest.approx(1e-5 + floor + np.array(starts))
     alone = floors.with_floor(CONSTANTS, "kernel", "gemm", device, kernel, rows)
     assert np.ptp(alone) == 0
+
+
+@pytest.mark.parametrize(("name", "start"), [("flash3", "specialised_start"), ("flash2", None)])
+def test_persistent_blocks_of_specialised_warps_alone_are_set_up_once(name, start):
+    shape = Attention(1, 8, 8, 4096, 4096, 128)
+    how = attention_style.style(shape, kernel_class(name), machine(H100), CONSTANTS, BARE)
+    assert how.start == start

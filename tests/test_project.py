@@ -119,6 +119,7 @@ def test_make_lists_its_targets():
     listed = subprocess.run(["make", "-s"], cwd=ROOT, check=True, capture_output=True, text=True)
     targets = {line.split()[1] for line in listed.stdout.splitlines()}
     assert targets >= {"demo", "test", "check", "bench", "evidence", "fit", "scoreboard", "clean"}
+    assert targets >= {"fuzz", "physics", "mutants", "coverage"}
 
 
 def test_torch_and_triton_are_pinned_as_a_pair_where_there_is_no_gpu():

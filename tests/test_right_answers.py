@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from draws import Draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,12 +95,21 @@ problems = st.one_of(
 )  # fmt: skip
 
 
+DRAWS = Draws()
+
+
+@pytest.fixture(autouse=True)
+def _most_are_predicted():
+    """No law holds because the model refused what it was asked."""
+    DRAWS.clear()
+    yield
+    DRAWS.check()
+
+
 def predicted(problem, device: Device):
-    """The prediction, or none where the device has no rate for the type or no tile that fits."""
-    try:
-        return predict(problem, device)
-    except ProblemError:
-        return None
+    """The prediction, counted; none where the device has no such rate or no tile fits."""
+    found = DRAWS.run(problem, device)
+    return None if found is None else found.one(0)
 
 
 @settings(max_examples=150)
@@ -129,12 +139,6 @@ def test_no_prediction_lies_above_its_own_roofs(problem, slug):
         if level in drawn.levels:
             rate = found.bytes[level] / found.seconds
             assert rate <= drawn.levels[level].highest * 1.01, level
-
-
-def test_most_draws_of_these_laws_are_predicted():
-    draws = [(kind, slug) for kind in ("bf16", "fp16", "fp32") for slug in names()]
-    found = [predicted(Matmul(512, 512, 512, 1, kind), load(slug)) for kind, slug in draws]
-    assert sum(item is not None for item in found) > 0.9 * len(draws)
 
 
 @pytest.mark.parametrize("slug", ["v100-sxm2", "t4", "rtx2080ti"])
@@ -267,5 +271,5 @@ def test_slices_are_chosen_without_a_rule_whatever_the_tiles():
 
 
 def test_every_error_here_is_the_tools_own():
-    with pytest.raises(PerfmodelError):
+    with pytest.raises(PerfmodelError, match="harness 'nobodys' is not known; it is one of kernel"):
         predict(Matmul(64, 64, 64), H100, harness="nobodys")

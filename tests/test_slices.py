@@ -262,6 +262,6 @@ def test_a_slice_of_many_queries_pays_for_its_mask_as_a_whole_row_does(window):
     plan = split(shape)
     style, tile = plan.parts[0].style, plan.tile
     rows, keys = tile["rows"].item(), tile["keys"].item()
-    expected = attention_style.masking(shape, shape.mask(), PAGED, rows, keys)
+    expected = attention_style.masking(shape, shape.mask(), shape.sizes()["r"], rows, keys)
     assert float(np.max(style.integer_ops)) == expected > 0
     assert np.max(split(replace(shape, causal=False, window=None)).parts[0].style.integer_ops) == 0

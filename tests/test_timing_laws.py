@@ -184,7 +184,9 @@ def test_twice_the_problem_never_takes_clearly_less(draw):
         large = run(replace(problem, **twice), device, schedule, FASTEST.get(kind))
         if large is None or (kind, axis) == ("window", "seq_kv"):
             continue  # a window that lies across fewer key tiles really visits less
-        less = large.seconds < small.seconds * SHRINKS[family(kind)]
+        # What a block fills its pipeline with is divided by its steps of k.
+        shrinks = 0.9 if axis == "k" else SHRINKS[family(kind)]
+        less = large.seconds < small.seconds * shrinks
         if (kind, axis) == ("matmul w8a8_int8", "m"):
             less &= np.asarray(problem.m) > 4  # above, its library runs another kernel
         assert not less.any(), f"{kind} 2×{axis}: {names_of(small, less)}"

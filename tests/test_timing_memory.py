@@ -16,6 +16,7 @@ from perfmodel.timing import memory
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
+from perfmodel.timing.pipes import Balance
 from perfmodel.timing.traffic import Traffic
 
 CONSTANTS = default()
@@ -145,5 +146,5 @@ def test_as_many_passes_are_timed_as_are_counted(op, direction, rows, columns, t
         resident = np.clip(held.busiest, 1, np.maximum(held.blocks_per_unit, 1))
         rounds = held.busiest / resident * kernel.passes / kernel.blocks * passes
         stages = max(kernel.nest.kernel.stages - 1, 1)
-        waited = memory.latency_seconds(kernel, held, 1.0)
+        waited = memory.latency_seconds(kernel, held, Balance(held.busiest, np.ones(())), 1.0)
         assert waited == pytest.approx(rounds / stages)

@@ -46,7 +46,7 @@ def test_one_block_fills_once_with_what_its_longest_stage_leaves(times):
     # The first tile's values are transposed before anything can go on, whatever is longest.
     alone = [max(times[0], times[1]), *times[2:-1]]
     expected = (sum(alone) - max(alone) + times[-1]) / 128
-    found = fill_seconds(terms, cost, where, Style("fp16"))
+    found = fill_seconds(terms, cost, where, Style("fp16"), where.busiest)
     assert found == pytest.approx(expected, rel=1e-6, abs=1e-15)
 
 
@@ -55,10 +55,14 @@ def test_blocks_that_load_ahead_never_fill_for_longer(times, rounds):
     terms = {name: np.asarray(time) for name, time in zip(STAGES, times, strict=True)}
     cost, where = block()
     where = replace(where, busiest=np.asarray(float(rounds)))
-    plain = fill_seconds(terms, cost, where, Style("fp16"))
-    ahead = fill_seconds(terms, cost, where, Style("fp16", persistent=True))
+    plain = fill_seconds(terms, cost, where, Style("fp16"), where.busiest)
+    ahead = fill_seconds(terms, cost, where, Style("fp16", persistent=True), where.busiest)
     shared = fill_seconds(
-        terms, cost, replace(where, blocks_per_unit=np.asarray(4.0)), Style("fp16")
+        terms,
+        cost,
+        replace(where, blocks_per_unit=np.asarray(4.0)),
+        Style("fp16"),
+        where.busiest,
     )
     assert 0 <= ahead <= plain * (1 + 1e-12)
     assert shared <= plain * (1 + 1e-12)

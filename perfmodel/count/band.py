@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from perfmodel.algorithms.algorithm import Band
 from perfmodel.arithmetic import (
     Number,
@@ -36,8 +38,9 @@ class Visits:
 
     `pairs` counts them; `queries` and `keys` add up the pair's query and key extents; `area` their
     products; `distinct_queries` is how many query rows lie in a tile that sees any key at all;
-    `most_keys` is the largest key extent that one query tile visits; `distinct_keys` is how many
-    keys lie in a tile that any query sees.
+    `most_keys` is the largest key extent that one query tile visits and `most_queries` the largest
+    query extent that one key tile is visited by; `distinct_keys` is how many keys lie in a tile
+    that any query sees.
     """
 
     pairs: Number
@@ -47,6 +50,7 @@ class Visits:
     distinct_queries: Number
     most_keys: Number
     distinct_keys: Number
+    most_queries: Number
 
 
 def visit(band: Band | None, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
@@ -62,7 +66,7 @@ def visit(band: Band | None, seq_q: Number, seq_kv: Number, br: Number, bc: Numb
         pairs, queries, keys = s * every.pairs, s * every.queries, s * every.keys
         # Few tiles may see less than all of the rows or keys between them.
         rows, seen = minimum(seq_q, queries), minimum(seq_kv, keys)
-        return Visits(pairs, queries, keys, s * every.area, rows, s * seq_kv, seen)
+        return Visits(pairs, queries, keys, s * every.area, rows, s * seq_kv, seen, rows)
     if is_symbolic(seq_q, seq_kv, br, bc):
         return _symbolic(band, seq_q, seq_kv, br, bc)
     if band.aligned and band.left is not None:
@@ -81,6 +85,7 @@ def _every(seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
         distinct_queries=seq_q,
         most_keys=seq_kv,
         distinct_keys=seq_kv,
+        most_queries=seq_q,
     )
 
 
@@ -105,7 +110,7 @@ def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) ->
         first = clamp(floor_div((tk - 1) * bc - offset, br), 0, tq - 1)
         at_end = (tq - 1 - first) + where(last_high == tk, 1, 0)
     if band.left is None:
-        below, last_low, hidden = zero, zero, zero
+        start, below, last_low, hidden = zero, zero, zero, zero
     else:
         start = shift - band.left + 1
         skipped = clamp(floor_div(-start, br) + 1, 0, tq)
@@ -120,14 +125,16 @@ def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) ->
     last_keys = last_pairs * bc - where(last_high == tk, ragged_keys, zero)
     ragged_rows = tq * br - seq_q
     unseen = none_below * br
+    every = (pairs - (tq - none_below - 1)) * bc
     return Visits(
         pairs=wide(pairs),
         queries=wide(pairs) * br - wide(ragged_rows) * last_pairs,
         keys=wide(keys),
         area=wide(keys) * br - wide(ragged_rows) * last_keys,
         distinct_queries=seq_q - unseen,
-        most_keys=_most_keys(band, seq_kv, br, bc, last_keys),
+        most_keys=_most_keys(band, seq_kv, br, bc, last_keys, start, every),
         distinct_keys=seq_kv - hidden,
+        most_queries=_most_queries(band, seq_q - unseen, br, bc, shift),
     )
 
 
@@ -169,17 +176,44 @@ def _aligned(left: Number, seq_q: Number, seq_kv: Number, br: Number, bc: Number
         distinct_queries=seq_q - none_below * br,
         most_keys=minimum(seq_kv, each * bc),
         distinct_keys=seq_kv - clamp(none_below * br + start, 0, seq_kv),
+        most_queries=_most_queries(Band("q", "x", left, 0), seq_q - none_below * br, br, bc, shift),
     )
 
 
-def _most_keys(band: Band, seq_kv: Number, br: Number, bc: Number, last_keys: Number) -> Number:
-    """Bound on the key extent of the busiest query tile; exact but for a window's straddle."""
+def _most_keys(band: Band, seq_kv: Number, br: Number, bc: Number, last_keys: Number,
+               start: Number, every: Number) -> Number:  # fmt: skip
+    """Bound on the key extent of the busiest query tile; exact without a window's left edge.
+
+    Interior tiles see Br + left + right − 1 keys from i·Br + `start` on; `every` is the extent that
+    is left where all other tiles visit one key tile each.
+    """
     if band.right is None:
-        return seq_kv
+        return minimum(seq_kv, every)
     if band.left is None:
         return last_keys
-    reach = br + band.left + band.right - 1
-    return minimum(seq_kv, (ceil_div(reach - 1, bc) + 1) * bc)
+    most = _straddled(br + band.left + band.right - 1, start, br, bc)
+    return minimum(minimum(seq_kv, most), every)
+
+
+def _most_queries(band: Band, seen: Number, br: Number, bc: Number, shift: Number) -> Number:
+    """Bound on the query extent that visits the busiest key tile, of `seen` rows that see any key.
+
+    Without a left edge every row that sees a key sees the first ones; with one, those rows whose
+    window reaches the tile.
+    """
+    if band.left is None or band.right is None:
+        return seen
+    reach = bc + band.left + band.right - 1
+    return minimum(seen, _straddled(reach, -shift - band.right, bc, br))
+
+
+def _straddled(reach: Number, start: Number, step: Number, tile: Number) -> Number:
+    """Extent of the tiles that the longest of the stretches of `reach` from i·`step` + `start` on
+    lies across: they begin in a tile at places that differ by what divides both step and tile.
+    """
+    common = np.gcd(np.asarray(step, dtype=np.int64), np.asarray(tile, dtype=np.int64))
+    latest = tile - common + start % common
+    return (floor_div(latest + reach - 1, tile) + 1) * tile
 
 
 def _symbolic(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
@@ -203,4 +237,4 @@ def _symbolic(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number)
         pairs = tk * (tk + 1) / ratio / 2
     else:
         raise ProblemError("symbolic causal counts need nesting tiles: one a multiple of the other")
-    return Visits(pairs, pairs * br, pairs * bc, pairs * br * bc, seq_q, seq_kv, seq_kv)
+    return Visits(pairs, pairs * br, pairs * bc, pairs * br * bc, seq_q, seq_kv, seq_kv, seq_q)

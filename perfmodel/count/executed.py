@@ -65,7 +65,7 @@ def padded(nest: rule.Nest, compiled_for: Extents = _ANY) -> rule.Nest:
         br = wide(rows[-1].tile) if rows else nest.sizes[nest.mask.query]
         bc = wide(keys[-1].tile) if keys else nest.sizes[nest.mask.key]
         pairs = visits.pairs
-        whole = Visits(pairs, pairs * br, pairs * bc, pairs * br * bc, 0, 0, 0)
+        whole = Visits(pairs, pairs * br, pairs * bc, pairs * br * bc, 0, 0, 0, 0)
         return replace(nest, sizes=sizes, visits=whole)
     return replace(nest, sizes=sizes)
 

@@ -50,7 +50,8 @@ def forward_plan(
         if sliced is not None:
             return sliced
     br, bc, threads = np.array(tiles).T[:, None]
-    how = on_tiles(how, problem, mask, kernel, machine, constants, br, bc)
+    pack = as_floats(problem.sizes())["r"] if kernel.packs else 1.0
+    how = on_tiles(how, problem, mask, kernel, machine, constants, br, bc, pack)
     query_slice = None
     if kernel.schedule == "tiled-1":
         if kernel.head_rule is not None and "split" not in constants.off:
@@ -64,7 +65,7 @@ def forward_plan(
         br,
         bc,
         order=order_of(kernel),
-        pack=as_floats(problem.sizes())["r"] if kernel.packs else 1,
+        pack=pack,
         query_slice=query_slice,
         stages=kernel.stages,
         threads=threads,

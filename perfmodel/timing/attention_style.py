@@ -149,17 +149,21 @@ def on_tiles(
     constants: Constants,
     rows: Number,
     keys: Number,
+    pack: Number,
 ) -> Style:
-    """`how` with what depends on the tile: what `mask` costs there, and 8-bit values."""
+    """`how` with what depends on the tile: what `mask` costs there, and 8-bit values.
+
+    A tile has the rows of `pack` query heads that share their keys.
+    """
     return replace(
         how,
-        integer_ops=masking(problem, mask, kernel, rows, keys),
+        integer_ops=masking(problem, mask, pack, rows, keys),
         tile_seconds=transposing(problem, kernel, machine, constants, keys),
     )
 
 
 def masking(
-    problem: Attention, mask: Band | None, kernel: KernelClass, rows: Number, keys: Number
+    problem: Attention, mask: Band | None, pack: Number, rows: Number, keys: Number
 ) -> Number:
     """Instructions of the integer lanes that set the scores aside that the mask hides.
 
@@ -170,7 +174,6 @@ def masking(
     if mask is None:
         return 0.0
     b, g, r, q, x = (as_floats(problem.sizes())[axis] for axis in "bgrqx")
-    pack = r if kernel.packs else 1.0
     span = ceil_div(rows, pack)
     edges = 1.0 + problem.windowed()
     reach = x if mask.left is None else np.minimum(x, span + mask.left)

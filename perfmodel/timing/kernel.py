@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from perfmodel.algorithms.algorithm import Tensor
 from perfmodel.arithmetic import Number
 from perfmodel.count import KernelCost
 from perfmodel.count.executed import Executed, Extents, executed
@@ -23,6 +24,7 @@ from perfmodel.timing import memory, pipes, power
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency, residency
+from perfmodel.timing.pipes import Balance
 from perfmodel.timing.traffic import Traffic, traffic
 
 TERMS = (
@@ -176,18 +178,20 @@ def time_kernel(
         shared=style.shared,
         multicast=style.multicast,
     )
-    share = pipes.busiest_share(cost, where, longest_first=style.longest_first)
+    even = pipes.balance(cost, where, longest_first=style.longest_first)
     terms = {
-        **_unit_seconds(machine, constants, cost, work, share, where, style, slots),
-        **_memory_seconds(machine, constants, cost, moved, where, style),
-        "transpose": _transposing_seconds(cost, where, style),
+        **_unit_seconds(machine, constants, cost, work, even.share, where, style, slots),
+        **_memory_seconds(
+            machine, constants, cost, moved, where, even, style, schedule.algorithm.tensors
+        ),
+        "transpose": _transposing_seconds(cost, where, even, style),
     }
     terms |= {name: np.zeros(()) for name in constants.off & terms.keys()}
     blocks = _block_seconds(machine, constants, where, style) + fill_seconds(
-        terms, cost, where, style
+        terms, cost, where, style, even.share
     )
     terms["blocks"] = np.zeros(()) if "blocks" in constants.off else blocks
-    busy = busy_seconds(terms, pipes.longest_share(cost) / share, where, style)
+    busy = busy_seconds(terms, even.longest / even.share, where, style)
     behind = [terms["l2"], terms["hbm"], terms["latency"]]
     if np.any(terms["transpose"]):
         behind.append(terms["transpose"])
@@ -228,10 +232,13 @@ def _unit_seconds(
     slots: Slots | None,
 ) -> dict[str, np.ndarray]:
     """Seconds of each pipe of the busiest unit, by itself."""
-    special = work.special_ops + style.special_ops
+    # `executed` rounds the algorithm's operations up to whole tiles; a style counts by tiles.
+    whole = 1.0 + (pipes.whole_block(cost.nest) - 1.0) / share
+    extra = whole if cost.nest.kernel.operand_tile is None else 1.0
+    special = work.special_ops + style.special_ops * extra
     aside = style.integer_share * work.vector_ops
-    vector = work.vector_ops - aside + style.vector_ops
-    integer = style.integer_ops + aside
+    vector = work.vector_ops - aside + style.vector_ops * extra
+    integer = style.integer_ops * extra + aside
     if style.accurate:
         vector, integer = vector + _ACCURATE[0] * special, integer + _ACCURATE[1] * special
     vector_slots = pipes.vector_slots(machine, vector, integer)
@@ -247,7 +254,7 @@ def _unit_seconds(
         "matrix": unit(work.matrix_flops, matrix_rate * fed),
         "special": unit(special, machine.special_per_unit * awake),
         "vector": unit(vector_slots, machine.vector_ops_per_unit * style.vector_share * awake),
-        "shared": unit(cost.shared_bytes, machine.shared_bytes_per_unit),
+        "shared": unit(cost.shared_bytes * whole, machine.shared_bytes_per_unit),
     }
     if slots is None:
         return found
@@ -267,26 +274,30 @@ def _memory_seconds(
     cost: KernelCost,
     moved: Traffic,
     where: Residency,
+    even: Balance,
     style: Style,
+    tensors: Mapping[str, Tensor],
 ) -> dict[str, np.ndarray]:
     """Seconds at the L2 and HBM boundaries, and of waiting for what is behind them."""
-    l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes)
+    l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes, tensors)
     if style.pitches and "translation" not in constants.off:
         l2 = l2 + memory.translation_seconds(machine, constants, cost, where, style.pitches)
     hbm = memory.hbm_seconds(machine, constants, moved, style.stream_share)
     latency = memory.mean_latency(machine, moved.missed, moved.near)
-    waiting = memory.latency_seconds(cost, where, latency, style.waits * latency)
+    waiting = memory.latency_seconds(cost, where, even, latency, style.waits * latency)
     waiting = memory.loaded_seconds(constants, waiting, np.maximum(hbm, l2))
     chain = machine.at_clock(style.chain_seconds)
-    steps = memory.latency_seconds(cost, where, style.step_seconds, chain)
+    steps = memory.latency_seconds(cost, where, even, style.step_seconds, chain)
     return {"l2": l2, "hbm": hbm, "latency": waiting + steps}
 
 
-def _transposing_seconds(cost: KernelCost, where: Residency, style: Style) -> np.ndarray:
+def _transposing_seconds(
+    cost: KernelCost, where: Residency, even: Balance, style: Style
+) -> np.ndarray:
     """Seconds in which the busiest unit's loading warps transpose the tiles of its stream."""
     if not np.any(style.tile_seconds):
         return np.zeros(())
-    return memory.latency_seconds(cost, where, style.tile_seconds)
+    return memory.latency_seconds(cost, where, even, style.tile_seconds)
 
 
 def _sustained_seconds(
@@ -357,7 +368,11 @@ def _stages(terms: Mapping[str, np.ndarray], style: Style) -> list[np.ndarray]:
 
 
 def fill_seconds(
-    terms: Mapping[str, np.ndarray], cost: KernelCost, where: Residency, style: Style
+    terms: Mapping[str, np.ndarray],
+    cost: KernelCost,
+    where: Residency,
+    style: Style,
+    share: Number,
 ) -> np.ndarray:
     """Seconds in which a block's pipeline fills and drains while nothing of it overlaps.
 
@@ -376,7 +391,7 @@ def fill_seconds(
     later = terms["transpose"] + _beyond_longest(compute) if style.persistent else first
     tiles = np.maximum(np.asarray(cost.passes, dtype=np.float64) / cost.blocks, 1.0)
     alone = np.maximum(where.busiest - 1.0, 0.0) / np.maximum(where.blocks_per_unit, 1.0)
-    once = (first * _resident(where) + alone * later) / (tiles * np.maximum(where.busiest, 1.0))
+    once = (first * _resident(where) + alone * later) / (tiles * np.maximum(share, 1.0))
     return np.asarray(once * style.fills)
 
 

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from perfmodel.arithmetic import Number
+from perfmodel.algorithms.algorithm import Tensor
+from perfmodel.arithmetic import Number, product
 from perfmodel.count import KernelCost
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
+from perfmodel.timing.pipes import Balance, whole_extents
 from perfmodel.timing.traffic import Traffic
 
 # Bytes of a page, and rows that a warp's request takes 32 bytes of, 16 a thread.
@@ -49,14 +51,29 @@ def l2_seconds(
     cost: KernelCost,
     where: Residency,
     l2_bytes: np.ndarray,
+    tensors: Mapping[str, Tensor],
 ) -> np.ndarray:
     """Seconds at the L2 boundary: all bytes over its rate, or the busiest unit's over its port.
 
-    A unit's port takes 64 bytes a clock (NVIDIA since Volta).
+    A unit's port takes 64 bytes a clock (NVIDIA since Volta). The busiest unit has blocks of whole
+    tiles, not the ragged ones at the ends of an axis.
     """
     chip = l2_bytes / (machine.l2_bytes_per_s * constants["l2_share"])
-    port = cost.bytes_at("l2") / cost.blocks * where.busiest / (64.0 * machine.clock_hz)
+    further = cost.bytes_at("l2") / cost.blocks * (where.busiest - 1.0)
+    port = (_block_bytes(cost, tensors) + further) / (64.0 * machine.clock_hz)
     return np.asarray(np.maximum(chip, port))
+
+
+def _block_bytes(cost: KernelCost, tensors: Mapping[str, Tensor]) -> Number:
+    """Bytes that a block of whole tiles asks of the L2: of each tensor, the mean block's times
+    whole over mean extents along its axes.
+    """
+    whole = whole_extents(cost.nest)
+    total: Number = 0.0
+    for name, moved in cost.l2.items():
+        times = [whole[axis] for axis in tensors[name].axes if axis in whole]
+        total = total + product([moved.total_bytes, *times])
+    return total / cost.blocks
 
 
 def translation_seconds(
@@ -109,19 +126,24 @@ def mean_latency(machine: Machine, missed: Number, near: Number = 0.0) -> np.nda
 
 
 def latency_seconds(
-    cost: KernelCost, where: Residency, latency: Number, chain_seconds: Number = 0.0
+    cost: KernelCost,
+    where: Residency,
+    even: Balance,
+    latency: Number,
+    chain_seconds: Number = 0.0,
 ) -> np.ndarray:
     """Seconds if every streamed tile waits its latency: Little's law at the busiest unit.
 
     A unit holds `stages` − 1 tiles of each of its resident blocks in flight (at least one), so a
-    round of tiles takes one latency: passes / resident / (stages − 1) × latency. A block's other
-    dependent steps, its reductions, are on the same path: `chain_seconds` each block.
+    round of tiles takes one latency: passes / resident / (stages − 1) × latency. The busiest unit
+    is not done before the longest block. A block's other dependent steps, its reductions, are on
+    the same path: `chain_seconds` each block.
     """
     stages = np.maximum(np.asarray(cost.nest.kernel.stages, dtype=np.float64) - 1.0, 1.0)
     per_block = np.asarray(cost.passes, dtype=np.float64) / cost.blocks * cost.row_passes
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
-    alone = per_block / stages * latency + chain_seconds
-    return np.asarray(where.busiest / resident * alone)
+    streamed = np.maximum(even.share / resident, even.longest) * (per_block / stages * latency)
+    return np.asarray(streamed + where.busiest / resident * chain_seconds)
 
 
 def loaded_seconds(constants: Constants, waiting: Number, crossing: Number) -> np.ndarray:

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from perfmodel.arithmetic import Number, ceil_div
-from perfmodel.count import KernelCost
+from perfmodel.arithmetic import Number, ceil_div, product
+from perfmodel.count import KernelCost, rule
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
+
+
+@dataclass(frozen=True)
+class Balance:
+    """How evenly a grid's work lies: mean blocks' worth of it that the busiest unit has (`share`),
+    and that the longest block is (`longest`).
+    """
+
+    share: np.ndarray
+    longest: np.ndarray
+
+
+def balance(cost: KernelCost, where: Residency, *, longest_first: bool) -> Balance:
+    """The balance of a grid whose blocks start in order, a head's longest first or last."""
+    share = busiest_share(cost, where, longest_first=longest_first)
+    return Balance(share, longest_share(cost))
 
 
 def per_unit_seconds(total: Number, rate: Number, grid: Number, share: np.ndarray) -> np.ndarray:
@@ -49,16 +67,52 @@ def awake_share(machine: Machine, constants: Constants, threads: Number) -> np.n
 
 
 def busiest_share(cost: KernelCost, where: Residency, *, longest_first: bool) -> np.ndarray:
-    """Mean blocks' worth of work on the busiest unit: ⌈t/p⌉ where blocks are equal."""
+    """Mean blocks' worth of work on the busiest unit: ⌈t/p⌉ where blocks are equal.
+
+    The last slice of an axis may be short: one of the busiest unit's blocks has a whole one.
+    """
     visits, mask = cost.nest.visits, cost.nest.mask
     if visits is None or mask is None:
-        return where.busiest
+        return np.asarray(where.busiest + whole_slice(cost.nest) - 1.0)
     uneven = longest_share(cost)
-    rows = ceil_div(np.asarray(cost.nest.sizes[mask.query]), cost.nest.tile(mask.query))
+    axis = mask.key if by_keys(cost.nest) else mask.query
+    rows = ceil_div(np.asarray(cost.nest.sizes[axis]), cost.nest.tile(axis))
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
     beyond = beyond_even(uneven, resident, rows / where.active_units if longest_first else None)
     even = np.asarray(cost.blocks, dtype=np.float64) / where.active_units
     return np.asarray(np.maximum(np.minimum(where.busiest * uneven, even + beyond), uneven))
+
+
+def whole_extents(nest: rule.Nest) -> dict[str, Number]:
+    """Extent of a whole block over the mean one's, by the axes that a grid cuts."""
+    found: dict[str, Number] = {}
+    for axis in dict.fromkeys(loop.axis for loop in nest.kernel.nest if loop.grid):
+        grid = tuple(loop for loop in nest.kernel.loops(axis) if loop.grid)
+        found[axis] = nest.block_extent(axis) * (nest.trips(axis, grid) / nest.sizes[axis])
+    return found
+
+
+def whole_block(nest: rule.Nest) -> Number:
+    """Work of a block of whole tiles over the mean one's, along axes that the grid alone cuts.
+
+    Ragged ends leave the blocks at them less to do, and the busiest unit has another one.
+    """
+    streamed = {loop.axis for loop in nest.kernel.nest if not loop.grid}
+    cut = whole_extents(nest)
+    return product([1.0, *(times for axis, times in cut.items() if axis not in streamed)])
+
+
+def whole_slice(nest: rule.Nest) -> Number:
+    """Steps of a whole slice over the mean one's, for axes that a grid cuts and a block streams."""
+    times: list[Number] = [1.0]
+    for axis in dict.fromkeys(loop.axis for loop in nest.kernel.nest if not loop.grid):
+        grid = tuple(loop for loop in nest.kernel.loops(axis) if loop.grid)
+        if grid:
+            step = nest.tile(axis)
+            slices = ceil_div(nest.sizes[axis], grid[-1].tile)
+            steps = ceil_div(nest.sizes[axis], step)
+            times.append(ceil_div(nest.block_extent(axis), step) * (slices / steps))
+    return product(times)
 
 
 def beyond_even(uneven: Number, resident: Number, rows_per_unit: Number | None) -> np.ndarray:
@@ -71,7 +125,8 @@ def beyond_even(uneven: Number, resident: Number, rows_per_unit: Number | None) 
     by an even share; lengths spread evenly about their mean have E[l²] / E[l]² = 1 + (λ − 1)² / 3.
     Resident blocks of a unit share its rate, so that less of what is left is done meanwhile. Where
     a head's longest rows start first (`rows_per_unit`, its rows over the units, is given), what
-    starts last is short, the more so the more rows a head has. Tests simulate both.
+    starts last is short, the more so the more rows a head has. In the backward pass these are
+    tiles of keys: the first ones are seen by the most queries. Tests simulate both.
     """
     left = (1.0 + (np.asarray(uneven) - 1.0) ** 2 / 3.0) / 2.0
     if rows_per_unit is None:
@@ -79,15 +134,26 @@ def beyond_even(uneven: Number, resident: Number, rows_per_unit: Number | None) 
     return np.asarray((uneven - left) / (1.0 + rows_per_unit))
 
 
+def by_keys(nest: rule.Nest) -> bool:
+    """Whether a block is one tile of keys that streams queries, as in the backward pass."""
+    loops = nest.kernel.loops(nest.mask.key) if nest.mask is not None else ()
+    return bool(loops) and loops[-1].grid
+
+
 def longest_share(cost: KernelCost) -> np.ndarray:
     """Mean blocks' worth of work in the longest block: 1 without a mask."""
-    visits = cost.nest.visits
-    if visits is None:
+    nest, visits = cost.nest, cost.nest.visits
+    if visits is None or nest.mask is None:
         return np.ones(())
     tiles = np.asarray(cost.passes, dtype=np.float64) / cost.blocks
-    key = cost.nest.mask.key if cost.nest.mask is not None else ""
-    most = np.minimum(visits.most_keys, cost.nest.block_extent(key))
-    longest = np.ceil(np.asarray(most, dtype=np.float64) / cost.nest.tile(key))
+    if by_keys(nest):
+        axis, most = nest.mask.query, visits.most_queries
+        others = {loop.axis for loop in nest.kernel.nest if not loop.grid} - {axis}
+        tiles = tiles / product([nest.trips(name, nest.kernel.loops(name)) for name in others])
+    else:
+        axis, most = nest.mask.key, visits.most_keys
+    most = np.minimum(most, nest.block_extent(axis))
+    longest = np.ceil(np.asarray(most, dtype=np.float64) / nest.tile(axis))
     return np.asarray(np.maximum(longest / np.maximum(tiles, 1e-9), 1.0))
 
 

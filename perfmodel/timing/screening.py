@@ -68,12 +68,16 @@ def promising(
         matrix = matrix + (1.0 - how.overlap) * widening
     inputs, output = b * (m * k * data + k * n * weights), b * m * n * elements["output"].bytes
     least = (inputs + output) / hbm_rate(machine, constants)
-    # Ragged tiles move only what is there, so the busiest port sees so many mean blocks.
+    # Ragged tiles move only what is there: the busiest port sees a whole block and mean ones.
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
     moved = b * k * (m * across * data + n * down * weights) / how.multicast
     crossing = (np.maximum(moved, inputs) + output) / l2_rate
     asked = b * k * (m * across * data + n * down * weights) + output
-    port = asked / (tiles * 64.0 * machine.clock_hz)
+    mean = asked / tiles
+    height, width = np.minimum(rows, m), np.minimum(columns, n)
+    whole = k * (height * data + width * weights) + height * width * elements["output"].bytes
+    per_clock = 64.0 * machine.clock_hz
+    port, beyond = mean / per_clock, np.maximum(whole - mean, 0.0) / per_clock
     price = machine.at_clock(constants["block_price"])
     # Blocks that share a unit start together.
     by_shared = machine.shared_capacity // (held + machine.shared_reserved + 1e-9)
@@ -117,7 +121,7 @@ def promising(
     second = np.maximum(partial, adding * machine.l2_latency)
     second += adding * price
     second += combining_seconds(machine, constants, how)
-    times = (matrix, port, chain, least, crossing, limit, second, price)
+    times = (matrix, port, beyond, chain, least, crossing, limit, second, price)
     score = _score(
         *((time / unit).astype(np.float32, copy=False) for time in times),
         per_step=(1.0 / np.ceil(k / depth)).astype(np.float32, copy=False),
@@ -164,6 +168,7 @@ def _infinite(out: np.ndarray) -> np.ndarray:
 def _score(
     matrix: np.ndarray,
     port: np.ndarray,
+    whole: np.ndarray,
     chain: np.ndarray,
     least: np.ndarray,
     l2: np.ndarray,
@@ -181,7 +186,7 @@ def _score(
 ) -> np.ndarray:
     """Times of whole columns from those of a tile, shape (slicings, tiles, n).
 
-    `matrix` and `port` are of a whole tile,
+    `matrix` is of a whole tile, `port` of a mean one and `whole` what a whole one takes more,
     `chain` that of its loads one after another, longer by `loaded` times while memory is busy;
     `least` of memory, `l2` of the chip and `limit` of its power are of the problem; `second` is
     that of a combining kernel, which the first slicing has not; `per_step` is one over the steps
@@ -200,6 +205,7 @@ def _score(
     behind += 1
     waiting *= behind
     crossing = np.multiply(share, port, out=behind)
+    crossing += whole / slices
     np.maximum(crossing, l2, out=crossing)
     share *= matrix
     few = np.flatnonzero(alone > 1)

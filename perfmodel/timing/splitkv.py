@@ -176,7 +176,7 @@ def _sliced_plan(
     if one alone has anything to add.
     """
     rows, keys, threads = tile
-    how = on_tiles(how, problem, mask, kernel, machine, constants, rows, keys)
+    how = on_tiles(how, problem, mask, kernel, machine, constants, rows, keys, sizes["r"])
     # The second kernel adds rows up: its blocks cost what plain ones do.
     second = replace(
         how,

@@ -1,0 +1,154 @@
+"""Mutate the model and see whether tests notice: `make mutants`, or python tests/mutants --seed 7.
+
+Each of a seeded sample of mistakes in perfmodel/timing and perfmodel/count is made in a copy of the
+tree, and a fast part of the tests is run there until one fails. Ends with 1 where fewer than nine
+of ten are noticed; those that nothing noticed are listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE))
+
+from mutations import Mutation, mutations  # noqa: E402
+
+FOLDERS = ("perfmodel/timing", "perfmodel/count")
+COPIED = ("perfmodel", "hardware_specs", "kernels", "tests", "docs", "pyproject.toml")
+TESTS = (
+    "timing_memory", "unfused", "timing_terms", "slices", "library_rules", "waves",
+    "matmul_counts", "rowwise_counts", "attention_examples", "right_answers", "predict", "classes",
+    "timing_pipeline", "physics", "rule", "band",
+)  # fmt: skip
+"""Modules that are run for each mutant, the quick ones first; long ones that add little are out."""
+LEAST = 0.9
+PATIENCE = 6.0
+"""Times as long as without a mistake that the tests may take: then they have noticed as well."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A mistake in a file, by its path in the tree."""
+
+    path: str
+    mutation: Mutation
+
+    def __str__(self) -> str:
+        one = self.mutation
+        before, after = (" ".join(text.split()) for text in (one.before, one.after))
+        return f"{self.path}:{one.line}: {one.kind}: {before}  ->  {after}"
+
+
+def sampled(seed: int, count: int) -> list[Mutant]:
+    """So many mutants, no more of one kind than of another as far as there are any."""
+    by_kind: dict[str, list[Mutant]] = defaultdict(list)
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).glob("*.py")):
+            for one in mutations(path.read_bytes()):
+                by_kind[one.kind].append(Mutant(str(path.relative_to(ROOT)), one))
+    dice = random.Random(seed)
+    for some in by_kind.values():
+        dice.shuffle(some)
+    turns = max(len(some) for some in by_kind.values())
+    every = [by_kind[kind][i] for i in range(turns) for kind in sorted(by_kind)
+             if i < len(by_kind[kind])]  # fmt: skip
+    return every[:count]
+
+
+def tree() -> Path:
+    """A copy of what the tests need."""
+    folder = Path(tempfile.mkdtemp(prefix="perfmodel-mutants-"))
+    ignore = shutil.ignore_patterns("__pycache__", "measured")
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=ignore)
+        else:
+            shutil.copy(source, folder)
+    return folder
+
+
+def failure(folder: Path, limit: float | None = None) -> str:
+    """How the tests fail in a tree or take longer than `limit` seconds; nothing where they pass."""
+    tests = [f"tests/test_{name}.py" for name in TESTS]
+    options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, *tests],
+            cwd=folder, env=environment, capture_output=True, check=False, timeout=limit,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return "out of time"
+    return done.stdout.decode(errors="replace")[-1000:] if done.returncode else ""
+
+
+_tree: Path | None = None
+
+
+def survived(job: tuple[Mutant, float]) -> tuple[Mutant, bool]:
+    """Whether no test notices the mutant; each worker has one tree."""
+    global _tree
+    mutant, limit = job
+    _tree = _tree or tree()
+    path = _tree / mutant.path
+    kept = path.read_bytes()
+    path.write_bytes(mutant.mutation.applied(kept))
+    try:
+        return mutant, not failure(_tree, limit)
+    finally:
+        path.write_bytes(kept)
+
+
+def main() -> int:
+    """Read the arguments, run the mutants, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mutants", type=int, default=60)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=None)
+    chosen = parser.parse_args()
+    seed = secrets.randbelow(2**32) if chosen.seed is None else chosen.seed
+    mutants, began, plain = sampled(seed, chosen.mutants), time.monotonic(), tree()
+    try:
+        said = failure(plain)
+        if said:
+            print(f"the tests fail without any mutant:\n{said}", file=sys.stderr)
+            return 2
+    finally:
+        shutil.rmtree(plain, ignore_errors=True)
+    limit = PATIENCE * (time.monotonic() - began) + 10.0
+    print(f"{len(mutants)} mutants of seed {seed}; the tests take "
+          f"{time.monotonic() - began:.0f} s without one", file=sys.stderr)  # fmt: skip
+    alive = []
+    with tempfile.TemporaryDirectory(prefix="perfmodel-mutants-") as folder:
+        tempfile.tempdir = folder  # all trees go with it, workers that are stopped included
+        with multiprocessing.get_context("fork").Pool(chosen.jobs) as pool:
+            jobs = [(mutant, limit) for mutant in mutants]
+            for done, (mutant, lives) in enumerate(pool.imap_unordered(survived, jobs), 1):
+                alive += [mutant] if lives else []
+                print(f"{done}/{len(mutants)} {'SURVIVED' if lives else 'killed  '} {mutant}",
+                      file=sys.stderr)  # fmt: skip
+    killed = len(mutants) - len(alive)
+    print(f"seed {seed}: {killed} of {len(mutants)} mutants killed ({killed / len(mutants):.0%}) "
+          f"in {time.monotonic() - began:,.0f} s")  # fmt: skip
+    for mutant in sorted(alive, key=str):
+        print(f"survived: {mutant}")
+    return int(killed < LEAST * len(mutants))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""Check physics on random predictions: `make physics`, or python tests/physics --seed 7 --jobs 2.
+
+Bounds of every prediction by itself; and that neither a larger problem is faster nor a better
+device slower, but for the cliffs that `cliffs.py` names. Sample number i of a seed is always the
+same. Ends with 1 where anything is violated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import secrets
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1])]
+
+from draws import LEAST  # noqa: E402
+from sample import SIZE, sample  # noqa: E402
+from tally import Tally  # noqa: E402
+
+
+def checked(seed: int, predictions: int, jobs: int) -> Tally:
+    """Samples of so many problems together, checked by `jobs` processes."""
+    total, began, told = Tally(), time.monotonic(), 0.0
+    count = -(-predictions // SIZE)
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        for tally in pool.imap_unordered(partial(sample, seed), range(count), chunksize=8):
+            total.add(tally)
+            since = time.monotonic() - began
+            if since > told + 30:
+                told = since
+                print(f"{total.asked:,} of {predictions:,} problems, {total.violations:,} "
+                      f"violations, {since:.0f} s", file=sys.stderr)  # fmt: skip
+    return total
+
+
+def main() -> int:
+    """Read the arguments, check, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--predictions", type=int, default=1_000_000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=None)
+    chosen = parser.parse_args()
+    seed = secrets.randbelow(2**32) if chosen.seed is None else chosen.seed
+    began = time.monotonic()
+    total = checked(seed, chosen.predictions, chosen.jobs)
+    print(f"seed {seed}, {time.monotonic() - began:,.0f} s")
+    print("\n".join(total.lines()))
+    few = total.predicted < LEAST * total.asked
+    if few:
+        print(f"\nless than {LEAST:.0%} of what was asked was predicted")
+    return int(few or total.violations > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,311 @@
+"""Cliffs: where more work takes less time, or a better device more, and that is no mistake.
+
+A library's rule may pay for a larger problem, a mask may cross fewer tiles (docs/model.md, section
+10). A check that exceeds its tolerance has to lie on one of them, and no deeper than the cliff
+goes; anything else is a violation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from changes import PARTS, Change
+
+from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.arithmetic import as_floats, ceil_div
+from perfmodel.count.band import visit
+from perfmodel.predict import Predictions
+from perfmodel.timing import slicing
+from perfmodel.timing.classes import classes
+from perfmodel.timing.machine import machine
+
+TOLERANCES = {"units": 1.05, "k": 1.10, "n": 1.10}
+"""What a law may be missed by without a reason of its own.
+
+More units hold more blocks, whose rows share one cache: 5 %. One more step of k divides what a
+block fills its pipeline with: 10 %; and so for n of few columns.
+"""
+SCREENED = 1.03
+"""What all other laws may be missed by: the screening of tiles may drop the best one."""
+
+Depth = Callable[[Change], np.ndarray | float]
+Where = Callable[[Change], np.ndarray | bool]
+
+
+@dataclass(frozen=True)
+class Cliff:
+    """Where it `applies`, shape (n,); the `most` that it may cost; why, and by what source."""
+
+    name: str
+    applies: Where
+    most: Depth
+    why: str
+
+
+def tolerance(change: Change) -> float:
+    """Ratio up to which a change obeys its law."""
+    return TOLERANCES.get(change.what, SCREENED)
+
+
+def constant(most: float) -> Depth:
+    """A cliff as deep everywhere."""
+    return lambda _: most
+
+
+def _sliced_otherwise(change: Change) -> np.ndarray | bool:
+    """Whether a library's rule cuts the keys into another number of slices."""
+    kernel = change.kernel
+    ruled = kernel is not None and (kernel.split_rule is not None or kernel.even_rule is not None)
+    return ruled and change.tile_changed("splits")
+
+
+def _heads_cut_otherwise(change: Change) -> np.ndarray | bool:
+    """Whether FlashAttention-1 cuts a head's queries into another number of slices."""
+    first, second = (query_slices(each)[0] for each in (change.before, change.after))
+    return first != second
+
+
+def _longer_slices(change: Change) -> np.ndarray | bool:
+    """Whether FlashAttention-1's slices of a head's queries get longer by a tile."""
+    first, second = (query_slices(each)[1] for each in (change.before, change.after))
+    return first != second
+
+
+def query_slices(found: Predictions) -> tuple[np.ndarray, np.ndarray]:
+    """Slices that FlashAttention-1's rule cuts a head's queries into, and the queries of each.
+
+    Both 1 for other classes.
+    """
+    kernel = classes().get(found.implementation)
+    if kernel is None or kernel.head_rule is None:
+        return np.ones(len(found)), np.ones(len(found))
+    sizes = {axis: np.reshape(s, (-1, 1)) for axis, s in as_floats(found.problem.sizes()).items()}
+    asked = slicing.queries_of_heads(sizes, kernel.head_rule, machine(found.device))
+    rows = found.tile["rows"][:, None]
+    queries = ceil_div(ceil_div(sizes["q"], asked), rows) * rows
+    return ceil_div(sizes["q"], queries)[:, 0], queries[:, 0]
+
+
+def _crosses_fewer(change: Change) -> np.ndarray | bool:
+    """Whether a mask moves and leaves fewer tiles, in all or to the longest block."""
+    moving = change.what in ("seq_q", "seq_kv", "window")
+    if not (moving and isinstance(change.problem, Attention) and change.problem.mask()):
+        return False
+    return _times_fewer(change) > 1.0
+
+
+def _times_fewer(change: Change) -> np.ndarray:
+    """Times as many tiles that the mask left before, in all or to the longest block."""
+    first, second = visited(change.before), visited(change.after)
+    ratios = [np.asarray(a, float) / np.maximum(b, 1.0) for a, b in zip(first, second, strict=True)]
+    return np.asarray(np.max(ratios, axis=0))
+
+
+def _mask_moves(change: Change) -> bool:
+    """Whether a size grew that moves the edges of a mask."""
+    moving = change.what in ("seq_q", "seq_kv", "window")
+    return moving and isinstance(change.problem, Attention) and change.problem.mask() is not None
+
+
+def visited(found: Predictions) -> tuple[np.ndarray, ...]:
+    """Matrix operations; of a head, pairs of tiles, those of its longest row and column of them."""
+    problem = found.problem
+    assert isinstance(problem, Attention)
+    group = problem.heads_q // problem.heads_kv
+    kernel = classes().get(found.implementation)
+    packs = kernel is not None and kernel.packs
+    rows = np.maximum(found.tile["rows"] // (group if packs else 1), 1.0)
+    sizes = problem.sizes()
+    visits = visit(problem.mask(), sizes["q"], sizes["x"], rows, found.tile["keys"])
+    longest = ceil_div(visits.most_keys, found.tile["keys"]), ceil_div(visits.most_queries, rows)
+    return found.flops["matrix"], visits.pairs, *longest
+
+
+def _more_memory_bytes(change: Change) -> np.ndarray:
+    """Times as many bytes of main memory on the device with more units."""
+    return 1.02 * change.after.bytes["hbm"] / change.before.bytes["hbm"]
+
+
+def _few_rows_ended(change: Change) -> np.ndarray | bool:
+    """Whether m leaves the rows that a library has a kernel of its own for."""
+    kernel = change.kernel
+    if not isinstance(change.problem, Matmul) or kernel is None or not kernel.few_rows:
+        return False
+    first, second = change.sizes("m")
+    return (first <= kernel.few_rows) & (second > kernel.few_rows)
+
+
+def _became_batched(change: Change) -> np.ndarray | bool:
+    """Whether a plain product became a batched one."""
+    if not isinstance(change.problem, Matmul) or change.what != "batch":
+        return False
+    first, second = change.sizes("batch")
+    return (first == 1) & (second > 1)
+
+
+def _rows_aligned(change: Change) -> np.ndarray | bool:
+    """Whether rows of a row-wise kernel come to end on a whole load of 4 elements."""
+    if isinstance(change.problem, Rowwise):
+        axis = "cols"
+    else:
+        axis = "seq_kv" if change.before.implementation == "eager" else ""
+    if not axis or change.what != axis:
+        return False
+    first, second = change.sizes(axis)
+    return (first % 4 != 0) & (second % 4 == 0)
+
+
+def _window_tiles(change: Change) -> np.ndarray | bool:
+    """Whether a window comes to hide nothing, or has other tiles."""
+    if change.kind != "window" or change.what not in ("window", "seq_kv", "seq_q"):
+        return False
+    first, second = (np.asarray(each.problem.windowed()) for each in (change.before, change.after))
+    return (first != second) | change.tile_changed("rows", "keys")
+
+
+def _rows_spread(change: Change) -> np.ndarray | bool:
+    """Whether rows become too long for four to a block, or start another block of four."""
+    if not isinstance(change.problem, Rowwise):
+        return False
+    first, second = change.sizes(change.what) if change.what not in PARTS else (0, 0)
+    if change.what == "cols":
+        return (first <= 1024) & (second > 1024)
+    return (change.what == "rows") & (np.asarray(change.problem.cols) <= 1024) & (first <= 64)
+
+
+def _rows_streamed(change: Change) -> np.ndarray | bool:
+    """Whether rows become too long for registers, so that blocks stream them."""
+    if not isinstance(change.problem, Rowwise) or change.what != "cols":
+        return False
+    return change.before.occupancy < change.after.occupancy
+
+
+def _one_step(change: Change) -> np.ndarray | bool:
+    """Whether blocks go from one step of their stream to two."""
+    if change.what == "k":
+        first, second = change.sizes("k")
+        return (first <= 128) & (second > 8)
+    if change.what not in ("seq_kv", "seq_q", "window") or "keys" not in change.before.tile:
+        return False
+    first, second = visited(change.before)[2], visited(change.after)[2]
+    return (first <= 1) & (second > first)
+
+
+def _few_rounds(change: Change) -> np.ndarray | bool:
+    """Whether twice the units hold all blocks of tiles in few rounds."""
+    if change.what != "units" or isinstance(change.problem, Rowwise):
+        return False
+    return change.after.waves <= 8.0
+
+
+CLIFFS = (
+    Cliff(
+        "slices of the keys by a library's rule",
+        _sliced_otherwise,
+        constant(2.7),
+        "FlashAttention-2 and -3 choose slices by counts of blocks and units, not by time "
+        "(num_splits_heuristic in flash_api.cpp and heuristics.h), so that one sequence or unit "
+        "more may add or save a combining kernel.",
+    ),
+    Cliff(
+        "slices of a head's queries by FlashAttention-1's rule",
+        _heads_cut_otherwise,
+        constant(2.8),
+        "FlashAttention-1 cuts queries by how full the last wave is, at two blocks a unit whatever "
+        "the tile (num_splits_heuristic_fwd in fmha_fwd_launch_template.h).",
+    ),
+    Cliff(
+        "slices of a head's queries in whole tiles",
+        _longer_slices,
+        constant(1.1),
+        "A slice is whole tiles of 16 queries, so that one query more may lengthen most slices and "
+        "leave little for the last one.",
+    ),
+    Cliff(
+        "a mask that crosses fewer tiles",
+        _crosses_fewer,
+        lambda change: 1.1 * _times_fewer(change),
+        "Kernels visit whole tiles, and an edge of the mask that comes to lie on their borders "
+        "cuts fewer of them.",
+    ),
+    Cliff(
+        "a kernel for few rows",
+        _few_rows_ended,
+        constant(2.6),
+        "TensorRT-LLM has a kernel on the vector unit for up to 4 rows of int8 "
+        "(int8SQ.cu: smoothQuantGemmPlugin), which short k does not pay for.",
+    ),
+    Cliff(
+        "products that become batched",
+        _became_batched,
+        constant(1.3),
+        "cuBLAS has other kernels for strided batches.",
+    ),
+    Cliff(
+        "rows that come to end on a whole load",
+        _rows_aligned,
+        constant(1.35),
+        "What is left of a row after loads of 4 elements goes one element at a time.",
+    ),
+    Cliff(
+        "more blocks than the cache holds rows of",
+        lambda change: change.what == "units",
+        _more_memory_bytes,
+        "Twice the units stream twice the rows at once, which no longer fit in the chip's cache "
+        "between two passes over them.",
+    ),
+    Cliff(
+        "tiles of another kernel behind a window",
+        _window_tiles,
+        constant(2.6),
+        "FlashAttention-3 has tiles of its own where a window hides keys, and its kernel for few "
+        "queries where none does (tile_size.h, flash_api.cpp); masks with two edges are compared "
+        "with twice.",
+    ),
+    Cliff(
+        "four short rows to a block",
+        _rows_spread,
+        constant(2.1),
+        "Rows of up to 1,024 elements go a warp each, four to a block, longer ones a block each: "
+        "few of them spread over four times the units (PyTorch, PersistentSoftmax.cuh).",
+    ),
+    Cliff(
+        "rows that registers no longer hold",
+        _rows_streamed,
+        constant(1.4),
+        "A block that holds a long row leaves no room for another; streamed rows take two blocks "
+        "a unit, which wait for each other's loads.",
+    ),
+    Cliff(
+        "a pipeline of one step",
+        _one_step,
+        constant(1.25),
+        "A block of one step loads, multiplies and stores in turn; with two steps half of that "
+        "goes on side by side. A limit of the model: the store of the result does not.",
+    ),
+    Cliff(
+        "what a mask costs beside its tiles",
+        _mask_moves,
+        constant(1.08),
+        "A limit of the model: compares and pipeline fill go by the mean row of tiles times the "
+        "longest row's share, though every row has as many of them.",
+    ),
+    Cliff(
+        "few rounds of blocks",
+        _few_rounds,
+        constant(1.12),
+        "Blocks of one round load their tiles while those before them store; the fewer rounds, the "
+        "less of that. A limit of the model: memory that is busy all the time is as fast either "
+        "way.",
+    ),
+    Cliff(
+        "accelerators whose units count by their matrix rate",
+        lambda change: change.what == "matrix" and change.before.device.kind == "accelerator",
+        constant(1.7),
+        "Each unit of a systolic accelerator is taken for as many of a GPU's as have its matrix "
+        "rate: more of them are more units.",
+    ),
+)
+"""The first that applies takes a check."""
