@@ -235,9 +235,11 @@ def _unit_seconds(
     # `executed` rounds the algorithm's operations up to whole tiles; a style counts by tiles.
     whole = 1.0 + (pipes.whole_block(cost.nest) - 1.0) / share
     extra = whole if cost.nest.kernel.operand_tile is None else 1.0
-    special = work.special_ops + style.special_ops * extra
-    aside = style.integer_share * work.vector_ops
-    vector = work.vector_ops - aside + style.vector_ops * extra
+    # Sums of partial results are no steps of the algorithm, which nothing has rounded up.
+    rounded = 1.0 if cost.nest.kernel.steps else whole
+    special = work.special_ops * rounded + style.special_ops * extra
+    aside = style.integer_share * work.vector_ops * rounded
+    vector = work.vector_ops * rounded - aside + style.vector_ops * extra
     integer = style.integer_ops * extra + aside
     if style.accurate:
         vector, integer = vector + _ACCURATE[0] * special, integer + _ACCURATE[1] * special
