@@ -22,7 +22,7 @@ from perfmodel.units import binary
 
 SCHEMA_VERSION = 1
 
-# What problems of one kind share beside their arrays: schedule, implementation, assumptions.
+# Schedule, implementation and assumptions, shared by all problems timed in one call.
 _Kind = tuple[str, str, tuple[str, ...]]
 
 # What a schedule is called where it leaves its axis whole: of products k, of attention the keys.
@@ -116,7 +116,7 @@ class Predictions:
 
     `schedule` and `implementation` join the labels of all of them, where decode and prefill or
     batched and plain products stand side by side; `kinds` has each kind's schedule, implementation
-    and assumptions, `kind` the kind of each problem. What a tile has no part of is NaN.
+    and assumptions, `kind` the kind of each problem. Tile dimensions that a schedule does not have are NaN.
     """
 
     device: Device

@@ -1,1 +1,19 @@
-"""."""
+"""Counts to seconds: what a kernel takes of each resource of a device, joined into one time.
+
+    t = start + max over resources of (what the kernel asks of it / what it gives)     a soft maximum
+
+Start at `operator.time_operator`, which chooses the implementation class, makes candidate plans
+and times them. Then, in the order of a prediction:
+
+    machine, architectures   a device in SI units, and what its family of chips shares
+    classes, rules           what a library's kernels do: tiles, slices, fusions (classes.yaml)
+    attention*, splitkv, slicing, matmul, menu, rowwise, unfused    plans: schedules with a Style
+    screening                which tiles of a menu are worth timing
+    kernel                   one kernel: the terms, and how they join
+    pipes, memory, traffic, occupancy, power    one resource a module
+    plan, floors, included   kernels of a plan, launch floors, what harnesses include
+    circumstances            how a run was timed
+    spread, physical         the range of a prediction, and the bound below it
+    constants                shares, prices and floors with their sources (constants.yaml)
+    ablation                 which mechanisms can be switched off, to see what they are worth
+"""

@@ -18,18 +18,16 @@ _ONE_AT_A_TIME = ("cuda_events_eager", "wall_clock")
 
 @dataclass(frozen=True)
 class Circumstances:
-    """How a run is timed, as far as the device itself feels it.
-
-    `warm` is the share of L2-sized inputs still there from the run before, `rotated` whether they
-    are not for being another copy each time; `activity` the switching activity of the data relative
-    to random numbers, which the power limit depends on; `lag_seconds` the time constant with which
-    that limit takes hold of a run, for the board rested before it.
-    """
+    """How a run is timed, as far as the device itself feels it."""
 
     warm: float = 0.0
+    """Share of the inputs that fit in L2 and are still there from the run before."""
     rotated: bool = False
+    """Whether the loop cycles through copies of the weights, so that they are never warm in L2."""
     activity: float = 1.0
+    """Switching activity of the data relative to random numbers: a factor of energy."""
     lag_seconds: float = 0.0
+    """Response time of the power limit, where the board rested before the run."""
 
 
 def circumstances(harness: str, operator: str, constants: Constants) -> Circumstances:

@@ -32,37 +32,46 @@ class Chain:
 
 @dataclass(frozen=True)
 class Rows:
-    """How a row-wise kernel lays out a row: columns held, elements and threads, passes, loads.
-
-    `stages` − 1 loads of a thread are in flight. Rounds of all threads take `load` elements each,
-    and what is left of a streamed row goes one element at a time; rows held in registers go in
-    loads of `held_load`. `wide` ones are of so many fp32 elements, or of narrower ones in as many
-    bytes; `power_of_two` rounds the threads up. `waits` are loads that a row waits for one after
-    another besides, `dependent_ops` operations of a round of loads that wait for each other.
-    `vector_ops` and `special_ops` are what an element takes beyond the algorithm's own operations,
-    the `again_` ones what it takes more where a row is streamed, the `folded_` ones what a thread
-    takes for each row to fold its part of the statistics with another's, time and again until a
-    warp's are one: all of the forward pass.
-    """
+    """How a row-wise kernel lays out a row. Operations beyond the algorithm's are the forward
+    pass's."""
 
     held_columns: int
+    """Longest row that stays in registers; longer ones are streamed."""
     elements_per_thread: int
+    """Elements of a row for which one more thread is taken."""
     most_threads: int
+    """Most threads of a row."""
     passes: int
+    """Times that a streamed row is read."""
     load: int
+    """Elements of one load of a thread; what is left of a streamed row goes one at a time."""
     held_load: int = 4
+    """Elements of one load where the row stays in registers."""
     wide: bool = False
+    """Whether loads have a fixed width in bytes: `load` is stated for fp32, and narrower types have
+    more elements in one."""
     power_of_two: bool = False
+    """Whether the number of threads is rounded up to a power of two."""
     least_threads: int = 32
+    """Fewest threads of a row."""
     stages: int = 3
+    """One more than the loads of a thread that are in flight."""
     waits: float = 0.0
+    """Further loads that a row waits for, one after another."""
     dependent_ops: float = 0.0
+    """Operations of a round of loads that wait for each other."""
     vector_ops: float = 0.0
+    """Vector operations of an element beyond the algorithm's own."""
     special_ops: float = 0.0
+    """Special-function operations of an element beyond the algorithm's own."""
     again_vector_ops: float = 0.0
+    """Further vector operations of an element of a streamed row."""
     again_special_ops: float = 0.0
+    """Further special-function operations of an element of a streamed row."""
     folded_vector_ops: float = 0.0
+    """Vector operations of a thread and row in each of the five steps of a warp reduction."""
     folded_special_ops: float = 0.0
+    """Special-function operations of a thread and row in each step of a warp reduction."""
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,10 @@ def operator_name(problem: Problem) -> str:
 def called_as(problem: Problem) -> str:
     """The operator whose floor a problem has.
 
-    Gradients are called by autograd, those of row-wise operators as element-wise maps are by
-    Python: with no module, no checks and no defaults around them. A batched product is one function
-    too, as any product's gradients are; a plain one is a layer, whose bias takes it to the library
-    that looks its algorithm up in every call (torch.bmm and torch.nn.Linear). A map with a scalar
-    is `scalar`.
+    Backward kernels are launched by autograd, without nn.Module overhead: a row-wise gradient has
+    the floor of an element-wise map, a product's gradient that of torch.bmm. A plain product is
+    timed as torch.nn.Linear, whose bias takes it to cuBLASLt, which looks up its algorithm in every
+    call. A map with a scalar operand is `scalar`.
     """
     if isinstance(problem, Rowwise) and problem.direction == "bwd":
         return "pointwise"

@@ -38,79 +38,87 @@ _ACCURATE = (6.0, 1.0)
 
 @dataclass(frozen=True)
 class Style:
-    """How a class of kernel uses the machine; see `classes` for the table that fills it.
-
-    `compute` is the type whose rate the matrix unit runs at, `matrix_share` the share of that rate
-    its instructions can reach, `overlap` the share of non-matrix work hidden under the matrix unit,
-    `multicast` how many blocks share an L2 read, `price` the multiple of a plain block's price,
-    `warm` the share of L2-sized inputs found there, `shared` the inputs that lie in the memory of
-    another one, `vector_share` the share of the vector rate, `stream_share` the share of a plain
-    stream's bandwidth that its access pattern reaches, `activity` the switching activity of its
-    data relative to random numbers, `together` the name of the constant that says how far resident
-    blocks start and drain together, `joined_by` of the exponent that joins its resources,
-    `hidden_by` of that which joins its arithmetic to the memory behind it where that is another,
-    `vector_ops` and `special_ops` what its code takes beyond the algorithm's own operations,
-    `accurate` whether its special functions are exact to the last digit, `integer_ops` its
-    instructions for loads, stores, addresses and bounds, `integer_share` the share of the
-    algorithm's vector operations that integer lanes do (comparisons, conversions), `resident` the
-    most blocks that a unit holds, where its launch bounds say, `persistent` whether a block goes on
-    to further tiles and loads them ahead, `combine` the name of the constant for the start of a
-    combining kernel, none where blocks combine among themselves, `ahead` whether that is launched
-    before the sliced one ends, `lag_seconds` after which its board is held to the power limit,
-    `chain_seconds` what each of its blocks waits for dependent steps at 1.75 GHz, `step_seconds`
-    what each streamed tile waits for arithmetic that depends on itself, `tile_seconds` in which a
-    tile is transposed before anything multiplies it, `waits` for how many loads
-    one after another beside its stream, `search_seconds` what each unit spends on finding its
-    blocks, beside all else, `chained` whether its special functions and the vector work around them
-    wait for each other, `fetched_by` the exponent that joins matrix work and its operand fetches
-    where warps do both, `exchange` the seconds in which its warps pass data to each other through
-    shared memory for each second of matrix work, in turn with that, `fills` how often a block fills
-    its pipeline: as often as it starts its stream anew, `fills_in` whether a block by itself does
-    one thing after another, so that only another one hides its non-matrix work, `start` the name of
-    the constant for what persistent blocks set up once, `warps` how many warps keep a scheduler at
-    its products, `pitches` the bytes between rows of its operands, by the axis of those rows, where
-    a unit does not have all their addresses at hand, `longest_first` whether a head's longest rows
-    of tiles start first, `compiled_for` the extents that its code exists for, by axis.
-    """
+    """How a class of kernel uses the machine; `classes.yaml` is the table behind it."""
 
     compute: str
+    """Type whose rate the matrix unit runs at."""
     matrix_share: Number = 1.0
+    """Share of the matrix rate that the kernel's instructions and loop sustain."""
     overlap: float = 0.0
+    """Share of the vector and special work that is hidden under the matrix unit."""
     multicast: float = 1.0
+    """Blocks that share one L2 read."""
     price: Number = 1.0
+    """Multiple of the constant `block_price` that a block takes to start and end."""
     warm: float = 0.0
+    """Share of the inputs that fit in L2 and are found there."""
     shared: tuple[str, ...] = ()
+    """Inputs that are stored inside another input: V inside K."""
     vector_share: float = 1.0
+    """Share of the vector rate that the kernel's vector code sustains."""
     stream_share: float = 1.0
+    """Bandwidth of the kernel's access pattern over that of a plain stream."""
     activity: float = 1.0
+    """Switching activity of the data, relative to random numbers: a factor of energy."""
     together: str = "block_overlap"
+    """Name of the constant that says how far resident blocks start and end at the same time."""
     joined_by: str = "overlap_power"
+    """Name of the constant that is the exponent of the norm over all resources."""
     hidden_by: str | None = None
+    """Name of the exponent between arithmetic and memory, where it is another one."""
     vector_ops: Number = 0.0
+    """Vector operations of the code beyond those of the algorithm."""
     special_ops: Number = 0.0
+    """Special-function operations of the code beyond those of the algorithm."""
     accurate: bool = False
+    """Whether special functions are computed to the last bit, which takes further operations."""
     integer_ops: Number = 0.0
+    """Integer instructions: loads, stores, addresses, bounds and masks."""
     integer_share: float = 0.0
+    """Share of the algorithm's vector operations that run on integer lanes: compares, converts."""
     resident: Number = np.inf
+    """Most blocks that a unit holds, where the kernel's launch bounds say so."""
     persistent: bool = False
+    """Whether a block processes several tiles and loads the next one ahead."""
     combine: str | None = "split_price"
+    """Name of the constant for the start of a combining kernel; None where blocks add up
+    themselves."""
     ahead: bool = False
+    """Whether the combining kernel is launched before the sliced one ends."""
     lag_seconds: float = 0.0
+    """Response time of the board's power limit."""
     chain_seconds: Number = 0.0
+    """Dependent steps of a block (reductions), in seconds at 1.75 GHz."""
     step_seconds: float = 0.0
+    """Dependent arithmetic of a streamed tile, in seconds."""
     tile_seconds: Number = 0.0
+    """Seconds in which a tile is transposed before it is multiplied."""
     waits: Number = 0.0
+    """Loads that a block waits for one after another, outside its stream."""
     search_seconds: Number = 0.0
+    """Seconds in which each unit finds out which blocks are its own."""
     chained: bool = False
+    """Whether special functions and the vector work around them wait for each other."""
     fetched_by: float | None = None
+    """Exponent of the norm of matrix work and operand fetches, where one warp does both."""
     exchange: Number = 0.0
+    """Seconds of exchange between warps through shared memory for each second of matrix work,
+    one after the other."""
     fills: Number = 1.0
+    """Pipeline fills of a block; FlashAttention-1 has one for each tile of keys."""
     fills_in: bool = False
+    """Whether a single resident block overlaps nothing, so that only another block does."""
     start: str | None = None
+    """Name of the constant for what persistent blocks set up once."""
     warps: int = 1
+    """Warps between which products take turns: with 2, one stages operands meanwhile."""
     pitches: Mapping[str, Number] = field(default_factory=dict)
+    """Bytes between the rows of the operands, by the axis of the rows, where a unit does not have
+    all page addresses at hand."""
     longest_first: bool = True
+    """Whether the longest rows of tiles of a head start first."""
     compiled_for: Extents = field(default_factory=dict)
+    """Extents that the code exists for, by axis; others are padded to the next."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def hbm_seconds(
     DRAM turns its bus around between reads and writes, so that each byte of the fewer of the two
     costs `turn_price` bytes more: 4-8 % of a copy or triad beside reads alone (gpu-benches).
     """
-    bytes_ = moved.hbm_bytes + constants["turn_price"] * moved.turned_bytes
+    bytes_ = moved.hbm_bytes + constants["turn_price"] * moved.turnaround_bytes
     return np.asarray(bytes_ / (hbm_rate(machine, constants) * share))
 
 

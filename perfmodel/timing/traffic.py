@@ -23,20 +23,19 @@ _ZERO = np.zeros(())
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes over HBM and L2, and the shares of a block's loads that HBM and that L1 answer.
-
-    `turned_bytes` are those of HBM's reads or writes, whichever are fewer.
-
-    Concurrent blocks that ask for the same tile wait for one and the same miss: the fetch is
-    counted once in the bytes, and for each of them in `missed`. What an earlier wave fetched, or an
-    earlier run of the kernel left, is a hit. `near` is the share that the unit's own L1 answers.
-    """
+    """Bytes over HBM and L2, and which level serves a block's loads."""
 
     hbm_bytes: np.ndarray
-    turned_bytes: np.ndarray
+    """Bytes between HBM and L2."""
+    turnaround_bytes: np.ndarray
+    """The smaller of HBM's bytes read and written: what DRAM bus turnarounds are charged on."""
     l2_bytes: np.ndarray
+    """Bytes between L2 and the units."""
     missed: np.ndarray
+    """Share of a block's loads that HBM serves. Concurrent requests for one tile share one miss,
+    which counts once in the bytes and for each of them here."""
     near: np.ndarray
+    """Share of a block's loads that the unit's own L1 serves."""
 
 
 def held_share(working_set: Number, capacity: float, knee: float) -> np.ndarray:
