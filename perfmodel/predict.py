@@ -116,7 +116,8 @@ class Predictions:
 
     `schedule` and `implementation` join the labels of all of them, where decode and prefill or
     batched and plain products stand side by side; `kinds` has each kind's schedule, implementation
-    and assumptions, `kind` the kind of each problem. Tile dimensions that a schedule does not have are NaN.
+    and assumptions, `kind` the kind of each problem. Tile dimensions that a schedule does not have
+    are NaN.
     """
 
     device: Device

@@ -1,6 +1,6 @@
 """Counts to seconds: what a kernel takes of each resource of a device, joined into one time.
 
-    t = start + max over resources of (what the kernel asks of it / what it gives)     a soft maximum
+    t = start + soft maximum over resources of (what the kernel asks of it / what it gives)
 
 Start at `operator.time_operator`, which chooses the implementation class, makes candidate plans
 and times them. Then, in the order of a prediction:
