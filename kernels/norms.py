@@ -311,11 +311,7 @@ def _apart(
         weight_gradient,
         (slices_of(problem, config) * ceil_div(problem.cols, WEIGHT_COLUMNS),),
         {**arguments, **sums, "span": _span(problem, config)},
-        {
-            "TR": _weight_step(problem),
-            "TC": WEIGHT_COLUMNS,
-            "CENTRED": problem.op == "layernorm",
-        },
+        {"TR": _weight_step(problem), "TC": WEIGHT_COLUMNS, "CENTRED": problem.op == "layernorm"},
         num_warps=WEIGHT_WARPS,
     )
 
@@ -353,12 +349,9 @@ def _backward_reference(problem: Rowwise, tensors: Tensors) -> Tensors:
 
 
 _SHAPES = (
-    (64, 512, "fp32", 1),
-    (33, 257, "fp16", 2),
-    (130, 96, "fp16", 4),
-    (1, 1000, "fp32", 1),
+    (64, 512, "fp32", 1), (33, 257, "fp16", 2), (130, 96, "fp16", 4), (1, 1000, "fp32", 1),
     (71, 130, "fp32", 1),
-)
+)  # fmt: skip
 _BACKWARD = (
     NormBackwardConfig(1, slices=5),
     NormBackwardConfig(2, slices=3),
