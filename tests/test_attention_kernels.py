@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -23,9 +22,8 @@ from perfmodel_kernels.common import ceil_div
 
 from perfmodel.algorithms import Attention
 from perfmodel.errors import ProblemError
-from perfmodel.evidence import binarycache, registry
+from perfmodel.evidence import registry
 from perfmodel.evidence.compiled import CompiledLaunch, Request, compile_all
-from perfmodel.evidence.compilesuite import menus
 from perfmodel.evidence.disassembly import parse
 from perfmodel.evidence.instructions import hot_loop
 from perfmodel.evidence.kernel import KernelError
@@ -282,37 +280,7 @@ def test_slices_fill_the_units_and_no_more_than_four_times(batch, kv_heads, grou
 
 # ---- Binaries ------------------------------------------------------------------------------------
 
-JUDGED = [
-    (name, target)
-    for name in FORWARD
-    for target in ("sm_90", "sm_100", "gfx942")
-    if registry.kernel(name).takes(target)
-]
-
-
-def widest(kernel):
-    """For each head size the form whose code needs most registers; `make evidence` takes all."""
-    masked = [form for form in kernel.forms if form.causal]
-    return list({form.head_dim: form for form in masked}.values())
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Menus compiled into a cache of their own: what became of each, by kernel and target."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(binarycache.ENVIRONMENT, str(tmp_path_factory.mktemp("cache")))
-        kernels = [registry.kernel(name) for name, _ in JUDGED]
-        chosen = [[replace(kernel, forms=tuple(widest(kernel)))] for kernel in kernels]
-        targets = [{target: TARGETS[target]} for _, target in JUDGED]
-        with ThreadPoolExecutor(2) as pool:  # a compiler of its own for each
-            yield dict(zip(JUDGED, pool.map(menus, chosen, targets), strict=True))
-
-
-@pytest.mark.parametrize(("name", "target"), JUDGED)
-def test_no_config_of_a_menu_spills_or_does_not_fit(built, name, target):
-    wrong = [outcome.reason for outcome in built[name, target] if outcome.status != "compiled"]
-    assert wrong == []
-    assert built[name, target]
+# That no entry of a menu spills is in test_compile_facts.py, for all kernels.
 
 
 def compiled(name, problem, config, target) -> CompiledLaunch:
@@ -322,7 +290,7 @@ def compiled(name, problem, config, target) -> CompiledLaunch:
 
 
 @pytest.mark.parametrize("target", ["sm_90", "gfx942"])
-def test_tiles_that_every_row_sees_pay_for_no_mask(built, target):
+def test_tiles_that_every_row_sees_pay_for_no_mask(target):
     masked = Attention(2, 32, 8, 4096, 4096, 128, causal=True)
     config = registry.kernel("attention-tiled").menu(masked, target, UNITS[target])[0]
     causal, full = (
@@ -335,9 +303,9 @@ def test_tiles_that_every_row_sees_pay_for_no_mask(built, target):
 
 
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
-def test_the_gluon_loop_runs_its_softmax_beside_a_product(built, head_dim):
+def test_the_gluon_loop_runs_its_softmax_beside_a_product(head_dim):
     kernel = registry.kernel("attention-gluon")
-    (form,) = [form for form in widest(kernel) if form.head_dim == head_dim]
+    form = [form for form in kernel.forms if form.causal and form.head_dim == head_dim][-1]
     config = kernel.menu(form, "sm_90", 132)[0]
     launch = compiled(kernel.name, form, config, "sm_90")
     body = [launch.program[i] for i in launch.loop]

@@ -32,9 +32,8 @@ from perfmodel.timing.classes import resolve
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.kernel import KernelTime, Slots, Style, time_kernel
 from perfmodel.timing.machine import Machine, machine
+from perfmodel.timing.occupancy import addressing_registers
 
-# What `perfmodel.timing.occupancy` adds to a thread's registers of tiles, in registers.
-_ADDRESSING_REGISTERS = 40
 _IMPLEMENTATION = "triton"
 _HARNESS = "cuda_graph"
 
@@ -185,7 +184,7 @@ def effect(
 def with_footprint(cost: KernelCost, binary: Binary) -> KernelCost:
     """`cost` with the registers and shared memory that the compiler really used."""
     threads = float(cost.nest.kernel.threads)
-    registers = 4.0 * (binary.registers * binary.threads - _ADDRESSING_REGISTERS * threads)
+    registers = 4.0 * (binary.registers * binary.threads - addressing_registers(cost) * threads)
     return replace(
         cost,
         shared_footprint_bytes=float(binary.shared_bytes),
@@ -196,7 +195,7 @@ def with_footprint(cost: KernelCost, binary: Binary) -> KernelCost:
 def _as_assumed(cost: KernelCost, assumed: KernelTime) -> KernelEffect:
     """A kernel whose binary is not known, taken as it is counted."""
     threads = float(cost.nest.kernel.threads)
-    registers = float(cost.register_footprint_bytes) / 4 / threads + _ADDRESSING_REGISTERS
+    registers = float(cost.register_footprint_bytes) / 4 / threads + addressing_registers(cost)
     shared, blocks = float(cost.shared_footprint_bytes), float(assumed.occupancy)
     seconds = float(assumed.seconds)
     return KernelEffect(
@@ -211,7 +210,7 @@ def _compared(
     return KernelEffect(
         kernel=cost.name,
         assumed_registers=float(cost.register_footprint_bytes) / 4 / threads
-        + _ADDRESSING_REGISTERS,
+        + addressing_registers(cost),
         registers=float(binary.registers),
         assumed_shared_bytes=float(cost.shared_footprint_bytes),
         shared_bytes=float(binary.shared_bytes),

@@ -29,16 +29,20 @@ class Residency:
     waves: np.ndarray
 
 
+def addressing_registers(cost: KernelCost) -> int:
+    """Registers of a thread beside those of its tiles."""
+    streams = cost.nest.kernel.operand_tile is None
+    return _STREAMING_REGISTERS if streams else _ADDRESSING_REGISTERS
+
+
 def residency(machine: Machine, cost: KernelCost, most: Number = np.inf) -> Residency:
     """Least of the limits by shared memory, registers, threads and blocks (CUDA C++ Programming
     Guide, compute capabilities), and `most`. A footprint above the limit of a block gives 0.
     """
     threads = np.asarray(cost.nest.kernel.threads, dtype=np.float64)
     shared = np.asarray(cost.shared_footprint_bytes, dtype=np.float64)
-    streams = cost.nest.kernel.operand_tile is None
-    addressing = 4.0 * (_STREAMING_REGISTERS if streams else _ADDRESSING_REGISTERS)
     # What is beyond the most that a thread may use spills to memory instead.
-    registers = cost.register_footprint_bytes + addressing * threads
+    registers = cost.register_footprint_bytes + 4.0 * addressing_registers(cost) * threads
     registers = np.minimum(registers, machine.thread_registers_bytes * threads)
     by_shared = floor_div(machine.shared_capacity, shared + machine.shared_reserved + 1e-9)
     by_registers = floor_div(machine.registers_bytes, registers)
