@@ -47,11 +47,18 @@ def sizes(draw: np.random.Generator, low: int, high: int, n: int) -> np.ndarray:
     return np.exp(draw.uniform(np.log(low), np.log(high + 1), n)).astype(np.int64).clip(low, high)
 
 
-def excess(problem: Matmul | Attention, device: Device, monkeypatch: pytest.MonkeyPatch, **options):
+def excess(
+    problem: Matmul | Attention,
+    device: Device,
+    monkeypatch: pytest.MonkeyPatch,
+    keep: int = matmul.KEEP,
+    **options,
+):
     """How much slower the best kept column is than the best one, for every problem."""
-    kept = predict_arrays(problem, device, **options)
-    device_seconds = kept.seconds - kept.terms["launch"]
     with monkeypatch.context() as patch:
+        patch.setattr(matmul.plan, "__kwdefaults__", {"keep": keep})
+        kept = predict_arrays(problem, device, **options)
+        device_seconds = kept.seconds - kept.terms["launch"]
         patch.setattr(matmul.plan, "__kwdefaults__", {"keep": 10**6})
         patch.setattr(splitkv.split_plan, "__kwdefaults__", {"keep": 10**6})
         whole = predict_arrays(problem, device, **options)
@@ -84,6 +91,18 @@ def test_the_kept_columns_hold_the_best_of_the_menu(slug, monkeypatch):
         assert lost.min() > -1e-9, name
         assert np.quantile(lost, 0.99) < 0.02, name
         assert lost.mean() < 0.002, name
+
+
+@pytest.mark.parametrize("slug", ["h100-sxm", "a100-sxm4-80gb", "b200", "t4"])
+@pytest.mark.parametrize("dtype", ["fp16", "fp32", "w4a16", "w8a16"])
+def test_the_first_by_score_is_nearly_the_best(slug, dtype, monkeypatch):
+    """The score alone: its first column, and the first two that leave k whole."""
+    draw, n = np.random.default_rng(3), 400
+    problem = Matmul(*(sizes(draw, 1, 16384, n) for _ in range(3)), dtype=dtype)
+    lost = excess(problem, load(slug), monkeypatch, keep=3)
+    assert lost.min() > -1e-9
+    assert np.quantile(lost, 0.9) < 0.03
+    assert lost.mean() < 0.016
 
 
 def test_the_menu_is_longer_than_what_is_kept():

@@ -30,7 +30,7 @@ from mutations import Mutation, mutations  # noqa: E402
 FOLDERS = ("perfmodel/timing", "perfmodel/count")
 COPIED = ("perfmodel", "hardware_specs", "kernels", "tests", "docs", "pyproject.toml")
 TESTS = (
-    "timing_memory", "unfused", "timing_terms", "slices", "library_rules", "waves",
+    "timing_memory", "mechanisms", "unfused", "timing_terms", "slices", "library_rules", "waves",
     "matmul_counts", "rowwise_counts", "attention_examples", "right_answers", "predict", "classes",
     "timing_pipeline", "physics", "rule", "band",
 )  # fmt: skip
