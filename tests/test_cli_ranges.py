@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms.sizes import LARGEST
+from perfmodel.cli import run
 from perfmodel.cli.ranges import LIMIT, parse, read
 from perfmodel.errors import ProblemError
 
@@ -98,11 +99,26 @@ def test_values_are_counted_before_they_are_made(text):
     values = read(text, "--seq")
     assert "array" not in vars(values)
     assert len(values) == len(values.array)
-    assert len(values.first()) == 1
-    assert values.first().array[0] == values.array[0]
+    first = values.first().array
+    assert "array" not in vars(read(text, "--seq").first())
+    assert first[0] == values.array[0]
+    # One of each kind: a single query is a decode.
+    assert set(first > 1) == set(values.array > 1)
+    assert len(first) == len(set(first > 1))
 
 
 def test_an_option_has_no_more_values_than_the_limit_in_all_its_parts():
     text = ",".join(["1:6000000"] * 2)
     with pytest.raises(ProblemError, match=f"more than {LIMIT:,} values"):
         read(text, "--seq")
+
+
+def test_a_table_of_several_kinds_has_every_column(capsys):
+    """A decode has slices of keys, which the queries listed before it have not."""
+    sizes = ("--seq-q", "11k,256,1", "--window", "128", "--causal")
+    code = run(["predict", "attention", "-d", "gc200", *sizes, "--format", "csv"])
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert code == 0
+    assert len(rows) == 3
+    assert {"tile_rows", "tile_splits"} <= set(header.split(","))
+    assert {row.count(",") for row in rows} == {header.count(",")}

@@ -36,8 +36,14 @@ class Values:
         return sum(map(len, self.parts))
 
     def first(self) -> Values:
-        """The first value alone."""
-        return Values((self.parts[0][:1],))
+        """The first value, and the first on the other side of 1: one query is a decode, a window of
+        0 is none.
+        """
+        # A range ascends: its first three values are on both sides if any are.
+        parts = [part[:3] if isinstance(part, range) else part for part in self.parts]
+        near = [value for part in parts for value in part]
+        others = [value for value in near if (value > 1) != (near[0] > 1)]
+        return Values(([near[0], *others[:1]],))
 
     @cached_property
     def array(self) -> np.ndarray:
