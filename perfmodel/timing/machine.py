@@ -155,6 +155,11 @@ def _machine(device: Device) -> Machine:
     by_clock = _of(device.shared_bytes_per_clock, parts)
     shared = known(by_clock, 128.0, "bandwidth of shared memory", "B/clk")
     vector = known(_vector_ops(device), _widest_matrix(device) / 32, "fp32 vector rate", "FMA/s")
+    if not vector:
+        raise ProblemError(
+            f"{device.slug} has no rate of any unit, so nothing can be timed on it; give "
+            "compute.vector.fp32"
+        )
     vector = vector / units
     lanes = vector / clock
     per_clock = architecture.l2_bytes_per_clock
