@@ -333,8 +333,8 @@ CLIFFS = (
         "tiles that the screening leaves out",
         _screened,
         constant(1.15),
-        "A limit of the model: of some hundred tiles and slices the sixteen with the best score are "
-        "timed, and once in 100,000 products the fastest is not among them.",
+        "A limit of the model: of some hundred tiles and slices the sixteen with the best score "
+        "are timed, and once in 100,000 products the fastest is not among them.",
     ),
 )
 """The first that applies takes a check."""
