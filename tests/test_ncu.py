@@ -19,7 +19,7 @@ REFUSED = """==PROF== Connected to process 20101 (/usr/bin/python3.10)
 ==PROF== Disconnected from process 20101
 ==WARNING== No kernels were profiled.
 """
-FORBIDDEN = """==PROF== Connected to process 87374 (/work/build/bin/bench)
+FORBIDDEN = """==PROF== Connected to process 87374 (/opt/bench/bin/bench)
 ==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0. For instructions on enabling permissions and to get more information see https://developer.nvidia.com/ERR_NVGPUCTRPERM
 ==PROF== Disconnected from process 87374
 ==ERROR== An error occurred while trying to profile.
