@@ -16,10 +16,11 @@ from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.timing import floors
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.runs import paced
 from perfmodel.units import binary, seconds, si
 
-LAUNCH = ("floor_", "host_floor_", "start_", "kernel_gap", "split_price", "combine_price")
-"""Constants that are launch overhead, by how their names begin."""
+LAUNCH = ("kernel_gap", "split_price", "combine_price")
+"""Constants that are launch overhead, besides what the harness and the host take."""
 
 
 @dataclass(frozen=True)
@@ -65,18 +66,19 @@ class Quantity:
     def scaled(self, setting: Setting, factor: float) -> Setting:
         """`setting` with this number multiplied; raises `ProblemError` where it is not there."""
         if self.is_launch:
-            changed = {
-                name: value * factor
-                for name, value in setting.constants.items()
-                if name.startswith(LAUNCH)
-            }
-            constants = setting.constants.with_values(changed)
+            constants = launching(setting.constants, factor)
             return Setting(setting.problem, setting.device, constants, setting.harness)
         if self.read(setting) is None:
             said = f"the spec of {setting.device.slug} has no {self.label}"
             raise ProblemError(f"{said}, so it cannot be changed; add it, or change another number")
         device = setting.device.scaled(**{self.name: factor})
         return Setting(setting.problem, device, setting.constants, setting.harness)
+
+
+def launching(constants: Constants, factor: float) -> Constants:
+    """Constants under which all launch overhead takes `factor` times as long."""
+    changed = constants.with_values({name: constants[name] * factor for name in LAUNCH})
+    return changed.with_runs(paced(constants.runs, factor))
 
 
 _UNITS = {
@@ -117,7 +119,7 @@ def _per_chip(per_clock: float | None, setting: Setting) -> float | None:
 
 def _launch(setting: Setting) -> float:
     operator = floors.called_as(setting.problem)
-    return floors.floor_seconds(setting.constants, setting.harness, operator)
+    return setting.constants.run(setting.harness).start_seconds(operator)
 
 
 _ALL = (

@@ -13,8 +13,8 @@ from perfmodel.algorithms.rowwise import MAPS
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.plaintext import quoted
 from perfmodel.timing.classes import KernelClass, classes, implementations
-from perfmodel.timing.floors import HARNESSES
 from perfmodel.timing.operator import SCHEDULES
+from perfmodel.timing.runs import harnesses
 
 FRAMEWORKS = ("vllm", "sglang", "trtllm", "aiter", "torch", "xformers", "sarathi")
 """Frameworks whose kernels measured tables name after them: vllm-0.24.0:vllm_flash_attn_fa3."""
@@ -56,7 +56,7 @@ def schedules_of(operator: str) -> tuple[str, ...]:
 
 def harness(text: str) -> str:
     """The harness; raises `UnknownName` for one that there is no floor of."""
-    return _known("harness", one("--harness", text), HARNESSES)
+    return _known("harness", one("--harness", text), harnesses())
 
 
 def variants(text: str) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from perfmodel.errors import UnknownName
 from perfmodel.render import Column, Report
 from perfmodel.render.report import text
 from perfmodel.timing.classes import classes
-from perfmodel.timing.floors import HARNESSES
 from perfmodel.timing.operator import SCHEDULES
+from perfmodel.timing.runs import table
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -102,8 +102,8 @@ def _variants() -> Iterator[Row]:
 
 
 def _harnesses() -> Iterator[Row]:
-    for name in HARNESSES:
-        yield _row(name, _HARNESSES.get(name, ""))
+    for run in table().runs.values():
+        yield _row(run.name, run.about)
 
 
 def _algorithms() -> Iterator[Row]:
@@ -140,16 +140,6 @@ _SCHEDULES = {
     "tiled-3": "FlashAttention-3's: queries outside, warp-specialised",
     "split-kv": "keys cut into slices that are added up afterwards",
     "split-k": "tiled, k cut into slices where that is faster",
-}
-_HARNESSES = {
-    "kernel": "device time alone, without any overhead",
-    "profiler": "each kernel as a profiler times it",
-    "cuda_graph": "repetitions captured in one graph",
-    "cuda_events_eager": "events around eager calls of the framework",
-    "wall_clock": "the host's clock around eager calls",
-    "do_bench": "Triton's do_bench",
-    "paper": "as papers time: many calls in a row, their mean",
-    "unknown": "nobody said: device time, in a wider range",
 }
 _OPERATORS = Column(
     "operators", lambda row: ", ".join(row["operators"] or ["all"]), str, number=False

@@ -19,6 +19,7 @@ from perfmodel.timing.constants import Constants
 from perfmodel.timing.included import included_seconds
 from perfmodel.timing.machine import Machine, machine
 from perfmodel.timing.plan import Estimate, Plan, time_plan
+from perfmodel.timing.runs import UNKNOWN
 
 SCHEDULES = {
     "attention": ("auto", "standard", "tiled", "tiled-1", "tiled-2", "tiled-3", "split-kv"),
@@ -85,7 +86,7 @@ def time_operator(
     if not np.all(np.isfinite(total.seconds)):
         raise ProblemError(_does_not_fit(device, plans[0], columns))
     open_questions = unknowns(name, implementation, harness, device)
-    if kernel.quantises and harness != "kernel":
+    if kernel.quantises and constants.run(harness).library_kernels:
         includes = (*includes, "quantise_activations")
     includes = () if "included" in constants.off else tuple(dict.fromkeys(includes))
     other = included_seconds(here, constants, columns, kernel, includes, around)
@@ -119,7 +120,7 @@ def unknowns(name: str, implementation: str | None, harness: str, device: Device
     if implementation and not is_known(name, implementation):
         said = f"implementation {implementation!r} is not known: a good library's is taken"
         found["implementation"] = said
-    if harness == floors.UNKNOWN:
+    if harness == UNKNOWN:
         found["harness"] = "how the run was timed is not known: device time is taken"
     if device.kind != "gpu":
         found["kind"] = f"{device.slug} is no GPU, and the model is fitted to GPUs alone"
