@@ -16,6 +16,7 @@ import numpy as np
 from perfmodel.compare import LEFT_OUT, predict_table
 from perfmodel.fitted import Fitted, families
 from perfmodel.timing.constants import Constant, Constants
+from perfmodel.timing.runs import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,7 +111,7 @@ class _Problem:
         least = [max(constant.low, constant.prior / 10) for constant in free]
         deviation = np.log([c.high / low for c, low in zip(free, least, strict=True)]) / 4
         pull = _ROBUST_SCALE * np.sqrt(_PRIOR_ROWS) / deviation
-        self.pull = pull[:, None] * (np.eye(len(free)) - _followers(free))
+        self.pull = np.diag(pull)
 
     def _readers(self) -> list[np.ndarray]:
         """Rows of the kinds whose prediction asks for each constant."""
@@ -194,12 +195,6 @@ class _Problem:
         return result
 
 
-def _followers(free: Sequence[Constant]) -> np.ndarray:
-    """1 in the row of each constant that is pulled to where another goes, in that one's column."""
-    names = np.array([constant.name for constant in free], dtype=object)
-    return np.array([names == constant.near for constant in free], dtype=float)
-
-
 def _loss(z: np.ndarray, *, lets_go: bool) -> np.ndarray:
     """A robust loss of squared errors z, with its first and second derivatives.
 
@@ -211,12 +206,22 @@ def _loss(z: np.ndarray, *, lets_go: bool) -> np.ndarray:
     return np.array([2.0 * (np.sqrt(root) - 1.0), root**-0.5, -0.5 * root**-1.5])
 
 
+def values_of(
+    constants: Sequence[Constant], runs: Mapping[str, Run] | None = None, *, prior: bool = False
+) -> Constants:
+    """Values of constants, or their priors, with how runs are timed."""
+    found = Constants({item.name: item.prior if prior else item.value for item in constants})
+    return found if runs is None else found.with_runs(runs)
+
+
 def _free(constants: Sequence[Constant], only: Sequence[str] = ()) -> list[Constant]:
     """The constants that a fit may move."""
     return [c for c in constants if c.fitted and c.prior > 0 and (not only or c.name in only)]
 
 
-def first_slopes(table: pd.DataFrame, constants: Sequence[Constant]) -> np.ndarray:
+def first_slopes(
+    table: pd.DataFrame, constants: Sequence[Constant], runs: Mapping[str, Run] | None = None
+) -> np.ndarray:
     """Slopes of every row at the priors, where all fits to rows of a table start.
 
     They hold no measurement, so that fits which leave rows out may share the others'. A process for
@@ -230,16 +235,19 @@ def first_slopes(table: pd.DataFrame, constants: Sequence[Constant]) -> np.ndarr
     number = len(_free(constants))
     workers = min(cpu_count() or 1, number)
     shares = [range(i, number, workers) for i in range(workers)]
-    task = partial(_first_slopes, table, tuple(constants))
+    task = partial(_first_slopes, table, tuple(constants), runs)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         return np.asarray(sum(pool.map(task, shares)))
 
 
 def _first_slopes(
-    table: pd.DataFrame, constants: Sequence[Constant], columns: Iterable[int]
+    table: pd.DataFrame,
+    constants: Sequence[Constant],
+    runs: Mapping[str, Run] | None,
+    columns: Iterable[int],
 ) -> np.ndarray:
     """`first_slopes` of some constants, 0 for the others."""
-    start = Constants({constant.name: constant.value for constant in constants})
+    start = values_of(constants, runs)
     problem = _Problem(table, _free(constants), start)
     return problem.sensitivity(problem.begin, columns=columns)
 
@@ -252,17 +260,19 @@ def fit(
     steps: int = STEPS,
     intervals: bool = True,
     first: np.ndarray | None = None,
+    runs: Mapping[str, Run] | None = None,
     verbose: Literal[0, 1, 2] = 0,
 ) -> list[Fitted]:
     """Fit every constant marked `fitted` (or those named) to all rows of a table, from its prior.
 
     Returns all constants, the fitted ones with their 95 % interval; without `intervals` that is of
     the step before the last, and sooner there. `first` is the rows' part of `first_slopes`, where
-    several fits share them. Needs SciPy (extra `[fit]`).
+    several fits share them; `runs` say how harnesses time, where not
+    as the shipped ones. Needs SciPy (extra `[fit]`).
     """
     from scipy.optimize import least_squares
 
-    start = Constants({constant.name: constant.value for constant in constants})
+    start = values_of(constants, runs)
     free = _free(constants, only)
     problem = _Problem(table, free, start, np.inf if intervals else steps, first)
 

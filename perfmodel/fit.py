@@ -1,4 +1,4 @@
-"""The command that fits the constants to a measured-run table and writes them and the ranges."""
+"""The command that fits constants to measured runs and writes them, the starts and the ranges."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 
 from perfmodel.compare import beats_floor, diagnoses, predict_table
 from perfmodel.errors import TableError, exit_code
-from perfmodel.estimation import STEPS, first_slopes, fit, sample
+from perfmodel.estimation import STEPS, first_slopes, fit, sample, values_of
 from perfmodel.evidence.records import tidy
 from perfmodel.fitted import constants_text, spread_text
 from perfmodel.heldout import folds, left_out
-from perfmodel.timing.constants import Constants
+from perfmodel.starts import measured_runs
+from perfmodel.timing import runs as timed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,13 +55,14 @@ def possible(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`python -m perfmodel.fit TABLE...`: fit, and write the two files beside `timing`."""
+    """`python -m perfmodel.fit TABLE...`: fit, and write the three files beside `timing`."""
     return exit_code("perfmodel.fit", lambda: _main(arguments))
 
 
 def _main(arguments: Sequence[str] | None) -> None:
     import argparse
     from concurrent.futures import ThreadPoolExecutor
+    from dataclasses import replace
     from pathlib import Path
 
     from perfmodel.evidence.records import read_table, replacing
@@ -75,14 +77,21 @@ def _main(arguments: Sequence[str] | None) -> None:
     start = known.shipped()
     rows = sample(table)
     folds(rows, "device")  # what ranges are taken from; better refused now than after the fit
-    first = first_slopes(rows, start)
+    # Starts are read off short runs, which are not scored: at the priors for the fit, whose device
+    # times are near enough, and again by what it found.
+    short = sample(table.replace({"flag": {"timer_floor": ""}}))
+    runs = measured_runs(short, values_of(start, prior=True))
+    first = first_slopes(rows, start, runs)
     # Ranges come from devices that the constants have not seen: that is what they will meet. Those
     # fits start at the priors too, and so need not wait for this one.
     with ThreadPoolExecutor(1) as beside:
-        waiting = beside.submit(left_out, rows, "device", start, steps=chosen.steps, first=first)
-        fitted = fit(rows, start, steps=chosen.steps, first=first, verbose=1)
+        waiting = beside.submit(
+            left_out, rows, "device", start, steps=chosen.steps, first=first, runs=runs
+        )
+        fitted = fit(rows, start, steps=chosen.steps, first=first, runs=runs, verbose=1)
         held = waiting.result()
-    values = Constants({item.constant.name: item.constant.value for item in fitted})
+    values = values_of([item.constant for item in fitted], runs)
+    values = values.with_runs(measured_runs(short, values))
     usual = _p90(predict_table(rows, constants=values))
     widenings = {"device": _p90(held) / usual} | {
         column: _p90(predict_table(masked(rows, column), constants=values)) / usual
@@ -91,6 +100,7 @@ def _main(arguments: Sequence[str] | None) -> None:
     folder = Path(chosen.output)
     texts = {
         "constants.yaml": constants_text(fitted),
+        "runs.yaml": timed.text(replace(timed.table(), runs=values.runs)),
         "spread.yaml": spread_text(held, widenings),
     }
     for name, text in texts.items():

@@ -94,8 +94,6 @@ def constants_text(fitted: Sequence[Fitted]) -> str:
         }
         if constant.fitted:
             entry["prior"] = constant.prior
-        if constant.near is not None:
-            entry["near"] = constant.near
         if item.low != item.high:
             interval = [float(f"{item.low:.3g}"), float(f"{item.high:.3g}")]
             entry |= {"interval": interval, "identified": item.identified}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perfmodel.compare import predict_table
 from perfmodel.errors import TableError
-from perfmodel.estimation import STEPS, first_slopes, fit
-from perfmodel.timing.constants import Constant, Constants
+from perfmodel.estimation import STEPS, first_slopes, fit, values_of
+from perfmodel.timing.constants import Constant
+from perfmodel.timing.runs import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,12 +36,14 @@ def left_out(
     *,
     steps: int = STEPS,
     first: np.ndarray | None = None,
+    runs: Mapping[str, Run] | None = None,
 ) -> pd.DataFrame:
     """Every row predicted by constants fitted again without any row of its own `column` value.
 
     In the table's order, with its index; `held_out` says what was left out. Each fit starts at the
     priors, so that it knows nothing of the rows left out; what the others cannot identify stays
-    there. The fits run side by side, a process each, and share `first_slopes`, which may be given.
+    there. The fits run side by side, a process each, and share `first_slopes`, which may be given,
+    and how harnesses time.
     Raises `TableError` for a table of one value.
     """
     from concurrent.futures import ProcessPoolExecutor
@@ -50,8 +53,8 @@ def left_out(
     import pandas as pd
 
     each = folds(table, column)
-    slopes = first_slopes(table, start) if first is None else first
-    task = partial(_fold, constants=tuple(start), steps=steps)
+    slopes = first_slopes(table, start, runs) if first is None else first
+    task = partial(_fold, constants=tuple(start), steps=steps, runs=runs)
     others = [~mine.to_numpy() for _, mine in each]
     given = [table[rows] for rows in others], [slopes[rows] for rows in others]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
@@ -70,8 +73,9 @@ def _fold(
     *,
     constants: Sequence[Constant],
     steps: int,
+    runs: Mapping[str, Run] | None,
 ) -> pd.DataFrame:
     """`rows` predicted by constants fitted to `others`, whose first slopes are known."""
-    fitted = fit(others, constants, steps=steps, intervals=False, first=first)
-    values = Constants({item.constant.name: item.constant.value for item in fitted})
+    fitted = fit(others, constants, steps=steps, intervals=False, first=first, runs=runs)
+    values = values_of([item.constant for item in fitted], runs)
     return predict_table(rows, constants=values)

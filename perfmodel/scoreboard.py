@@ -185,8 +185,9 @@ and of as many steps.
 What no other {column} identifies stays at its prior. `fitted median` is the error of the shipped
 constants on the same rows and `times` how much larger the held-out one is; `scaled median` is the
 baseline's.
-The priors of host times and launch floors, and the discrete facts of the kernel classes, were
-set with all runs in view: where a {column} alone has an operator, its held-out error is flattered.
+Starts of calls were read off the runs of all, and the facts of the kernel classes, host times of
+libraries among them, were set with all runs in view: where a {column} alone has an operator, its
+held-out error is flattered.
 """
 _ABLATION = """Median / 90th percentile with a term switched off and nothing fitted again.
 """

@@ -199,8 +199,9 @@ def test_entries_of_the_table_are_sound(name):
     assert entry.op in ("attention", "gemm", "rowwise", *OPS)
     assert entry.instruction in ("register", "native", "vector")
     assert entry.overlap is None or entry.overlap in constants
-    assert entry.backward in constants
-    assert entry.share is None or entry.share in constants
+    for share in (entry.backward, entry.share):
+        assert share is None or 0.2 < share < 1
+    assert entry.price in constants
     for other in (entry.fallback, entry.batched, entry.decoder):
         assert other is None or kernel_class(other).op == entry.op
     if entry.op == "attention":

@@ -20,7 +20,7 @@ from perfmodel.fitted import spread_of  # noqa: E402
 from perfmodel.timing.constants import default, shipped  # noqa: E402
 
 # Far enough from the shipped values to be told apart, inside their bounds.
-PLANTED = {"row_price": 1.5e-6, "vector_gemm_share": 0.7}
+PLANTED = {"row_price": 1.5e-6, "vector_loop_share": 0.7}
 
 
 def cases() -> pd.DataFrame:
@@ -74,19 +74,6 @@ def test_rows_that_no_constant_explains_are_let_go(planted):
         assert found[name] == pytest.approx(value, rel=0.1), name
 
 
-def test_a_constant_without_runs_goes_where_the_one_it_is_near_goes():
-    # No product on Pascal among the runs, whose share is near that of all other vector units.
-    table = cases().query("op == 'gemm' and device != 'p100-pcie-16gb'")
-    planted = default().with_values({"vector_gemm_share": 0.7})
-    measured = predict_table(table, constants=planted)["predicted_us"]
-    names = ("vector_gemm_share", "vector_early_share")
-    fitted = fit(table.assign(measured_us=measured), shipped(), only=names)
-    found = {item.constant.name: item.constant for item in fitted if item.constant.name in names}
-    seen, unseen = found["vector_gemm_share"], found["vector_early_share"]
-    assert seen.value == pytest.approx(0.7, rel=0.05)
-    assert unseen.value / unseen.prior == pytest.approx(seen.value / seen.prior, rel=1e-3)
-
-
 def test_everything_else_keeps_its_value(fitted):
     assert [item.constant.name for item in fitted] == [c.name for c in shipped()]
     for item, before in zip(fitted, shipped(), strict=True):
@@ -101,7 +88,7 @@ def test_the_fit_is_the_same_twice(planted, fitted):
 
 
 def test_a_fit_knows_nothing_of_an_earlier_one(planted):
-    names = ("row_price", "vector_gemm_share", "hbm_share_early")
+    names = ("row_price", "vector_loop_share", "hbm_share_early")
     moved = [replace(c, value=c.high) if c.name in names else c for c in shipped()]
     from_shipped = fit(planted, shipped(), only=names, steps=3)
     assert fit(planted, moved, only=names, steps=3) == from_shipped
@@ -117,11 +104,11 @@ def test_only_slopes_of_constants_that_moved_are_found_anew(planted, monkeypatch
 
     monkeypatch.setattr(_Problem, "sensitivity", watched)
     # What no run reads stays at its prior, and its slope stays 0.
-    names = (*PLANTED, "power_lag")
+    names = (*PLANTED, "chained_block_price")
     result = fit(planted, shipped(), only=names, steps=20)
-    unread = next(i.constant for i in result if i.constant.name == "power_lag")
+    unread = next(i.constant for i in result if i.constant.name == "chained_block_price")
     assert unread.value == pytest.approx(unread.prior, rel=1e-9)
-    where = [c.name for c in shipped() if c.name in names].index("power_lag")
+    where = [c.name for c in shipped() if c.name in names].index("chained_block_price")
     (start, first), *later = asked
     assert list(first) == [0, 1, 2]
     assert later
@@ -139,7 +126,7 @@ def test_fitted_values_stay_within_their_bounds(planted):
 
 def test_what_the_data_do_not_touch_is_not_identified(planted):
     # No attention among the runs, so its constants keep what their source says.
-    name = "softmax_vector_share"
+    name = "chained_matrix_share"
     found = next(
         item
         for item in fit(planted, shipped(), only=(name,), steps=3)

@@ -118,7 +118,7 @@ def test_units_search_sequences_31_at_a_time():
 def test_wide_8_bit_pages_leave_no_registers_for_overlap(head_dim, keys, same):
     shape = Attention(1, 8, 8, 512, 512, head_dim, kv_dtype=keys)
     overlap = attention_style._overlap(shape, PAGED, default())
-    assert (overlap == default()["overlap_flash3"]) is same
+    assert (overlap == default()["warps_overlap"]) is same
     assert same or overlap == 0
 
 

@@ -393,12 +393,12 @@ def test_energy_falls_with_width_and_with_the_process():
 
 @pytest.mark.parametrize(
     ("slug", "share"),
-    [("a100-sxm4-80gb", 1.0), ("h100-sxm", CONSTANTS["register_share"]), ("b200", 0.25)],
+    [("a100-sxm4-80gb", 1.0), ("h100-sxm", 0.62), ("b200", 0.25)],
 )
 def test_older_instructions_reach_a_share_of_newer_units(slug, share):
     here = machine(load(slug))
-    assert matrix_share(kernel_class("flash2"), here, CONSTANTS) == share
-    assert matrix_share(kernel_class("flash-triton"), here, CONSTANTS) == 1.0
+    assert matrix_share(kernel_class("flash2"), here) == share
+    assert matrix_share(kernel_class("flash-triton"), here) == 1.0
 
 
 def test_flash_2_is_slower_than_flash_3_on_hopper_and_the_same_on_ampere():
@@ -415,8 +415,9 @@ def test_floors_by_harness():
     short, long = np.array([1e-6]), np.array([1e-2])
     run = CONSTANTS.run("cuda_events_eager")
     floor = run.start_seconds("gemm")
+    assert floor < run.call_seconds("gemm")
     eager = floors.with_floor(CONSTANTS, "cuda_events_eager", "gemm", short, cublas)
-    assert eager == max(floor * run.whole_call, 1e-6 + floor)
+    assert eager == max(run.call_seconds("gemm"), 1e-6 + floor)
     graph = floors.with_floor(CONSTANTS, "cuda_graph", "gemm", short, cublas)
     assert graph == pytest.approx(1e-6 + CONSTANTS.run("cuda_graph").start_seconds("gemm"))
     for harness in harnesses():

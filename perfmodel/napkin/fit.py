@@ -93,9 +93,9 @@ class Target:
             matrix_share=self.constants["matrix_share"],
             overlap=hidden_share(newest, self.constants)
             if chained
-            else self.constants["overlap_gemm"],
+            else self.constants["pipelined_overlap"],
             price=price if chained else 1.0,
-            vector_share=self.constants["softmax_vector_share" if special else "vector_share"],
+            vector_share=self.constants["loadless_vector_share" if special else "vector_share"],
             persistent=self.machine.architecture.copies == "tensor",
         )
 

@@ -41,9 +41,9 @@ class Architecture:
     (`asynchronous`), or by a copy engine that one thread starts (`tensor`)."""
     clusters: bool = False
     """Whether several blocks start together, so that a tile is sent to all of them at once."""
-    mma_share: float | str = 1.0
+    mma_share: float = 1.0
     """Share of the matrix rate that instructions fed from registers reach, where those are not the
-    native ones; a word is the name of the fitted constant."""
+    native ones."""
     stated_flops_per_clock: float = 2048.0
     """16-bit matrix operations a clock and unit for which shares of native kernels are stated."""
     l2_bytes_per_clock: float = 24.0

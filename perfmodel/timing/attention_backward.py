@@ -55,7 +55,8 @@ def backward_plan(
     """Backward attention by the order of the class's schedule, scores recomputed in tiles."""
     # A class's own share is that of its forward loop.
     how = style(problem, replace(kernel, share=None), machine, constants, around)
-    share = how.matrix_share * constants[kernel.backward]
+    kept = constants["matrix_share"] if kernel.backward is None else kernel.backward
+    share = how.matrix_share * kept
     # The first keys are seen by the most queries.
     how = replace(how, matrix_share=share, longest_first=True, integer_share=_INTEGER_BACKWARD)
     order, fed = order_of(kernel), fed_by_registers(kernel, machine)

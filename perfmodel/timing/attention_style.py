@@ -41,21 +41,18 @@ def style(
 ) -> Style:
     """The class's facts and constants as the kernel timer wants them."""
     share = _matrix_share(problem, kernel, machine, constants)
-    if kernel.paged:
-        share *= constants["paged_share"]
-    price = constants[kernel.price if kernel.packed else "attention_block_price"]
+    price = constants[kernel.price if kernel.packed else "chained_block_price"]
     price = price + _ordered(problem, kernel) * constants["ordered_price"]
     return Style(
         compute=compute_type(problem, machine),
         matrix_share=share,
         overlap=_overlap(problem, kernel, constants),
         price=price / constants["block_price"],
-        together="attention_block_overlap",
         warm=around.warm,
         shared=("V",) if problem.keys_only else (),
         activity=around.activity,
         lag_seconds=around.lag_seconds,
-        vector_share=constants["softmax_vector_share"],
+        vector_share=constants["loadless_vector_share"],
         resident=np.inf if kernel.resident is None else kernel.resident,
         persistent=kernel.instruction == "native" and machine.architecture.copies == "tensor",
         combine=None if kernel.combines_inside else "combine_price",
@@ -75,8 +72,8 @@ def _matrix_share(
     problem: Attention, kernel: KernelClass, machine: Machine, constants: Constants
 ) -> float:
     """Share of the matrix unit's rate by the class's instructions, as `kept_share` has it."""
-    compute, path = compute_type(problem, machine), matrix_share(kernel, machine, constants)
-    share = constants[kernel.share or "attention_matrix_share"]
+    compute, path = compute_type(problem, machine), matrix_share(kernel, machine)
+    share = constants["chained_matrix_share"] if kernel.share is None else kernel.share
     if machine.device.kind == "cpu" or machine.on_vector(compute):
         return path * share
     full = _FULL_RATE_REGISTERS

@@ -87,10 +87,10 @@ class KernelClass:
     rows: Rows | None = None
     chain: Chain | None = None
     batched: str | None = None
-    share: str | None = None
+    share: float | None = None
     start_seconds: float | None = None
     few_start_seconds: float | None = None
-    backward: str = "matrix_share"
+    backward: float | None = None
     host_seconds: float | None = None
     one_copy: bool = False
     schedule: str = "tiled"
@@ -130,7 +130,7 @@ class KernelClass:
     combines_inside: bool = False
     decoder: str | None = None
     prepares: int = 0
-    price: str = "attention_block_price"
+    price: str = "chained_block_price"
     regroups: bool = False
     packed: bool = False
     paged: bool = False
@@ -389,15 +389,12 @@ def usual(op: str, dtype: str, machine: Machine) -> KernelClass:
     raise PerfmodelError(f"no implementation class computes {op} in {dtype}")
 
 
-def matrix_share(kernel: KernelClass, machine: Machine, constants: Constants) -> float:
+def matrix_share(kernel: KernelClass, machine: Machine) -> float:
     """Share of the matrix unit's rate that the class's instructions can reach.
 
     Instructions fed from registers keep a share of it where they are not the native ones.
     """
-    if kernel.instruction != "register":
-        return 1.0
-    share = machine.architecture.mma_share
-    return constants[share] if isinstance(share, str) else share
+    return machine.architecture.mma_share if kernel.instruction == "register" else 1.0
 
 
 def hidden_share(kernel: KernelClass, constants: Constants) -> float:

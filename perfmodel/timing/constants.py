@@ -21,9 +21,7 @@ VERSION = 1
 class Constant:
     """One constant: its value, the physical bounds it must lie in, and where it comes from.
 
-    `prior` is what the source alone says, where a fit starts and what it is pulled towards. With
-    `near`, another fitted constant, it is pulled to where that goes: to its prior times what the
-    fit makes of the other's.
+    `prior` is what the source alone says, where a fit starts and what it is pulled towards.
 
     A fitted one has the 95 % interval that the data leave it; where that is wide, the data do not
     identify it.
@@ -40,7 +38,6 @@ class Constant:
     prior: float
     interval: tuple[float, float] | None = None
     identified: bool = True
-    near: str | None = None
 
 
 class Constants(dict[str, float]):
@@ -104,15 +101,7 @@ def read(path: Path) -> tuple[Constant, ...]:
     entries = document.get("constants")
     if not isinstance(entries, dict):
         raise PerfmodelError(f"{path}: no mapping called constants; see the shipped constants.yaml")
-    found = tuple(_constant(path, name, entry) for name, entry in entries.items())
-    fitted = {constant.name for constant in found if constant.fitted and constant.near is None}
-    for constant in found:
-        if constant.near is not None and constant.near not in fitted:
-            raise PerfmodelError(
-                f"{path}: constant {constant.name}: near {constant.near!r} is no fitted constant "
-                "that stands by itself"
-            )
-    return found
+    return tuple(_constant(path, name, entry) for name, entry in entries.items())
 
 
 def _loader() -> Any:
@@ -133,7 +122,6 @@ def _constant(path: Path, name: str, entry: Mapping[str, Any]) -> Constant:
             prior=float(entry.get("prior", entry["value"])),
             interval=_interval(entry.get("interval")),
             identified=bool(entry.get("identified", True)),
-            near=entry.get("near"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise PerfmodelError(f"{path}: constant {name}: {error!r} is missing or wrong") from None

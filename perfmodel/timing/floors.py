@@ -44,7 +44,7 @@ def host_seconds(constants: Constants, harness: str, calls: int) -> float:
     if run.calls_as is None or "floor" in constants.off:
         return 0.0
     plain = constants.run(run.calls_as)
-    return calls * plain.whole_call * plain.start_seconds("pointwise")
+    return calls * plain.call_seconds("pointwise")
 
 
 def with_floor(
@@ -72,4 +72,4 @@ def with_floor(
         seconds = seconds + run.pace * np.where(rows <= kernel.few_rows, few, kernel.start_seconds)
     if run.library_start and kernel.host_seconds is not None:
         return np.maximum(run.pace * kernel.host_seconds, start + seconds)
-    return np.maximum(run.whole_call * start, start + seconds)
+    return np.maximum(run.call_seconds(operator), start + seconds)

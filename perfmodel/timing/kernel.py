@@ -60,8 +60,6 @@ class Style:
     """Bandwidth of the kernel's access pattern over that of a plain stream."""
     activity: float = 1.0
     """Switching activity of the data, relative to random numbers: a factor of energy."""
-    together: str = "block_overlap"
-    """Name of the constant that says how far resident blocks start and end at the same time."""
     joined_by: str = "overlap_power"
     """Name of the constant that is the exponent of the norm over all resources."""
     hidden_by: str | None = None
@@ -336,7 +334,7 @@ def _block_seconds(
     machine: Machine, constants: Constants, where: Residency, style: Style
 ) -> np.ndarray:
     """Seconds that blocks take to come and go, round by round, and what is set up once."""
-    rounds = where.busiest / _resident(where) ** constants[style.together]
+    rounds = where.busiest / _resident(where) ** constants["block_overlap"]
     price = machine.at_clock(constants["block_price"] * style.price)
     start = constants[style.start] if style.start is not None else 0.0
     return np.asarray(rounds * price + machine.at_clock(start) + style.search_seconds)

@@ -83,8 +83,8 @@ def _style(
     around: Circumstances,
 ) -> Style:
     on_vector = kernel.instruction == "vector"
-    usual = "vector_gemm_share" if on_vector else "matrix_share"
-    share = constants[kernel.share or usual]
+    usual = constants["vector_loop_share" if on_vector else "matrix_share"]
+    share = usual if kernel.share is None else kernel.share
     if on_vector and machine.issue_bound:
         share /= 1.0 + constants["issue_share"]
     architecture = machine.architecture
@@ -92,11 +92,11 @@ def _style(
     specialised = kernel.specialises and native
     return Style(
         compute=compute_type(problem, machine),
-        matrix_share=share * matrix_share(kernel, machine, constants),
+        matrix_share=share * matrix_share(kernel, machine),
         overlap=hidden_share(kernel, constants),
         multicast=2.0 if specialised and architecture.clusters else 1.0,
         persistent=specialised,
-        joined_by=_joined_by(machine) if on_vector else "overlap_power",
+        joined_by="staged_overlap_power" if on_vector and machine.staged else "overlap_power",
         warm=1.0 if around.rotated and kernel.one_copy else around.warm,
         activity=around.activity,
         lag_seconds=around.lag_seconds,
@@ -106,11 +106,6 @@ def _style(
         warps=2 if on_vector and machine.staged else 1,
         pitches=_pitches(problem, machine),
     )
-
-
-def _joined_by(machine: Machine) -> str:
-    """The constant that says how far products on the vector unit hide what brings operands."""
-    return "staged_overlap_power" if machine.staged else "vector_overlap_power"
 
 
 def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:

@@ -38,8 +38,8 @@ class Run:
     """Whether the host leaves the board idle between calls; others follow at once."""
     starts: Mapping[str, float] = field(default_factory=lambda: {ANY: 0.0})
     """Seconds that pass before the first instruction, by operator; `any` stands for all others."""
-    whole_call: float = 1.0
-    """Host time of a whole call over its start: the rest goes on beside the kernel."""
+    calls: Mapping[str, float] = field(default_factory=dict)
+    """Host seconds of a whole call, by operator, where the rest of it goes on beside the kernel."""
     calls_as: str | None = None
     """Harness whose element-wise maps say how long the host takes for a plain call of a framework,
     where several make up an operator and the device may have to wait for them."""
@@ -50,14 +50,23 @@ class Run:
     pace: float = 1.0
     """Seconds that the host takes over those that the harness's hosts took."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Where each value comes from, by its name; a start's by `starts.` and the operator."""
+    """Where each value comes from, by its name; with a dot and the operator where it has many."""
 
     def start_seconds(self, operator: str) -> float:
         """Seconds before the first instruction of an operator, or of those it stands among."""
-        name = operator
-        while name != ANY and name not in self.starts:
-            name = table().among.get(name, ANY)
-        return self.pace * self.starts[name]
+        return self.pace * _of(self.starts, operator)
+
+    def call_seconds(self, operator: str) -> float:
+        """Seconds that no call of an operator falls below, however short its kernel."""
+        return self.pace * _of(self.calls, operator)
+
+
+def _of(values: Mapping[str, float], operator: str) -> float:
+    """The value of an operator, of those it stands among, of any; 0 where there is none."""
+    name = operator
+    while name != ANY and name not in values:
+        name = table().among.get(name, ANY)
+    return values.get(name, 0.0)
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,8 @@ class Table:
     """Which operators' start an operator has that has none of its own."""
     scalar_maps: tuple[str, ...]
     """Element-wise maps of a tensor and a scalar, which a framework dispatches twice."""
+    scalar_source: str
+    """Where that is said."""
     values: Mapping[str, Mapping[str, str]]
     """Unit and meaning of each value of a harness."""
 
@@ -78,6 +89,8 @@ class Table:
 _APART = ("name", "about", "pace", "sources")
 VALUES = tuple(item.name for item in fields(Run) if item.name not in _APART)
 """Names of the values of a harness."""
+BY_OPERATOR = ("starts", "calls")
+"""Those of them that each operator has."""
 
 
 def read(path: Path) -> Table:
@@ -91,6 +104,7 @@ def read(path: Path) -> Table:
             {name: _run(path, name, entry) for name, entry in document["harnesses"].items()},
             dict(document["among"]),
             tuple(document["scalar_maps"]["names"]),
+            str(document["scalar_maps"]["source"]),
             document["values"],
         )
     except (OSError, KeyError, TypeError, AttributeError, UnicodeDecodeError, yaml.YAMLError) as e:
@@ -112,21 +126,23 @@ def _run(path: Path, name: str, entry: Mapping[str, Any]) -> Run:
             continue
         if key not in VALUES:
             raise PerfmodelError(f"{path}: {name}: no such value as {key}; see `values`")
-        if key == "starts":
+        if key in BY_OPERATOR:
             made[key] = {op: float(one["value"]) for op, one in stated.items()}
-            sources |= {f"starts.{op}": str(one["source"]) for op, one in stated.items()}
+            sources |= {f"{key}.{op}": str(one["source"]) for op, one in stated.items()}
             continue
         value = stated["value"]
         made[key] = tuple(value) if isinstance(value, list) else value
         sources[key] = str(stated["source"])
     run = Run(**made, sources=sources)
-    for told, least, most in (
-        ("warm", 0.0, 1.0), ("activity", 0.0, 1.0), ("whole_call", 1.0, 10.0),
-    ):  # fmt: skip
-        if not least <= getattr(run, told) <= most:
-            raise PerfmodelError(f"{path}: {name}: {told} is not from {least:g} to {most:g}")
-    if ANY not in run.starts or not all(0.0 <= one <= 1e-3 for one in run.starts.values()):
-        raise PerfmodelError(f"{path}: {name}: starts must be 0 to 1 ms and have one for {ANY!r}")
+    for told in ("warm", "activity"):
+        if not 0.0 <= getattr(run, told) <= 1.0:
+            raise PerfmodelError(f"{path}: {name}: {told} is not from 0 to 1")
+    for told in BY_OPERATOR:
+        values = getattr(run, told)
+        within = all(0.0 <= one <= 1e-3 for one in values.values())
+        if not within or (ANY not in values and told in entry):
+            said = f"{told} must be 0 to 1 ms and have one for {ANY!r}"
+            raise PerfmodelError(f"{path}: {name}: {said}")
     return run
 
 
@@ -149,6 +165,49 @@ def run_of(runs: Mapping[str, Run], harness: str) -> Run:
         raise ProblemError(
             f"harness {harness!r} is not known; it is one of {', '.join(runs)}"
         ) from None
+
+
+def text(found: Table) -> str:
+    """The file of a table: what `read` reads, a value a line."""
+
+    def flow(value: Any) -> str:
+        line: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6)
+        return line.removesuffix("\n").removesuffix("\n...")
+
+    lines = [*_HEAD, f"version: {VERSION}", "values:"]
+    lines += [f"  {name}: {flow(dict(stated))}" for name, stated in found.values.items()]
+    lines += [*_AMONG, f"among: {flow(dict(found.among))}"]
+    maps = {"names": list(found.scalar_maps), "source": found.scalar_source}
+    lines += [*_SCALAR, f"scalar_maps: {flow(maps)}", "harnesses:"]
+    for run in found.runs.values():
+        lines += [f"  {run.name}:", f"    about: {flow(run.about)}"]
+        for name in dict.fromkeys(key.partition(".")[0] for key in run.sources):
+            value = getattr(run, name)
+            if name not in BY_OPERATOR:
+                kept = list(value) if isinstance(value, tuple) else value
+                lines.append(f"    {name}: {flow({'value': kept, 'source': run.sources[name]})}")
+                continue
+            lines.append(f"    {name}:")
+            for operator, seconds in value.items():
+                stated = {"value": seconds, "source": run.sources[f"{name}.{operator}"]}
+                lines.append(f"      {operator}: {flow(stated)}")
+    return "\n".join(lines) + "\n"
+
+
+_HEAD = (
+    "# How runs are timed: one entry a harness. What is not said of one is not so: inputs cold,",
+    "# data random, calls one after another, no host in the way. Times are the host's and the",
+    "# timer's, not the device's. Each value has unit and meaning under `values`, and its source",
+    "# beside it; starts and calls that runs show are read off them anew by `make fit`.",
+)
+_AMONG = (
+    "# Whose value an operator has that has none of its own under a harness; all others have that",
+    "# of `any`.",
+)
+_SCALAR = (
+    "# Maps with a scalar, which the framework wraps in a tensor and dispatches once more; relu is",
+    "# one, the larger of each element and 0.",
+)
 
 
 def paced(runs: Mapping[str, Run], factor: float) -> dict[str, Run]:

@@ -181,7 +181,6 @@ def _sliced_plan(
     second = replace(
         how,
         price=1.0,
-        together="block_overlap",
         resident=np.inf,
         search_seconds=0.0,
         tile_seconds=0.0,
