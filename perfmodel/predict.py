@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from perfmodel.algorithms import Attention, Matmul, Problem
+from perfmodel.algorithms import Problem
+from perfmodel.algorithms.problem import describe, length, pick
 from perfmodel.hardware import Device
-from perfmodel.timing import floors, physical, spread
+from perfmodel.operators import Operator, Request, Timed, operator_of
+from perfmodel.operators.operator import groups
+from perfmodel.timing import physical, spread
 from perfmodel.timing.constants import Constants, default
-from perfmodel.timing.operator import Timed, time_operator
 from perfmodel.units import binary
 
 SCHEMA_VERSION = 1
@@ -27,10 +29,6 @@ _Kind = tuple[str, str, tuple[str, ...]]
 
 # What a schedule is called where it leaves its axis whole: of products k, of attention the keys.
 _UNCUT = {"split-k": "tiled", "split-kv": "tiled"}
-
-# Problems timed at once: small enough that arrays of problems × menu stay in cache. The menu of a
-# matmul is the longest, so it takes half as many.
-CHUNK = 4096
 
 # Half of the memory, or more, that timing one piece takes.
 _WORKING_BYTES = 2**23
@@ -176,19 +174,6 @@ class Predictions:
         )
 
 
-def describe(problem: Problem, i: int = 0) -> dict[str, Any]:
-    """The fields of a problem that say something, as plain values; the i-th of arrays."""
-    found: dict[str, Any] = {}
-    for item in fields(problem):
-        value = getattr(problem, item.name)
-        if isinstance(value, np.ndarray):
-            value = value[i].item()
-        said = value if item.metadata.get("unsaid") else value not in (None, "")
-        if said:
-            found[item.name] = value
-    return found
-
-
 def predict(
     problem: Problem,
     device: Device,
@@ -201,7 +186,7 @@ def predict(
 ) -> Prediction:
     """Predict one problem on one device.
 
-    `schedule` is a name of `perfmodel.timing.operator.SCHEDULES`; `implementation` a class or the
+    `schedule` is one of its operator's (`perfmodel.operators`); `implementation` a class or the
     name of a library's kernel, which overrides it; `harness` how a run would be timed ("kernel" is
     device time alone); `includes` what else the timed region holds. Raises `ProblemError` and
     `UnknownName` (one line each) for what has no meaning or is not there.
@@ -229,17 +214,20 @@ def predict_arrays(
 ) -> Predictions:
     """Predict arrays of problems of one kind (sizes may be arrays of one length n, the rest not).
 
-    Memory beyond the results grows with `CHUNK`, not with n. Arguments and errors as for `predict`.
+    Memory beyond the results grows with the operator's `chunk`, not with n. Arguments and errors as
+    for `predict`.
     """
     values = constants or default()
     n = length(problem)
     made = _Columns(n)
     if n > 1:
         _keep_working_memory()
-    for index in _pieces(problem, n):
+    operator = operator_of(problem)
+    request = Request(schedule, implementation, harness, tuple(includes))
+    for index in _pieces(operator, problem, n):
         part = pick(problem, index)
-        timed = _timed(part, device, values, schedule, implementation, harness, includes)
-        results = _results(part, device, timed)
+        timed = operator.time(part, device, values, request)
+        results = _results(operator, part, device, timed)
         for label, said, chosen in _kinds(part, device, timed, results):
             made.put(index[chosen], (label, timed.implementation, said))
         made.fill(index, results)
@@ -257,64 +245,11 @@ def _keep_working_memory() -> None:
     np.empty(_WORKING_BYTES, dtype=np.uint8)
 
 
-def length(problem: Problem) -> int:
-    """How many problems the arrays hold: 1 where there are none."""
-    return max((v.size for v in _arrays(problem).values()), default=1)
-
-
-def _arrays(problem: Problem) -> dict[str, np.ndarray]:
-    values = ((item.name, getattr(problem, item.name)) for item in fields(problem))
-    return {name: value for name, value in values if isinstance(value, np.ndarray)}
-
-
-def pick(problem: Problem, index: np.ndarray) -> Problem:
-    """The problems at `index`."""
-    arrays = _arrays(problem)
-    return replace(problem, **{name: value[index] for name, value in arrays.items()})
-
-
-def single(problem: Problem, i: int) -> Problem:
-    """The i-th of an array of problems, with plain sizes."""
-    arrays = _arrays(problem)
-    return replace(problem, **{name: value[i].item() for name, value in arrays.items()})
-
-
-def _pieces(problem: Problem, n: int) -> list[np.ndarray]:
-    """Index sets of at most `CHUNK` problems that one menu serves."""
-    whole = [np.arange(n)]
-    if n > 1 and isinstance(problem, Attention):
-        decode = np.broadcast_to(problem.seq_q == 1, (n,))
-        whole = _alike(np.broadcast_to(problem.head_dim, (n,)) * 2 + decode)
-    elif n > 1 and isinstance(problem, Matmul):
-        whole = _alike(np.broadcast_to(problem.batch > 1, (n,)))
-    size = max(CHUNK // 2, 1) if isinstance(problem, Matmul) else CHUNK
-    return [part[i : i + size] for part in whole for i in range(0, len(part), size)]
-
-
-def _alike(key: np.ndarray) -> list[np.ndarray]:
-    """Index sets of equal keys."""
-    # Not np.unique: it loads numpy.ma, which a single prediction can do without.
-    return [np.flatnonzero(key == value) for value in sorted(set(key.tolist()))]
-
-
-def _timed(
-    problem: Problem,
-    device: Device,
-    constants: Constants,
-    schedule: str,
-    implementation: str | None,
-    harness: str,
-    includes: Sequence[str],
-) -> Timed:
-    return time_operator(
-        problem,
-        device,
-        constants,
-        schedule=schedule,
-        implementation=implementation,
-        harness=harness,
-        includes=includes,
-    )
+def _pieces(operator: Operator, problem: Problem, n: int) -> list[np.ndarray]:
+    """Index sets of problems that one call can time, none longer than the operator's chunk."""
+    alike = groups(operator.same_call(problem.values()) if n > 1 else None, n)
+    size = operator.chunk
+    return [part[i : i + size] for part in alike for i in range(0, len(part), size)]
 
 
 def _kinds(
@@ -381,7 +316,7 @@ class _Columns:
         kinds, arrays = self.kinds, self.arrays
         return Predictions(
             device=device,
-            algorithm=floors.operator_name(problem),
+            algorithm=problem.operator,
             schedule=" / ".join(dict.fromkeys(kind[0] for kind in kinds)),
             implementation=" / ".join(dict.fromkeys(kind[1] for kind in kinds)),
             problem=problem,
@@ -404,14 +339,17 @@ class _Columns:
         )
 
 
-def _results(problem: Problem, device: Device, timed: Timed) -> dict[str, np.ndarray]:
+def _results(
+    operator: Operator, problem: Problem, device: Device, timed: Timed
+) -> dict[str, np.ndarray]:
     """Everything that a prediction holds of the problems of one piece."""
     estimate = timed.estimate
     terms = {
         **estimate.terms, "launch": timed.launch_seconds, "included": timed.included_seconds,
     }  # fmt: skip
     floor = physical.floor_seconds(problem, device, estimate.matrix_flops)
-    low, high = spread.interval(problem, device, timed.seconds, floor, timed.unknowns)
+    family = operator.family(problem)
+    low, high = spread.interval(family, device, timed.seconds, floor, timed.unknowns)
     limiter, runner_up = rank(terms, timed.seconds)
     tables = {"terms": terms, "bytes": estimate.bytes, "tile": timed.tile}
     return {
@@ -423,7 +361,7 @@ def _results(problem: Problem, device: Device, timed: Timed) -> dict[str, np.nda
         "flops.matrix": estimate.matrix_flops,
         "flops.vector": estimate.vector_ops,
         "flops.special": estimate.special_ops,
-        "useful_flops": np.asarray(useful_flops(problem), dtype=np.float64),
+        "useful_flops": np.asarray(problem.flops(), dtype=np.float64),
         "footprint_bytes": estimate.memory_bytes,
         "waves": estimate.waves,
         "occupancy": estimate.occupancy,
@@ -446,8 +384,3 @@ def rank(terms: Mapping[str, np.ndarray], seconds: np.ndarray) -> tuple[np.ndarr
     first = np.argmax(times, axis=0)
     np.put_along_axis(times, first[None], -1.0, axis=0)
     return np.asarray(names[first]), np.asarray(names[np.argmax(times, axis=0)])
-
-
-def useful_flops(problem: Problem) -> Any:
-    """Operations by the papers' convention; row-wise operators have none of their own."""
-    return problem.flops() if isinstance(problem, Attention | Matmul) else 0.0

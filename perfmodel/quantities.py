@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from perfmodel.algorithms import Matmul, Problem
-from perfmodel.algorithms.matmul import matmul_format
-from perfmodel.elements import element
+from perfmodel.algorithms import Problem
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
+from perfmodel.operators import operator_of
 from perfmodel.timing import floors
 from perfmodel.timing.constants import Constants
 from perfmodel.units import binary, seconds, si
@@ -88,15 +87,8 @@ _UNITS = {
 }
 
 
-def compute_type(problem: Problem) -> str:
-    """The type whose matrix rate a problem runs at."""
-    if isinstance(problem, Matmul):
-        return matmul_format(problem.dtype).compute
-    return element(problem.dtype).compute
-
-
 def _matrix(setting: Setting) -> float | None:
-    device, dtype = setting.device, compute_type(setting.problem)
+    device, dtype = setting.device, setting.problem.compute_type
     if not device.matrix_types:
         return None
     return device.matrix_flops(dtype if dtype in device.matrix_types else device.matrix_types[0])
@@ -116,7 +108,7 @@ def _per_chip(per_clock: float | None, setting: Setting) -> float | None:
 
 
 def _launch(setting: Setting) -> float:
-    operator = floors.called_as(setting.problem)
+    operator = operator_of(setting.problem).called_as(setting.problem)
     return floors.floor_seconds(setting.constants, setting.harness, operator)
 
 

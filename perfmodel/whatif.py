@@ -18,11 +18,12 @@ import numpy as np
 
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.matmul import FORMATS
+from perfmodel.algorithms.problem import describe, length
 from perfmodel.elements import ELEMENTS
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device
 from perfmodel.plaintext import quoted
-from perfmodel.predict import describe, length, predict_arrays
+from perfmodel.predict import predict_arrays
 from perfmodel.quantities import QUANTITIES, SPELLINGS, Quantity, Setting
 from perfmodel.timing.constants import Constants, default
 from perfmodel.units import parse
@@ -61,7 +62,7 @@ class Change:
     def applied(self, setting: Setting) -> Setting:
         """`setting` after the change; raises `ProblemError` where there is no such number."""
         if self.quantity is None:
-            return replace(setting, problem=replace(setting.problem, dtype=self.dtype))
+            return replace(setting, problem=setting.problem.having(dtype=self.dtype))
         factor = self.factor
         if factor is None:
             now = self.quantity.read(setting)

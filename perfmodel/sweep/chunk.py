@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perfmodel.algorithms import Problem
+from perfmodel.algorithms.problem import length, pick
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.predict import Predictions, length, pick, predict_arrays
+from perfmodel.operators import Operator
+from perfmodel.predict import Predictions, predict_arrays
 from perfmodel.sweep.grid import Grid, Group, Range
 from perfmodel.sweep.plan import Part, Sweep
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Parts of a tile by operator; element-wise and row-wise kernels have no tile to choose.
-TILES = {"attention": ("rows", "keys", "splits"), "gemm": ("m", "n", "slices")}
 _MICRO = 1e6
 
 Piece = tuple[np.ndarray, Predictions]
@@ -48,7 +49,7 @@ _NUMBERS: dict[str, Callable[[Predictions], np.ndarray]] = {
 def numbers(grid: Grid) -> dict[str, Callable[[Predictions], np.ndarray | None]]:
     """Every float64 column of a sweep over `grid`, with how a prediction gives it."""
     found: dict[str, Callable[[Predictions], np.ndarray | None]] = dict(_NUMBERS)
-    for name in TILES.get(grid.operator, ()):
+    for name in grid.operator.tile:
         found[f"tile_{name}"] = lambda p, key=name: p.tile.get(key)  # type: ignore[misc]
     return found
 
@@ -93,9 +94,8 @@ def _predict(
         )
         pieces.append((group.rows, answer))
     except ProblemError as error:
-        # Whether a tile fits is the same for all sizes but the head dimensions (`_alike`), so a
-        # group without differences there fails as a whole.
-        parts = _alike(group)
+        # A group without differences in what decides whether a tile fits fails as a whole.
+        parts = _alike(sweep.grid.operator, group.problem)
         if len(parts) == 1:
             failures.append((group.rows, str(error)))
             return
@@ -104,14 +104,13 @@ def _predict(
             _predict(sweep, device, smaller, pieces, failures)
 
 
-def _alike(group: Group) -> list[np.ndarray]:
-    """Rows of a group by head dimensions, else (row-wise operators) by the length of a row."""
-    n = length(group.problem) if group.problem is not None else 0
-    key = np.zeros(n, dtype=np.int64)
-    for name in ("head_dim", "head_dim_v", "cols"):
-        values = getattr(group.problem, name, None)
-        if isinstance(values, np.ndarray):
-            found = np.unique(values, return_inverse=True)
+def _alike(operator: Operator, problem: Problem) -> list[np.ndarray]:
+    """Places of the problems that are alike in the sizes which decide whether a tile fits."""
+    key = np.zeros(length(problem), dtype=np.int64)
+    values = problem.values()
+    for name in operator.fits_by:
+        if isinstance(values.get(name), np.ndarray):
+            found = np.unique(values[name], return_inverse=True)
             key = key * found[0].size + found[1]
     return [np.flatnonzero(key == value) for value in np.unique(key)]
 

@@ -138,7 +138,7 @@ class Sweep:
         return {
             "schema_version": SCHEMA_VERSION,
             "version": _version(),
-            "operator": self.grid.operator,
+            "operator": self.grid.operator.name,
             "grid": {
                 "schedules": list(self.grid.schedules),
                 "kinds": {name: list(values) for name, values in self.grid.kinds.items()},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.arithmetic import Number
 from perfmodel.errors import ProblemError
 from perfmodel.timing.classes import KernelClass
@@ -19,33 +18,6 @@ HARNESSES = (
 
 # Whose floor an operator has that has none of its own, where not that of row-wise ones.
 _AMONG = {"bmm": "gemm", "gemm": "any", "attention": "any", "scalar": "pointwise", "rowwise": "any"}
-# Maps with a scalar, which the framework wraps in a tensor and dispatches once more; relu is one,
-# the larger of each element and 0 (ATen: wrapped_scalar_tensor, Activation.cpp).
-_WITH_SCALAR = ("add_scalar", "mul_scalar", "div_scalar", "pow_scalar", "relu")
-
-
-def operator_name(problem: Problem) -> str:
-    """What a problem computes: attention, gemm, or the row-wise operator's own name."""
-    if isinstance(problem, Attention):
-        return "attention"
-    return "gemm" if isinstance(problem, Matmul) else problem.op
-
-
-def called_as(problem: Problem) -> str:
-    """The operator whose floor a problem has.
-
-    Backward kernels are launched by autograd, without nn.Module overhead: a row-wise gradient has
-    the floor of an element-wise map, a product's gradient that of torch.bmm. A plain product is
-    timed as torch.nn.Linear, whose bias takes it to cuBLASLt, which looks up its algorithm in every
-    call. A map with a scalar operand is `scalar`.
-    """
-    if isinstance(problem, Rowwise) and problem.direction == "bwd":
-        return "pointwise"
-    if isinstance(problem, Rowwise) and problem.variant in _WITH_SCALAR:
-        return "scalar"
-    if isinstance(problem, Matmul) and (problem.batched or problem.gradient):
-        return "bmm"
-    return operator_name(problem)
 
 
 def floor_seconds(constants: Constants, harness: str, operator: str) -> float:
