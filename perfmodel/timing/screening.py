@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from perfmodel.algorithms.matmul import WIDENED, Matmul
-from perfmodel.arithmetic import Number, as_floats
+from perfmodel.arithmetic import Number, as_floats, product
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
@@ -54,30 +55,30 @@ class Grid:
     across: np.ndarray
     """Tiles along n."""
 
-    @property
+    @cached_property
     def tiles(self) -> np.ndarray:
         """Tiles of the result."""
         return np.asarray(self.sizes["b"] * self.across * self.down)
 
-    @property
+    @cached_property
     def held_bytes(self) -> Number:
         """Shared memory of a block."""
         data, weights = self.widths["data"], self.widths["weights"]
         return (self.rows * data + self.columns * weights) * self.depth * self.stages
 
-    @property
+    @cached_property
     def input_bytes(self) -> np.ndarray:
         """Both operands, once."""
         b, m, n, k = (self.sizes[axis] for axis in "bmnk")
         return np.asarray(b * (m * k * self.widths["data"] + k * n * self.widths["weights"]))
 
-    @property
+    @cached_property
     def output_bytes(self) -> np.ndarray:
         """The result, once."""
         b, m, n = (self.sizes[axis] for axis in "bmn")
         return np.asarray(b * m * n * self.widths["output"])
 
-    @property
+    @cached_property
     def asked_bytes(self) -> np.ndarray:
         """Operands that all blocks ask for: each as often as there are tiles along the other."""
         b, m, n, k = (self.sizes[axis] for axis in "bmnk")
@@ -86,7 +87,7 @@ class Grid:
 
     def together(self, machine: Machine) -> np.ndarray:
         """Blocks that a unit holds at once; see `occupancy.residency`."""
-        shared = machine.shared_capacity // (self.held_bytes + machine.shared_reserved + 1e-9)
+        shared = machine.shared_capacity // (self.held_bytes + machine.shared_reserved)
         together = np.minimum(machine.max_threads // self.threads, shared)
         registers = 4.0 * self.rows * self.columns + 4.0 * ADDRESSING_REGISTERS * self.threads
         registers = np.minimum(registers, machine.thread_registers_bytes * self.threads)
@@ -97,7 +98,7 @@ class Grid:
 def grid_of(problem: Matmul, menu: Candidates, machine: Machine, depth: Number) -> Grid:
     """The blocks of every column of a (1, m) menu, whose steps of k are `depth` long."""
     sizes, elements = as_floats(problem.sizes()), problem.elements()
-    largest = float(np.max(sizes["b"] * sizes["m"] * sizes["n"] * sizes["k"]))
+    largest = float(np.max(product(sizes[axis] for axis in "bmnk")))
     kind: Any = np.float32 if largest < 1e30 else np.float64
     shape = (-1, menu.splits)
     rows, columns, threads = (
@@ -105,7 +106,7 @@ def grid_of(problem: Matmul, menu: Candidates, machine: Machine, depth: Number) 
     )
     if isinstance(depth, np.ndarray):
         depth = depth.reshape(shape)[:, :1].astype(kind)
-    each = {axis: (sizes[axis] * np.ones((1, 1)))[:, 0].astype(kind) for axis in "bmnk"}
+    each = {axis: np.ravel(sizes[axis]).astype(kind) for axis in "bmnk"}
     widths = {name: elements[name].bytes for name in ("data", "weights", "output")}
     cuts = menu.slices.reshape(shape)[0].astype(kind)[:, None, None]
     widest = max(widths["data"], widths["weights"])
@@ -216,7 +217,6 @@ def _work_seconds(
         constants,
         how.compute,
         work * grid.tiles,
-        0.0,
         activity=how.activity,
         share=how.matrix_share,
     )
@@ -232,7 +232,7 @@ def _crossing_seconds(
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
     crossing = (np.maximum(asked / how.multicast, inputs) + output) / l2_rate
     if how.pitches and "translation" not in constants.off:
-        pitches = {axis: (pitch * np.ones((1, 1)))[:, 0] for axis, pitch in how.pitches.items()}
+        pitches = {axis: np.ravel(pitch) for axis, pitch in how.pitches.items()}
         resident = np.clip(tiles / machine.units, 1.0, together)
         rows = {"m": grid.rows, "n": grid.columns}
         each = page_seconds(machine, constants, rows, pitches, resident)
