@@ -391,3 +391,44 @@ def test_what_a_block_fills_and_drains_is_exposed_once_a_round():
     few = {"matrix": 5.0, "least": 5.0, "busiest": 0.5, "together": 1.0}
     beyond = score(**few, steps=10) - score(**few)
     assert beyond[0] == near(2.5 / 10 * 2, rel=1e-3)
+
+
+@CASES
+def test_scores_are_in_units_of_the_least_that_a_problem_takes(slug, dtype):
+    """Its bytes at the memory's rate, and all its operations at that of all units."""
+    found = both(slug, dtype, splits=(1, 2, 8))
+    score, unit = screening.scores(found.grid, found.problem, found.how, found.here, CONSTANTS)
+    problem, here = found.problem, found.here
+    rate = here.matrix_per_unit(found.how.compute) * found.how.matrix_share * here.units
+    work = 2.0 * problem.batch * problem.m * problem.n * problem.k / rate
+    assert unit == near((work + found.terms["least"][:, None])[:, 0], rel=1e-5)
+    # No column beats that by more than its screening leaves out, and one comes near it.
+    assert np.all(score.min(axis=(0, 1)) > 0.5)
+
+
+@pytest.mark.parametrize("name", ["cublas", "cutlass-fp8", "cublas-fp32", "weight-only"])
+@pytest.mark.parametrize("waves", [np.inf, 2.5])
+def test_the_best_by_score_are_kept_and_two_that_leave_k_whole(name, waves):
+    """Of the columns that serve, fit, cut k anew and take no more than so many waves."""
+    draw, keep = np.random.default_rng(7), 7
+    kernel = replace(kernel_class(name), splits=(1, 2, 3, 8), cluster=1)
+    m, n, k = (sizes(draw, 1, 4096, 40)[:, None] for _ in range(3))
+    found = Both(Matmul(m, n, k, dtype="w4a16"), kernel, machine(load("h100-sxm")))
+    grid, menu, here = found.grid, found.menu, found.here
+    score = found.columns(screening.scores(grid, found.problem, found.how, here, CONSTANTS)[0])
+    slices, whole = found.columns(grid.slices), menu.slices == 1
+    served = menu.serves(m, n) & (found.columns(grid.held_bytes) <= here.shared_per_block)
+    anew = whole | (slices != np.roll(slices, 1, axis=1))
+    few = whole | (found.columns(grid.tiles) * menu.slices <= waves * here.units)
+    assert anew.mean() < 1
+    assert (few.mean() < 1) == np.isfinite(waves)
+    ranked = np.where(served & anew & few, score, np.inf)
+    depth = grid.depth
+    if np.ndim(depth):  # one of a column
+        depth = np.repeat(depth[:, 0], menu.splits)[None]
+    options = (found.problem, menu, found.how, here, CONSTANTS, depth, keep)
+    kept = screening.promising(*options, waves)
+    chosen = np.sort(np.take_along_axis(ranked, kept[:, :-2], axis=1), axis=1)
+    assert chosen == near(np.sort(ranked, axis=1)[:, : keep - 2], rel=1e-4)
+    two = np.take_along_axis(np.where(whole, ranked, np.inf), kept[:, -2:], axis=1)
+    assert two == near(np.sort(np.where(whole, ranked, np.inf), axis=1)[:, :2], rel=1e-6)

@@ -100,15 +100,14 @@ def grid_of(problem: Matmul, menu: Candidates, machine: Machine, depth: Number) 
     sizes, elements = as_floats(problem.sizes()), problem.elements()
     largest = float(np.max(product(sizes[axis] for axis in "bmnk")))
     kind: Any = np.float32 if largest < 1e30 else np.float64
-    shape = (-1, menu.splits)
     rows, columns, threads = (
-        part.reshape(shape)[:, :1].astype(kind) for part in (menu.rows, menu.columns, menu.threads)
+        menu.of_tiles(part).astype(kind) for part in (menu.rows, menu.columns, menu.threads)
     )
     if isinstance(depth, np.ndarray):
-        depth = depth.reshape(shape)[:, :1].astype(kind)
+        depth = menu.of_tiles(depth).astype(kind)
     each = {axis: np.ravel(sizes[axis]).astype(kind) for axis in "bmnk"}
     widths = {name: elements[name].bytes for name in ("data", "weights", "output")}
-    cuts = menu.slices.reshape(shape)[0].astype(kind)[:, None, None]
+    cuts = menu.slices[0, : menu.splits].astype(kind)[:, None, None]
     widest = max(widths["data"], widths["weights"])
     return Grid(
         sizes=each,
@@ -160,11 +159,7 @@ def promising(
 
 def _left_out(grid: Grid, menu: Candidates, machine: Machine) -> np.ndarray:
     """Tiles that do not serve a problem, or do not fit."""
-    shape = (-1, menu.splits)
-    above, upto, widest = (
-        part.reshape(shape)[:, :1].astype(grid.rows.dtype)
-        for part in (menu.above, menu.upto, menu.widest)
-    )
+    above, upto, widest = (menu.of_tiles(part) for part in (menu.above, menu.upto, menu.widest))
     m, n = grid.sizes["m"], grid.sizes["n"]
     unserved = (m <= above) | (m > upto) | (n > widest)
     return np.asarray(unserved | (grid.held_bytes > machine.shared_per_block))
@@ -177,20 +172,20 @@ def scores(
 
     So half the digits hold the largest.
     """
-    b, m, n, k = (grid.sizes[axis] for axis in "bmnk")
-    tiles, together = grid.tiles, grid.together(machine)
+    together = grid.together(machine)
     times = {
         **_work_seconds(grid, problem, how, machine, constants),
         **_crossing_seconds(grid, how, machine, constants, together),
         "second": _combining_seconds(grid, how, machine, constants),
         "price": machine.at_clock(constants["block_price"]),
     }
+    b, m, n, k = (grid.sizes[axis] for axis in "bmnk")
     rate = machine.matrix_per_unit(how.compute) * how.matrix_share
     unit = times["least"] + b * m * n * (2.0 * k) / (rate * machine.units)
     score = _score(
         **{name: (time / unit).astype(np.float32, copy=False) for name, time in times.items()},
         per_step=(1.0 / np.ceil(k / grid.depth)).astype(np.float32, copy=False),
-        busiest=np.ceil(tiles / machine.units * grid.slices).astype(np.float32, copy=False),
+        busiest=np.ceil(grid.tiles / machine.units * grid.slices).astype(np.float32, copy=False),
         slices=grid.slices.astype(np.float32, copy=False),
         together=together.astype(np.float32, copy=False),
         alone=(issue_lanes(machine, constants) * how.warps / grid.threads).astype(
