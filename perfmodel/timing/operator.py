@@ -219,9 +219,9 @@ def _best(
 
 
 def _does_not_fit(device: Device, plan: Plan, problem: Problem) -> str:
-    limit = device.shared_max_per_block_bytes or 0
     smaller = "a smaller head dimension" if isinstance(problem, Attention) else "a narrower type"
+    limit = machine(device).shared_per_block / 1024
     return (
         f"no tile of {plan.schedule} fits on {device.slug}: a block may hold "
-        f"{limit / 1024:.0f} KiB of shared memory; use {smaller} or another schedule"
+        f"{limit:.0f} KiB of shared memory; use {smaller} or another schedule"
     )
