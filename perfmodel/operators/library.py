@@ -131,10 +131,10 @@ class LibraryOperator(Operator):
         return included_seconds(here, constants, problem, kernel, includes, around)
 
     def _does_not_fit(self, device: Device, plan: Plan) -> str:
-        limit = device.shared_max_per_block_bytes or 0
+        limit = machine(device).shared_per_block / 1024
         return (
             f"no tile of {plan.schedule} fits on {device.slug}: a block may hold "
-            f"{limit / 1024:.0f} KiB of shared memory; use {self.smaller} or another schedule"
+            f"{limit:.0f} KiB of shared memory; use {self.smaller} or another schedule"
         )
 
 

@@ -14,8 +14,9 @@ from perfmodel.hardware import Device
 from perfmodel.timing.architectures import Architecture, architecture_of
 from perfmodel.units import seconds, si
 
-# Watts of a board whose limit is not known.
+# Watts of a board whose limit is not known, bytes of what a unit has that is not.
 _ANY_POWER = 1e9
+_UNLIMITED = 1e18
 
 # Clock in hertz at which constants that are cycles are given in seconds.
 _CLOCK = 1.75e9
@@ -166,7 +167,6 @@ def _machine(device: Device) -> Machine:
     l2 = device.measured_l2_bytes_per_s or device.l2_bytes_per_s
     hbm = device.hbm_bytes_per_s
     l2_rate = max(known(l2, per_clock * units * clock, "L2 bandwidth", "B/s"), 1.05 * hbm)
-    infinite = 1e18
     return Machine(
         device=device,
         units=units,
@@ -183,10 +183,10 @@ def _machine(device: Device) -> Machine:
         )
         * clock,
         shared_bytes_per_unit=shared * clock,
-        shared_capacity=float(device.shared_capacity_bytes or infinite) / parts,
-        shared_per_block=float(device.shared_max_per_block_bytes or infinite) / parts,
+        shared_capacity=_of(device.shared_capacity_bytes, parts) or _UNLIMITED,
+        shared_per_block=_of(device.shared_max_per_block_bytes, parts) or _UNLIMITED,
         shared_reserved=float(device.shared_reserved_bytes or 0),
-        registers_bytes=float(4 * device.registers) if device.registers else infinite,
+        registers_bytes=float(4 * device.registers) if device.registers else _UNLIMITED,
         # Registers are given out in eights, so that 255 of them take 256.
         thread_registers_bytes=4.0 * (device.max_registers_per_thread or 255) + 4.0,
         max_threads=float(device.max_threads or 2048),
