@@ -38,6 +38,7 @@ class Quantity:
 
     `read` gives its value in SI units (None where the spec is silent), `step` the fraction by which
     it is moved for an elasticity: larger for what the model counts in whole tiles or waves.
+    `of_level` is a level of memory that most devices do without, so that its absence says nothing.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Quantity:
     aliases: tuple[str, ...]
     read: Callable[[Setting], float | None]
     step: float = 0.01
+    of_level: str = ""
 
     @property
     def is_launch(self) -> bool:
@@ -115,6 +117,18 @@ def _per_chip(per_clock: float | None, setting: Setting) -> float | None:
     return None if per_clock is None else per_clock * device.boost_hz * device.units
 
 
+def _rate(device: Device, name: str) -> float | None:
+    """Bandwidth of a level as the model takes it: measured where that is known."""
+    level = device.level(name)
+    return None if level is None else level.measured_bytes_per_s or level.bytes_per_s
+
+
+def _capacity(device: Device, name: str) -> float | None:
+    """Capacity of a level, all instances together."""
+    level = device.level(name)
+    return None if level is None else level.total_bytes
+
+
 def _launch(setting: Setting) -> float:
     operator = floors.called_as(setting.problem)
     return floors.floor_seconds(setting.constants, setting.harness, operator)
@@ -141,6 +155,22 @@ _ALL = (
         "capacity",
         ("l2 size",),
         lambda s: s.device.l2_capacity_bytes,
+    ),
+    Quantity(
+        "llc_bandwidth",
+        "LLC bandwidth",
+        "bandwidth",
+        ("llc", "infinity cache", "infinity cache bandwidth"),
+        lambda s: _rate(s.device, "llc"),
+        of_level="llc",
+    ),
+    Quantity(
+        "llc_capacity",
+        "LLC capacity",
+        "capacity",
+        ("llc size", "infinity cache size"),
+        lambda s: _capacity(s.device, "llc"),
+        of_level="llc",
     ),
     Quantity(
         "shared_bandwidth",

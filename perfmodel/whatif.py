@@ -242,7 +242,7 @@ def whatif(
         now,
         tuple(_sensitivity(setting, quantity, how) for quantity in known),
         tuple(effects),
-        tuple(q.label for q in QUANTITIES.values() if q not in known),
+        tuple(q.label for q in QUANTITIES.values() if q not in known and _expected(q, device)),
     )
 
 
@@ -250,6 +250,11 @@ def elasticities(problem: Problem, device: Device, **how: Any) -> dict[str, np.n
     """Elasticity of each hardware number of the spec, by name; arguments as for `whatif`."""
     found = whatif(problem, device, **how)
     return {item.quantity.name: item.elasticity for item in found.sensitivities}
+
+
+def _expected(quantity: Quantity, device: Device) -> bool:
+    """Whether the spec of a device would have a number if it were complete."""
+    return not quantity.of_level or device.level(quantity.of_level) is not None
 
 
 def _outcome(setting: Setting, how: dict[str, Any]) -> Outcome:

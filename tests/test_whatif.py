@@ -277,7 +277,7 @@ def test_the_command_gives_table_json_and_chart(cli, tmp_path):
         assert said in text
     code, out, _ = cli(*given, "--format", "json")
     rows = json.loads(out)["whatif"]
-    assert len(rows) == 2 * (len(QUANTITIES) + 3)
+    assert len(rows) == 2 * (len([q for q in QUANTITIES.values() if not q.of_level]) + 3)
     assert {row["problem"]["m"] for row in rows} == {16, 4096}
 
 

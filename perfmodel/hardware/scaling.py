@@ -37,6 +37,12 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "hbm_capacity": ("memory.hbm.capacity",),
     "l2_bandwidth": ("memory.l2.bandwidth", "memory.l2.bytes_per_clock", "measured.l2_bandwidth"),
     "l2_capacity": ("memory.l2.capacity",),
+    "llc_bandwidth": (
+        "memory.llc.bandwidth",
+        "memory.llc.bytes_per_clock",
+        "measured.llc_bandwidth",
+    ),
+    "llc_capacity": ("memory.llc.capacity",),
     "shared_bandwidth": _SHARED,
     "shared_capacity": ("memory.shared.capacity_per_unit", "memory.shared.max_per_block"),
     "matrix": _MATRIX,

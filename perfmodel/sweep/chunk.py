@@ -27,14 +27,15 @@ _MICRO = 1e6
 Piece = tuple[np.ndarray, Predictions]
 Failure = tuple[np.ndarray, str]
 
+# Levels whose bytes have a column; it is empty for devices without the level.
+_LEVELS = ("hbm", "llc", "l2", "shared")
+
 # Column name to where a prediction has it.
-_NUMBERS: dict[str, Callable[[Predictions], np.ndarray]] = {
+_NUMBERS: dict[str, Callable[[Predictions], np.ndarray | None]] = {
     "time_us": lambda p: p.seconds * _MICRO,
     "low_us": lambda p: p.low_seconds * _MICRO,
     "high_us": lambda p: p.high_seconds * _MICRO,
-    "bytes_hbm": lambda p: p.bytes["hbm"],
-    "bytes_l2": lambda p: p.bytes["l2"],
-    "bytes_shared": lambda p: p.bytes["shared"],
+    **{f"bytes_{name}": lambda p, name=name: p.bytes.get(name) for name in _LEVELS},  # type: ignore[misc]
     "flops_matrix": lambda p: p.flops["matrix"],
     "flops_vector": lambda p: p.flops["vector"],
     "flops_special": lambda p: p.flops["special"],
@@ -47,7 +48,7 @@ _NUMBERS: dict[str, Callable[[Predictions], np.ndarray]] = {
 
 def numbers(grid: Grid) -> dict[str, Callable[[Predictions], np.ndarray | None]]:
     """Every float64 column of a sweep over `grid`, with how a prediction gives it."""
-    found: dict[str, Callable[[Predictions], np.ndarray | None]] = dict(_NUMBERS)
+    found = dict(_NUMBERS)
     for name in TILES.get(grid.operator, ()):
         found[f"tile_{name}"] = lambda p, key=name: p.tile.get(key)  # type: ignore[misc]
     return found

@@ -1,4 +1,4 @@
-"""Seconds at the HBM and L2 boundaries."""
+"""Seconds at the boundaries of memory and the caches in front of it."""
 
 from __future__ import annotations
 
@@ -116,13 +116,29 @@ def page_seconds(
     return looked_up * missed * machine.at_clock(constants["translation_price"])
 
 
-def mean_latency(machine: Machine, missed: Number, near: Number = 0.0) -> np.ndarray:
+def llc_seconds(machine: Machine, constants: Constants, moved: Traffic) -> np.ndarray | None:
+    """Seconds at the boundary of a memory-side cache, None where there is none.
+
+    All bytes beyond L2 over its rate, of which mixed traffic reaches what it does of the L2's.
+    """
+    if machine.llc is None or moved.llc_bytes is None:
+        return None
+    return np.asarray(moved.llc_bytes / (machine.llc.bytes_per_s * constants["l2_share"]))
+
+
+def mean_latency(
+    machine: Machine, missed: Number, near: Number = 0.0, caught: Number = 0.0
+) -> np.ndarray:
     """Unloaded seconds that a load waits: the L2's latency, the memory's for what it misses, the
-    L1's for what never gets there.
+    L1's for what never gets there, and a memory-side cache's for what is `caught` there.
     """
     beyond = np.maximum(machine.hbm_latency - machine.l2_latency, 0.0)
     before = np.maximum(machine.l2_latency - machine.l1_latency, 0.0)
-    return np.asarray(machine.l2_latency + missed * beyond - near * before)
+    found = machine.l2_latency + missed * beyond - near * before
+    if machine.llc is not None:
+        sooner = np.clip(machine.hbm_latency - machine.llc.latency_seconds, 0.0, beyond)
+        found = found - caught * sooner
+    return np.asarray(found)
 
 
 def latency_seconds(

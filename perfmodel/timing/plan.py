@@ -17,7 +17,7 @@ from perfmodel.count import Cost, KernelCost, count, rule
 from perfmodel.elements import ElementType
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.kernel import TERMS, KernelTime, Style, time_kernel
+from perfmodel.timing.kernel import KernelTime, Style, term_names, time_kernel
 from perfmodel.timing.machine import Machine
 
 
@@ -112,6 +112,7 @@ class Timing:
     launches: tuple[Launch, ...]
     seconds: np.ndarray
     memory_bytes: np.ndarray
+    boundaries: tuple[str, ...]
 
     def at(self, column: np.ndarray) -> Estimate:
         """The sums in one column of the menu for each problem."""
@@ -126,11 +127,14 @@ class Timing:
         zero = np.zeros(len(column))
         total = Estimate(
             seconds=pick(self.seconds),
-            terms={**dict.fromkeys(TERMS, zero), "gap": zero + pick(self.plan.beside)},
+            terms={
+                **dict.fromkeys(term_names(self.boundaries), zero),
+                "gap": zero + pick(self.plan.beside),
+            },
             matrix_flops=zero,
             vector_ops=zero,
             special_ops=zero,
-            bytes={"hbm": zero, "l2": zero, "shared": zero},
+            bytes=dict.fromkeys(reversed(self.boundaries), zero),
             waves=zero,
             occupancy=zero,
             memory_bytes=zero + pick(self.memory_bytes),
@@ -150,7 +154,8 @@ def time_plan(machine: Machine, constants: Constants, plan: Plan, shape: tuple[i
         held = np.maximum(held, np.asarray(cost.memory_bytes, dtype=np.float64) - _shared(part))
     spent = sum(launch.used * (launch.time.seconds + launch.gap) for launch in launches)
     seconds = np.where(plan.allowed, spent + plan.beside, np.inf)
-    return Timing(plan, tuple(launches), np.broadcast_to(seconds, shape), held)
+    whole = np.broadcast_to(seconds, shape)
+    return Timing(plan, tuple(launches), whole, held, machine.boundaries)
 
 
 def _shared(part: Part) -> Number:
@@ -197,15 +202,14 @@ def _launches(
 def _add(total: Estimate, launch: Launch, pick: Callable[[Number], np.ndarray]) -> None:
     """Add one kernel to the sums, `pick` taking the chosen column of its counts and times."""
     cost, time, used = launch.cost, launch.time, pick(launch.used)
-    for name in TERMS:
-        total.terms[name] = total.terms[name] + used * pick(time.terms[name])
+    for name, seconds in time.terms.items():
+        total.terms[name] = total.terms[name] + used * pick(seconds)
     total.terms["gap"] = total.terms["gap"] + used * launch.gap
     total.matrix_flops = total.matrix_flops + pick(cost.matrix_flops)
     total.vector_ops = total.vector_ops + pick(cost.vector_ops)
     total.special_ops = total.special_ops + pick(cost.special_ops)
-    total.bytes["hbm"] = total.bytes["hbm"] + pick(time.hbm_bytes)
-    total.bytes["l2"] = total.bytes["l2"] + pick(time.l2_bytes)
-    total.bytes["shared"] = total.bytes["shared"] + pick(cost.shared_bytes)
+    for level, crossed in time.bytes.items():
+        total.bytes[level] = total.bytes[level] + pick(crossed)
     if launch.leads:
         total.waves = np.maximum(total.waves, pick(time.waves))
         total.occupancy = np.maximum(total.occupancy, pick(time.occupancy))

@@ -92,8 +92,12 @@ def promising(
     reach = np.minimum(wave / group * columns, n)
     touched = k * (np.minimum(group * rows, m) * data + reach * weights)
     again = np.maximum(1.0 - inputs / (touched * tiles / wave), 0.0)
-    missed = 1.0 - again * held_share(touched, machine.l2_capacity, constants["l2_knee"])
-    chain = mean_latency(machine, missed) / (depth * (stages - 1.0)) * k
+    by_l2 = held_share(touched, machine.l2_capacity, constants["l2_knee"])
+    missed, caught = 1.0 - again * by_l2, 0.0
+    if machine.llc is not None:
+        behind = held_share(touched, machine.llc.capacity_bytes, constants["l2_knee"])
+        caught = again * np.maximum(behind - by_l2, 0.0)
+    chain = mean_latency(machine, missed, caught=caught) / (depth * (stages - 1.0)) * k
     if how.pitches and "translation" not in constants.off:
         pitches = {axis: (pitch * np.ones((1, 1)))[:, 0] for axis, pitch in how.pitches.items()}
         resident = np.clip(tiles / machine.units, 1.0, together)
