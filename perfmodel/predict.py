@@ -15,10 +15,9 @@ import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem
 from perfmodel.hardware import Device
-from perfmodel.timing import floors, physical, spread
+from perfmodel.timing import capacity, floors, physical, spread
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.operator import Timed, time_operator
-from perfmodel.units import binary
 
 SCHEMA_VERSION = 1
 
@@ -43,8 +42,9 @@ class Prediction:
     `terms` holds every resource's own time; their sum is not the total because resources overlap.
     The `limiter` is the largest and the `runner_up` the next, except that power counts only
     where it binds (`rank`). `flops` counts executed matrix operations, vector operations, special
-    functions; `useful_flops` the operations that the mask leaves, by the papers' convention. `fits`
-    says whether the device's memory holds `footprint_bytes`.
+    functions; `useful_flops` the operations that the mask leaves, by the papers' convention.
+    `footprint_bytes` lie in the device's own memory, `footprints` in each level. `fits_at` says
+    whether a level holds its own where its capacity is known, `fits` whether all of these do.
     """
 
     device: str
@@ -62,7 +62,9 @@ class Prediction:
     useful_flops: float
     bytes: Mapping[str, float]
     footprint_bytes: float
+    footprints: Mapping[str, float]
     fits: bool
+    fits_at: Mapping[str, bool]
     tile: Mapping[str, float]
     waves: float
     occupancy: float
@@ -102,7 +104,9 @@ class Prediction:
             "bytes": dict(self.bytes),
             "arithmetic_intensity": self.intensity,
             "footprint_bytes": self.footprint_bytes,
+            "footprints": dict(self.footprints),
             "fits": self.fits,
+            "fits_at": dict(self.fits_at),
             "tile": dict(self.tile),
             "waves": self.waves,
             "occupancy": self.occupancy,
@@ -135,6 +139,7 @@ class Predictions:
     useful_flops: np.ndarray
     bytes: Mapping[str, np.ndarray]
     footprint_bytes: np.ndarray
+    footprints: Mapping[str, np.ndarray]
     tile: Mapping[str, np.ndarray]
     waves: np.ndarray
     occupancy: np.ndarray
@@ -152,6 +157,9 @@ class Predictions:
         def at(table: Mapping[str, np.ndarray]) -> dict[str, float]:
             return {name: float(values[i]) for name, values in table.items()}
 
+        footprints = at(self.footprints)
+        rooms = capacity.rooms(self.device, footprints)
+        fits = {name: footprints[name] <= room for name, room in rooms.items()}
         return Prediction(
             device=self.device.slug,
             algorithm=self.algorithm,
@@ -168,7 +176,9 @@ class Predictions:
             useful_flops=float(self.useful_flops[i]),
             bytes=at(self.bytes),
             footprint_bytes=float(self.footprint_bytes[i]),
-            fits=bool(self.footprint_bytes[i] <= self.device.hbm_capacity_bytes),
+            footprints=footprints,
+            fits=all(fits.values()),
+            fits_at=fits,
             tile={name: size for name, size in at(self.tile).items() if not math.isnan(size)},
             waves=float(self.waves[i]),
             occupancy=float(self.occupancy[i]),
@@ -197,14 +207,16 @@ def predict(
     implementation: str | None = None,
     harness: str = "kernel",
     includes: Sequence[str] = (),
+    place: Mapping[str, str] | None = None,
     constants: Constants | None = None,
 ) -> Prediction:
     """Predict one problem on one device.
 
     `schedule` is a name of `perfmodel.timing.operator.SCHEDULES`; `implementation` a class or the
     name of a library's kernel, which overrides it; `harness` how a run would be timed ("kernel" is
-    device time alone); `includes` what else the timed region holds. Raises `ProblemError` and
-    `UnknownName` (one line each) for what has no meaning or is not there.
+    device time alone); `includes` what else the timed region holds; `place` the level that an
+    operand lies in, by role or tensor ({"kv": "host"}), where that is not the device's own memory.
+    Raises `ProblemError` and `UnknownName` (one line each) for what has no meaning or is not there.
     """
     return predict_arrays(
         problem,
@@ -213,6 +225,7 @@ def predict(
         implementation=implementation,
         harness=harness,
         includes=includes,
+        place=place,
         constants=constants,
     ).one(0)
 
@@ -225,6 +238,7 @@ def predict_arrays(
     implementation: str | None = None,
     harness: str = "kernel",
     includes: Sequence[str] = (),
+    place: Mapping[str, str] | None = None,
     constants: Constants | None = None,
 ) -> Predictions:
     """Predict arrays of problems of one kind (sizes may be arrays of one length n, the rest not).
@@ -238,7 +252,7 @@ def predict_arrays(
         _keep_working_memory()
     for index in _pieces(problem, n):
         part = pick(problem, index)
-        timed = _timed(part, device, values, schedule, implementation, harness, includes)
+        timed = _timed(part, device, values, schedule, implementation, harness, includes, place)
         results = _results(part, device, timed)
         for label, said, chosen in _kinds(part, device, timed, results):
             made.put(index[chosen], (label, timed.implementation, said))
@@ -305,6 +319,7 @@ def _timed(
     implementation: str | None,
     harness: str,
     includes: Sequence[str],
+    place: Mapping[str, str] | None,
 ) -> Timed:
     return time_operator(
         problem,
@@ -314,6 +329,7 @@ def _timed(
         implementation=implementation,
         harness=harness,
         includes=includes,
+        place=place,
     )
 
 
@@ -328,20 +344,32 @@ def _kinds(
     n = len(timed.seconds)
     slices = next((timed.tile[name] for name in ("slices", "splits") if name in timed.tile), None)
     cut = np.ones(n, dtype=bool) if slices is None else np.asarray(slices > 1)
-    beyond = results["footprint_bytes"] > device.hbm_capacity_bytes
+    held = {name: results[f"footprints.{name}"] for name in ("hbm", *timed.estimate.beyond_bytes)}
+    rooms = capacity.rooms(device, held)
+    lacking = {name: held[name] > room for name, room in rooms.items()}
+    beyond = np.any(list(lacking.values()), axis=0)
     uncut = _UNCUT.get(timed.schedule, timed.schedule)
     for label, sliced in ((timed.schedule, cut), (uncut, ~cut)):
         for large in (False, True):
             chosen = np.flatnonzero(sliced & (beyond == large))
             if chosen.size:
-                said = _too_large(device, results["footprint_bytes"][chosen]) if large else ()
+                said = _too_large(device, held, lacking, chosen) if large else ()
                 yield label, (*timed.assumptions, *said), chosen
 
 
-def _too_large(device: Device, footprint_bytes: np.ndarray) -> tuple[str, ...]:
-    """That a problem does not fit into the device's memory."""
-    least, has = binary(float(footprint_bytes.min())), binary(float(device.hbm_capacity_bytes))
-    return (f"needs {least} or more, and {device.slug} has {has} of memory: it could not run",)
+def _too_large(
+    device: Device,
+    held: Mapping[str, np.ndarray],
+    lacking: Mapping[str, np.ndarray],
+    chosen: np.ndarray,
+) -> tuple[str, ...]:
+    """For each level the least that those of the chosen problems need which it does not hold."""
+    least = {
+        name: float(held[name][chosen][short[chosen]].min())
+        for name, short in lacking.items()
+        if short[chosen].any()
+    }
+    return capacity.too_large(device, least)
 
 
 class _Columns:
@@ -395,6 +423,7 @@ class _Columns:
             useful_flops=arrays["useful_flops"],
             bytes=self.table("bytes."),
             footprint_bytes=arrays["footprint_bytes"],
+            footprints=self.table("footprints."),
             tile=self.table("tile."),
             waves=arrays["waves"],
             occupancy=arrays["occupancy"],
@@ -413,7 +442,10 @@ def _results(problem: Problem, device: Device, timed: Timed) -> dict[str, np.nda
     floor = physical.floor_seconds(problem, device, estimate.matrix_flops)
     low, high = spread.interval(problem, device, timed.seconds, floor, timed.unknowns)
     limiter, runner_up = rank(terms, timed.seconds)
-    tables = {"terms": terms, "bytes": estimate.bytes, "tile": timed.tile}
+    footprints = {"hbm": estimate.memory_bytes, **estimate.beyond_bytes}
+    tables = {
+        "terms": terms, "bytes": estimate.bytes, "tile": timed.tile, "footprints": footprints,
+    }  # fmt: skip
     return {
         "seconds": timed.seconds,
         "low_seconds": low,

@@ -7,13 +7,14 @@ launch overhead is no fact of a device but of how a run is timed, so it is chang
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from perfmodel.algorithms import Matmul, Problem
 from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
+from perfmodel.hardware.levels import LINKS
 from perfmodel.timing import floors
 from perfmodel.timing.constants import Constants
 from perfmodel.units import binary, seconds, si
@@ -24,12 +25,13 @@ LAUNCH = ("floor_", "host_floor_", "start_", "kernel_gap", "split_price", "combi
 
 @dataclass(frozen=True)
 class Setting:
-    """What a prediction is made of: problem, device, constants and how it is timed."""
+    """What a prediction is made of: problem, device, constants, timing, places of operands."""
 
     problem: Problem
     device: Device
     constants: Constants
     harness: str = "kernel"
+    place: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Quantity:
 
     `read` gives its value in SI units (None where the spec is silent), `step` the fraction by which
     it is moved for an elasticity: larger for what the model counts in whole tiles or waves.
-    `of_level` is a level of memory that most devices do without, so that its absence says nothing.
+    `of_level` is a level that most devices or questions do without; see `belongs`.
     """
 
     name: str
@@ -73,12 +75,21 @@ class Quantity:
                 if name.startswith(LAUNCH)
             }
             constants = setting.constants.with_values(changed)
-            return Setting(setting.problem, setting.device, constants, setting.harness)
+            return replace(setting, constants=constants)
         if self.read(setting) is None:
             said = f"the spec of {setting.device.slug} has no {self.label}"
             raise ProblemError(f"{said}, so it cannot be changed; add it, or change another number")
         device = setting.device.scaled(**{self.name: factor})
-        return Setting(setting.problem, device, setting.constants, setting.harness)
+        return replace(setting, device=device)
+
+    def belongs(self, setting: Setting) -> bool:
+        """Whether it can matter: the device has its level, or something is placed behind the link.
+
+        Where a device has no such level at all, its spec lacks nothing.
+        """
+        if self.of_level in LINKS:
+            return self.of_level in setting.place.values()
+        return not self.of_level or setting.device.level(self.of_level) is not None
 
 
 _UNITS = {
@@ -171,6 +182,21 @@ _ALL = (
         ("llc size", "infinity cache size"),
         lambda s: _capacity(s.device, "llc"),
         of_level="llc",
+    ),
+    *(
+        Quantity(
+            f"{name}_bandwidth",
+            f"{name} link",
+            "bandwidth",
+            aliases,
+            lambda s, name=name: _rate(s.device, name),  # type: ignore[misc]
+            of_level=name,
+        )
+        for name, aliases in (
+            ("host", ("host", "pcie", "c2c")),
+            ("peer", ("peer", "nvlink", "xgmi", "scale-up")),
+            ("network", ("network", "nic", "scale-out")),
+        )
     ),
     Quantity(
         "shared_bandwidth",

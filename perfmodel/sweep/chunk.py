@@ -14,7 +14,7 @@ import numpy as np
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.predict import Predictions, length, pick, predict_arrays
-from perfmodel.sweep.grid import Grid, Group, Range
+from perfmodel.sweep.grid import Group, Range
 from perfmodel.sweep.plan import Part, Sweep
 
 if TYPE_CHECKING:
@@ -46,21 +46,25 @@ _NUMBERS: dict[str, Callable[[Predictions], np.ndarray | None]] = {
 }
 
 
-def numbers(grid: Grid) -> dict[str, Callable[[Predictions], np.ndarray | None]]:
-    """Every float64 column of a sweep over `grid`, with how a prediction gives it."""
+def numbers(sweep: Sweep) -> dict[str, Callable[[Predictions], np.ndarray | None]]:
+    """Every float64 column of a sweep, with how a prediction gives it."""
     found = dict(_NUMBERS)
-    for name in TILES.get(grid.operator, ()):
+    for name in dict.fromkeys(sweep.place.values()):
+        found |= {f"bytes_{name}": lambda p, name=name: p.bytes.get(name)}  # type: ignore[misc]
+        found |= {f"footprint_{name}": lambda p, name=name: p.footprints.get(name)}  # type: ignore[misc]
+    for name in TILES.get(sweep.grid.operator, ()):
         found[f"tile_{name}"] = lambda p, key=name: p.tile.get(key)  # type: ignore[misc]
     return found
 
 
-def column_kinds(grid: Grid) -> dict[str, str]:
+def column_kinds(sweep: Sweep) -> dict[str, str]:
     """Every column of a sweep, `device` included, as "number", "text" or "truth"."""
+    grid = sweep.grid
     found = {"device": "text", "case": "number", "schedule": "text", "implementation": "text"}
     for name, values in grid.kinds.items():
         found[name] = "truth" if _truths(values) else "text"
     found |= dict.fromkeys(grid.columns, "number")
-    found |= {"limiter": "text", **dict.fromkeys(numbers(grid), "number"), "reason": "text"}
+    found |= {"limiter": "text", **dict.fromkeys(numbers(sweep), "number"), "reason": "text"}
     return found
 
 
@@ -73,7 +77,7 @@ def chunk_table(sweep: Sweep, part: Part) -> pa.Table:
     failures: list[Failure] = []
     for group in points.groups:
         _predict(sweep, part.device, group, pieces, failures)
-    return pa.table(_columns(sweep.grid, points, pieces, failures))
+    return pa.table(_columns(sweep, points, pieces, failures))
 
 
 def _predict(
@@ -90,6 +94,7 @@ def _predict(
             schedule=group.schedule,
             implementation=sweep.implementation,
             harness=sweep.harness,
+            place=sweep.place,
             constants=sweep.constants,
         )
         pieces.append((group.rows, answer))
@@ -118,11 +123,11 @@ def _alike(group: Group) -> list[np.ndarray]:
 
 
 def _columns(
-    grid: Grid, points: Range, pieces: Sequence[Piece], failures: Sequence[Failure]
+    sweep: Sweep, points: Range, pieces: Sequence[Piece], failures: Sequence[Failure]
 ) -> dict[str, Any]:
     import pyarrow as pa
 
-    n = len(points)
+    grid, n = sweep.grid, len(points)
     asked = [(group.rows, group.schedule) for group in points.groups]
     columns: dict[str, Any] = {"case": pa.array(np.arange(points.start, points.start + n))}
     ran = [(rows, answer.schedule) for rows, answer in pieces]
@@ -133,7 +138,7 @@ def _columns(
     for name in grid.columns:
         columns[name] = pa.array(points.sizes[name])
     columns["limiter"] = _limiters(n, pieces)
-    for name, get in numbers(grid).items():
+    for name, get in numbers(sweep).items():
         columns[name] = _gather(n, pieces, get)
     columns["reason"] = _labels(n, failures)
     return columns

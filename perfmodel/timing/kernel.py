@@ -22,10 +22,12 @@ from perfmodel.elements import ElementType
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing import memory, pipes, power
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.machine import Machine
+from perfmodel.timing.machine import Link, Machine
 from perfmodel.timing.occupancy import Residency, residency
 from perfmodel.timing.pipes import Balance
 from perfmodel.timing.traffic import Traffic, traffic
+
+_NOWHERE: Mapping[str, Link] = {}
 
 # Terms of what a compute unit has for itself.
 _UNIT = ("matrix", "special", "vector", "shared", "power", "blocks")
@@ -170,11 +172,13 @@ def time_kernel(
     elements: Mapping[str, ElementType],
     style: Style,
     slots: Slots | None = None,
+    placed: Mapping[str, Link] = _NOWHERE,
 ) -> KernelTime:
     """Time one counted kernel; arrays broadcast over problems and tiles.
 
     With `slots`, the vector and special units and the shared-memory port take what the binary's
-    instructions take, in place of what the algorithm's operations would.
+    instructions take, in place of what the algorithm's operations would. Inputs `placed` behind a
+    link are read over it; see `perfmodel.timing.placing`.
     """
     where = residency(machine, cost, style.resident)
     if "waves" in constants.off:
@@ -190,12 +194,14 @@ def time_kernel(
         style.warm,
         shared=style.shared,
         multicast=style.multicast,
+        placed={name: link.name for name, link in placed.items()},
     )
+    links = {link.name: link for link in placed.values() if link.name in moved.linked_bytes}
     even = pipes.balance(cost, where, longest_first=style.longest_first)
     terms = {
         **_unit_seconds(machine, constants, cost, work, even.share, where, style, slots),
         **_memory_seconds(
-            machine, constants, cost, moved, where, even, style, schedule.algorithm.tensors
+            machine, constants, cost, moved, where, even, style, schedule.algorithm.tensors, links
         ),
         "transpose": _transposing_seconds(cost, where, even, style),
     }
@@ -213,9 +219,12 @@ def time_kernel(
     working = power.held_down_seconds(at_boost, sustained, style.lag_seconds)
     terms["power"] = np.minimum(sustained, working)
     seconds = np.where(where.blocks_per_unit < 1, np.inf, terms["blocks"] + working)
+    if links:
+        own = _own_seconds(machine, constants, moved, style)
+        terms |= {name: each for name, each in own.items() if name not in constants.off}
     crossed = {"shared": np.asarray(cost.shared_bytes), "l2": moved.l2_bytes}
     crossed |= {} if moved.llc_bytes is None else {"llc": moved.llc_bytes}
-    crossed["hbm"] = moved.hbm_bytes
+    crossed |= {"hbm": moved.hbm_bytes, **moved.linked_bytes}
     return KernelTime(seconds, terms, crossed, where.waves, where.blocks_per_unit)
 
 
@@ -297,21 +306,39 @@ def _memory_seconds(
     even: Balance,
     style: Style,
     tensors: Mapping[str, Tensor],
+    links: Mapping[str, Link],
 ) -> dict[str, np.ndarray]:
-    """Seconds at the boundaries from the L2 outwards, and of waiting for what is behind them."""
+    """Seconds at the boundaries from the L2 outwards, and of waiting for what is behind them.
+
+    What comes over links takes its share of the way through the boundaries before.
+    """
     l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes, tensors)
     if style.pitches and "translation" not in constants.off:
         l2 = l2 + memory.translation_seconds(machine, constants, cost, where, style.pitches)
-    hbm = memory.hbm_seconds(machine, constants, moved, style.stream_share)
-    llc = memory.llc_seconds(machine, constants, moved)
+    streams = {"l2": l2, **_own_seconds(machine, constants, moved.through(), style)}
+    for name, link in links.items():
+        streams[name] = memory.link_seconds(
+            machine, constants, link, moved.linked_bytes[name], style.stream_share
+        )
     latency = memory.mean_latency(machine, moved.missed, moved.near, moved.caught)
+    latency = latency + memory.link_latency(machine, links, moved.linked)
     waiting = memory.latency_seconds(cost, where, even, latency, style.waits * latency)
-    busiest = np.maximum(hbm, l2) if llc is None else np.maximum(np.maximum(hbm, l2), llc)
+    busiest = streams["hbm"]
+    for stream in streams.values():
+        busiest = np.maximum(busiest, stream)
     waiting = memory.loaded_seconds(constants, waiting, busiest)
     chain = machine.at_clock(style.chain_seconds)
     steps = memory.latency_seconds(cost, where, even, style.step_seconds, chain)
-    middle = {} if llc is None else {"llc": llc}
-    return {"l2": l2, **middle, "hbm": hbm, "latency": waiting + steps}
+    return {**streams, "latency": waiting + steps}
+
+
+def _own_seconds(
+    machine: Machine, constants: Constants, moved: Traffic, style: Style
+) -> dict[str, np.ndarray]:
+    """Seconds at the boundaries between L2 and the device's own memory, from the inner one."""
+    hbm = memory.hbm_seconds(machine, constants, moved, style.stream_share)
+    llc = memory.llc_seconds(machine, constants, moved)
+    return {"hbm": hbm} if llc is None else {"llc": llc, "hbm": hbm}
 
 
 def _transposing_seconds(
@@ -334,7 +361,7 @@ def _sustained_seconds(
         constants,
         style.compute,
         work.matrix_flops,
-        moved.hbm_bytes,
+        moved.through().hbm_bytes,
         activity=style.activity,
         share=style.matrix_share,
     )

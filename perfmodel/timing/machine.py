@@ -35,6 +35,18 @@ class LastCache:
 
 
 @dataclass(frozen=True)
+class Link:
+    """A level beyond the device's own memory, as kernels read from it."""
+
+    name: str
+    """The level: host, peer, network."""
+    bytes_per_s: float
+    """Documented peak of one direction."""
+    latency_seconds: float
+    """One dependent load, unloaded."""
+
+
+@dataclass(frozen=True)
 class Machine:
     """A device as the time model sees it: SI units, everything filled in.
 

@@ -10,7 +10,7 @@ from perfmodel.algorithms.algorithm import Tensor
 from perfmodel.arithmetic import Number, product
 from perfmodel.count import KernelCost
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.machine import Machine
+from perfmodel.timing.machine import Link, Machine
 from perfmodel.timing.occupancy import Residency
 from perfmodel.timing.pipes import Balance, whole_extents
 from perfmodel.timing.traffic import Traffic
@@ -124,6 +124,26 @@ def llc_seconds(machine: Machine, constants: Constants, moved: Traffic) -> np.nd
     if machine.llc is None or moved.llc_bytes is None:
         return None
     return np.asarray(moved.llc_bytes / (machine.llc.bytes_per_s * constants["l2_share"]))
+
+
+def link_seconds(
+    machine: Machine, constants: Constants, link: Link, bytes_: np.ndarray, share: Number
+) -> np.ndarray:
+    """Seconds of reading over a link: its rate, of which a kernel gets what it gets of memory's."""
+    reached = hbm_rate(machine, constants) / machine.hbm_bytes_per_s * share
+    return np.asarray(bytes_ / (link.bytes_per_s * reached))
+
+
+def link_latency(
+    machine: Machine, links: Mapping[str, Link], linked: Mapping[str, np.ndarray]
+) -> Number:
+    """Seconds that a mean load waits longer than for memory, for those that come over links."""
+    further = (
+        linked[link.name] * max(link.latency_seconds - machine.hbm_latency, 0.0)
+        for link in links.values()
+        if link.name in linked
+    )
+    return sum(further, start=0.0)
 
 
 def mean_latency(

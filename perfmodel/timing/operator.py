@@ -18,6 +18,7 @@ from perfmodel.timing.classes import KernelClass, is_known, resolve, usual
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.included import included_seconds
 from perfmodel.timing.machine import Machine, machine
+from perfmodel.timing.placing import placed
 from perfmodel.timing.plan import Estimate, Plan, time_plan
 
 SCHEDULES = {
@@ -68,6 +69,7 @@ def time_operator(
     implementation: str | None = None,
     harness: str = "kernel",
     includes: Sequence[str] = (),
+    place: Mapping[str, str] | None = None,
 ) -> Timed:
     """Time n problems of one kind; arrays of `problem` must share one head dimension.
 
@@ -81,10 +83,13 @@ def time_operator(
     kernel, said = _class_of(columns, schedule, implementation, here)
     kernel = _ablated(kernel, constants)
     plans = _plans(columns, schedule, kernel, here, constants, around)
+    plans, elsewhere = placed(plans, place or {}, device)
     total, tile = _best(here, constants, plans, n)
     if not np.all(np.isfinite(total.seconds)):
         raise ProblemError(_does_not_fit(device, plans[0], columns))
     open_questions = unknowns(name, implementation, harness, device)
+    if elsewhere:
+        open_questions["link"] = "; ".join(elsewhere)
     if kernel.quantises and harness != "kernel":
         includes = (*includes, "quantise_activations")
     includes = () if "included" in constants.off else tuple(dict.fromkeys(includes))

@@ -19,6 +19,7 @@ from perfmodel.timing.occupancy import Residency
 
 Retain = Callable[[Number, float, float], np.ndarray]
 _ZERO = np.zeros(())
+_NOWHERE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,29 @@ class Traffic:
     """Bytes between L2 and a memory-side cache; None where there is none."""
     caught: np.ndarray = field(default_factory=lambda: _ZERO)
     """Share of a block's loads that the memory-side cache serves, of those that the L2 missed."""
+    written_bytes: np.ndarray = field(default_factory=lambda: _ZERO)
+    """Bytes of `hbm_bytes` that are written."""
+    linked_bytes: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Bytes read over each link, by level; they are in none of the bytes behind the L2."""
+    linked: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Share of a block's loads that come over each link, of those that the L2 missed."""
+
+    def through(self) -> Traffic:
+        """The same with what comes over links counted at each boundary behind the L2.
+
+        It takes the same way into the L2. Whether a device gets more through links and memory
+        together than its memory alone gives is not known, and is not taken for granted.
+        """
+        if not self.linked_bytes:
+            return self
+        more = sum(self.linked_bytes.values(), start=_ZERO)
+        every = np.asarray(self.hbm_bytes + more)
+        return replace(
+            self,
+            hbm_bytes=every,
+            turnaround_bytes=np.minimum(every - self.written_bytes, self.written_bytes),
+            llc_bytes=None if self.llc_bytes is None else np.asarray(self.llc_bytes + more),
+        )
 
 
 def held_share(working_set: Number, capacity: float, knee: float) -> np.ndarray:
@@ -66,6 +90,7 @@ def traffic(
     retain: Retain = held_share,
     shared: Sequence[str] = (),
     multicast: float = 1.0,
+    placed: Mapping[str, str] = _NOWHERE,
 ) -> Traffic:
     """Bytes over HBM: each tensor once per pass that the waves of blocks cannot share in L2.
 
@@ -79,7 +104,9 @@ def traffic(
     working set that a cache still holds, from its size, the capacity and the fitted knee.
 
     A memory-side cache sees what the L2 misses and keeps by the same rule. All that the L2 holds
-    has come through it, so that the larger of the two counts and not their sum.
+    has come through it, so that the larger of the two counts and not their sum. Inputs `placed`
+    behind a link, by level, come from there whenever the L2 does not hold them: no earlier run left
+    them, since lines of another memory do not outlast a kernel, and no memory-side cache sees them.
     """
 
     def by_l2(working_set: Number) -> np.ndarray:
@@ -99,17 +126,24 @@ def traffic(
     wave = _wave(schedule, cost, elements, where)
     near_share = _l1_share(machine, cost, wave, where)
     crossings = [
-        _crossing(schedule, cost, elements, wave, near_share, held, warm, shared) for held in caches
+        _crossing(schedule, cost, elements, wave, near_share, held, warm, shared, placed)
+        for held in caches
     ]
     loads, near = _ZERO, _ZERO
     for name in wave.reads:
         loads = loads + cost.l2[name].read_bytes
         near = near + near_share * _repeated(schedule, cost, wave, where, name)
     loads = np.maximum(loads, 1.0)
-    missed = [np.minimum(crossing.loaded * wave.sharing / loads, 1.0) for crossing in crossings]
-    spared = np.clip(loads - np.maximum(loads / multicast, crossings[0].loaded), 0.0, None)
+    linked = crossings[0].linked
+    over = sum(linked.values(), start=_ZERO)
+    missed = [np.minimum((each.loaded + over) * wave.sharing / loads, 1.0) for each in crossings]
+    spared = np.clip(loads - np.maximum(loads / multicast, crossings[0].loaded + over), 0.0, None)
     within = np.minimum(near / loads, 1.0 - missed[0])
-    return _traffic(crossings, missed, asked - near - spared, within)
+    found = _traffic(crossings, missed, asked - near - spared, within)
+    if not linked:
+        return found
+    share = {name: np.minimum(each * wave.sharing / loads, 1.0) for name, each in linked.items()}
+    return replace(found, linked_bytes=linked, linked=share)
 
 
 @dataclass(frozen=True)
@@ -118,6 +152,7 @@ class _Crossing:
 
     loaded: np.ndarray
     written: np.ndarray
+    linked: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 def _traffic(
@@ -141,6 +176,7 @@ def _traffic(
         np.asarray(near),
         None if inner is outer else np.asarray(inner.loaded + inner.written),
         np.asarray(missed[0] - missed[-1]),
+        np.asarray(written),
     )
 
 
@@ -153,12 +189,14 @@ def _crossing(
     held: Callable[[Number], np.ndarray],
     warm: float,
     shared: Sequence[str],
+    placed: Mapping[str, str],
 ) -> _Crossing:
     """Bytes that cross behind caches which still hold the share `held` of a working set."""
     touched = sum((t.total_bytes for t in cost.hbm.values()), start=_ZERO)
     kept = {name: warm * held(touched) for name in wave.reads}
-    kept |= dict.fromkeys(shared, np.ones(()))
+    kept |= dict.fromkeys(placed, _ZERO) | dict.fromkeys(shared, np.ones(()))
     loaded, written = _ZERO, _ZERO
+    linked: dict[str, np.ndarray] = {}
     for name, least in cost.hbm.items():
         if name not in wave.reads:
             written = written + _written(schedule, cost, elements, wave, name, held)
@@ -171,8 +209,12 @@ def _crossing(
             between = wave.load_bytes + (wave.all_bytes - wave.load_bytes) / times
             passes = passes + (times - 1) * (1.0 - near_share) * (1.0 - held(between))
         fetched = least.read_bytes * passes
-        loaded = loaded + fetched * (1.0 - kept[name])
-    return _Crossing(loaded, written)
+        fetched = fetched * (1.0 - kept[name])
+        if name in placed:
+            linked[placed[name]] = linked.get(placed[name], _ZERO) + fetched
+        else:
+            loaded = loaded + fetched
+    return _Crossing(loaded, written, linked)
 
 
 @dataclass(frozen=True)
