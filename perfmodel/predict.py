@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ class Prediction:
     functions; `useful_flops` the operations that the mask leaves, by the papers' convention.
     `footprint_bytes` lie in the device's own memory, `footprints` in each level. `fits_at` says
     whether a level holds its own where its capacity is known, `fits` whether all of these do.
+    `levels` is what the device calls its levels: HBM3, GDDR6X, L3.
     """
 
     device: str
@@ -65,6 +67,7 @@ class Prediction:
     footprints: Mapping[str, float]
     fits: bool
     fits_at: Mapping[str, bool]
+    levels: Mapping[str, str]
     tile: Mapping[str, float]
     waves: float
     occupancy: float
@@ -107,6 +110,7 @@ class Prediction:
             "footprints": dict(self.footprints),
             "fits": self.fits,
             "fits_at": dict(self.fits_at),
+            "levels": dict(self.levels),
             "tile": dict(self.tile),
             "waves": self.waves,
             "occupancy": self.occupancy,
@@ -150,6 +154,12 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.seconds)
 
+    @cached_property
+    def levels(self) -> Mapping[str, str]:
+        """What the device calls the levels whose bytes are counted."""
+        found = {level.name: level.short for level in self.device.levels()}
+        return {name: found.get(name, name) for name in self.bytes}
+
     def one(self, i: int) -> Prediction:
         """The i-th prediction."""
         schedule, implementation, assumptions = self.kinds[self.kind[i]]
@@ -179,6 +189,7 @@ class Predictions:
             footprints=footprints,
             fits=all(fits.values()),
             fits_at=fits,
+            levels=self.levels,
             tile={name: size for name, size in at(self.tile).items() if not math.isnan(size)},
             waves=float(self.waves[i]),
             occupancy=float(self.occupancy[i]),

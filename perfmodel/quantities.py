@@ -51,6 +51,15 @@ class Quantity:
     step: float = 0.01
     of_level: str = ""
 
+    def on(self, device: Device) -> str:
+        """The label with the levels' names on a device: GDDR6X bandwidth, Infinity Cache size."""
+        names = {"HBM": device.level("hbm"), "LLC": device.level("llc")}
+        label = self.label
+        for generic, level in names.items():
+            if level is not None:
+                label = label.replace(generic, level.short)
+        return label
+
     @property
     def is_launch(self) -> bool:
         """Whether it lives in the constants, and may be zero."""
@@ -77,7 +86,7 @@ class Quantity:
             constants = setting.constants.with_values(changed)
             return replace(setting, constants=constants)
         if self.read(setting) is None:
-            said = f"the spec of {setting.device.slug} has no {self.label}"
+            said = f"the spec of {setting.device.slug} has no {self.on(setting.device)}"
             raise ProblemError(f"{said}, so it cannot be changed; add it, or change another number")
         device = setting.device.scaled(**{self.name: factor})
         return replace(setting, device=device)
@@ -150,7 +159,7 @@ _ALL = (
         "hbm_bandwidth",
         "HBM bandwidth",
         "bandwidth",
-        ("hbm", "dram", "dram bandwidth", "memory bandwidth"),
+        ("hbm", "dram", "gddr", "ddr", "lpddr", "dram bandwidth", "memory", "memory bandwidth"),
         lambda s: s.device.hbm_bytes_per_s,
     ),
     Quantity(

@@ -144,7 +144,7 @@ class WhatIf:
                 "elasticity": float(item.elasticity[i]),
                 "halved_us": halved * 1e6 if math.isfinite(halved) else None,
             }
-            rows.append(line(f"{item.quantity.label} x2", item.doubled, **more))
+            rows.append(line(f"{item.quantity.on(self.setting.device)} x2", item.doubled, **more))
         return rows + [line(effect.change, effect.after) for effect in self.effects]
 
 
@@ -244,7 +244,7 @@ def whatif(
         now,
         tuple(_sensitivity(setting, quantity, how) for quantity in known),
         tuple(effects),
-        tuple(q.label for q in own if q not in known),
+        tuple(q.on(device) for q in own if q not in known),
     )
 
 

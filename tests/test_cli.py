@@ -158,7 +158,7 @@ def test_table_shows_what_varies_and_says_the_rest_above(cli):
 
 def test_terms_show_every_resource(cli):
     _, out, _ = cli(*ATTENTION, "--terms")
-    for name in ("matrix time", "special time", "hbm time", "launch time", "tile", "occupancy"):
+    for name in ("matrix time", "special time", "HBM3 time", "launch time", "tile", "occupancy"):
         assert name in out
 
 

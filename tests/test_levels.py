@@ -1,11 +1,16 @@
 """Memory levels as data: what a spec has becomes an ordered list, and the model goes by it."""
 
+import json
 from itertools import pairwise
 
 import pytest
 
+from perfmodel.algorithms import Matmul
+from perfmodel.cli import run
+from perfmodel.cli.list_ import KINDS
 from perfmodel.hardware import load, loads, names
-from perfmodel.hardware.levels import LINKS
+from perfmodel.hardware.levels import LINKS, together
+from perfmodel.predict import predict
 
 ORDER = ("shared", "l2", "llc", "hbm", *LINKS)
 
@@ -80,3 +85,76 @@ def test_one_entry_of_a_spec_adds_a_level():
 def test_a_copy_has_the_levels_of_the_copy():
     device = load("h100-sxm").scaled(hbm_bandwidth=2)
     assert device.level("hbm").bytes_per_s == 2 * load("h100-sxm").level("hbm").bytes_per_s
+
+
+@pytest.mark.parametrize("slug", names())
+def test_a_table_calls_levels_by_short_names_of_their_own(slug):
+    short = [level.short for level in load(slug).levels()]
+    assert len(set(short)) == len(short)
+    assert all(short)
+    memory = load(slug).level("hbm")
+    assert memory.short in memory.label
+    assert " " not in memory.short
+
+
+@pytest.mark.parametrize(
+    ("found", "name"),
+    [
+        (["HBM3"], "HBM3"), (["HBM2e", "HBM3", "HBM2e"], "HBM"), (["GDDR6", "GDDR6X"], "GDDR"),
+        (["DDR5", "HBM3"], "memory"), (["L2", "L3"], "memory"),
+    ],
+)  # fmt: skip
+def test_levels_of_several_devices_go_by_what_they_share(found, name):
+    assert together(found, "memory") == name
+
+
+@pytest.mark.parametrize(
+    ("slug", "memory", "cache"),
+    [("rtx3090", "GDDR6X", "L2"), ("epyc-9654", "DDR5", "L3"), ("h100-sxm", "HBM3", "L2")],
+)
+def test_what_a_reader_sees_says_the_levels_own_names(capsys, slug, memory, cache):
+    given = ["predict", "gemm", "-d", slug, "--dtype", "fp32", "-m", "16"]
+    assert run([*given, "--terms"]) == 0
+    out = capsys.readouterr().out
+    for said in (f"{memory} time", f"{memory} bytes", f"{memory} FLOP per byte", f"{cache} time"):
+        assert f"\n{said} " in out
+    assert memory == "HBM3" or "HBM" not in out
+    assert "hbm" not in out
+    assert run(["whatif", *given[1:], "--change", "memory x2"]) == 0
+    out = capsys.readouterr().out
+    assert f"\n{memory} bandwidth x2 " in out
+    assert "hbm" not in out
+    # Data keep their keys, and say what they stand for.
+    found = predict(Matmul(16, 4096, 4096, dtype="fp32"), load(slug))
+    assert found.levels["hbm"] == memory
+    assert set(found.levels) == set(found.bytes)
+    assert "hbm" in found.terms
+
+
+def test_devices_side_by_side_share_a_header(capsys):
+    given = ["predict", "gemm", "--dtype", "fp32", "-d", "h100-sxm"]
+    assert run([*given, "-d", "a100-sxm4-80gb"]) == 0
+    assert " HBM " in capsys.readouterr().out.splitlines()[1]
+    assert run([*given, "-d", "rtx3090"]) == 0
+    assert " main memory " in capsys.readouterr().out.splitlines()[1]
+
+
+def test_show_prints_levels_and_links_with_their_sources(capsys):
+    assert run(["hardware", "show", "mi300x"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (llc,) = (line for line in lines if line.startswith("level llc: "))
+    assert llc.startswith(
+        "level llc: Infinity Cache, 17.2 TB/s, 11.9 TB/s measured, 256 MiB, 218 ns"
+    )
+    assert "cdna3-wp" in llc
+    assert "level host: PCIe 5 x16, 63.0 GB/s [ml-engineering-network]" in lines
+    assert run(["hardware", "show", "mi300x", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [item["name"] for item in document["levels"]] == [
+        level.name for level in load("mi300x").levels()
+    ]
+    assert all(key in document["sources"] for item in document["levels"] for key in item["sources"])
+
+
+def test_every_level_can_be_listed():
+    assert [row["name"] for row in KINDS["levels"]()] == list(ORDER)

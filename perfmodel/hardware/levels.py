@@ -8,7 +8,8 @@ its block; what the spec leaves open is None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +23,8 @@ Scope = Literal["unit", "device", "link"]
 
 LINKS = {"host": "host", "peer": "scale_up", "network": "scale_out"}
 """Levels beyond the device's own memory, to the entry of `links` that leads there."""
+
+_TECHNOLOGY = re.compile(r"[A-Z]{2,}\w*")
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,14 @@ class Level:
     """The spec's entries behind bandwidth and capacity, with their sources."""
 
     @property
+    def short(self) -> str:
+        """What a table calls it: DDR5 of DDR5-4800 x12, and a link by what lies behind it."""
+        if self.scope == "link":
+            return self.name
+        found = _TECHNOLOGY.search(self.label) if self.name == "hbm" else None
+        return found[0] if found is not None else self.label
+
+    @property
     def total_bytes(self) -> float | None:
         """Capacity of all instances together."""
         return None if self.capacity_bytes is None else self.capacity_bytes * self.instances
@@ -68,6 +79,16 @@ class Level:
 def levels(device: Device) -> tuple[Level, ...]:
     """The levels that the spec of `device` has, from the core outwards."""
     return (*_on_device(device), *_links(device))
+
+
+def together(names: Iterable[str], otherwise: str) -> str:
+    """One name for a level of several devices: HBM for HBM2e and HBM3, else `otherwise`."""
+    found = set(names)
+    if len(found) == 1:
+        return found.pop()
+    families = {match[0] if (match := re.match(r"[A-Z]+", name)) else "" for name in found}
+    family = families.pop() if len(families) == 1 else ""
+    return family if len(family) > 2 else otherwise
 
 
 def _on_device(device: Device) -> Iterator[Level]:

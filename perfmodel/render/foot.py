@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from perfmodel.hardware.levels import together
 from perfmodel.render.figure import BLUE, GREEN, ORANGE, PURPLE
 from perfmodel.render.labels import text_inches
 from perfmodel.render.roofs import GENERIC, Kernel, Roof, Roofs
@@ -79,9 +80,7 @@ def _level_handles(devices: Sequence[Roofs], kernels: Sequence[Kernel]) -> list[
         for level, roof in device.levels.items():
             drawn.setdefault(level, set()).add(roof.name)
     handles = [
-        _handle(
-            "s", COLOURS[level], COLOURS[level], *(names if len(names) == 1 else (GENERIC[level],))
-        )
+        _handle("s", COLOURS[level], COLOURS[level], together(names, GENERIC[level]))
         for level, names in drawn.items()
     ]
     if any(not kernel.measured for kernel in kernels):
