@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,8 @@ from perfmodel.algorithms.problem import describe, length, pick
 from perfmodel.hardware import Device
 from perfmodel.operators import Operator, Request, Timed, operator_of
 from perfmodel.operators.operator import groups
-from perfmodel.timing import physical, spread
+from perfmodel.timing import capacity, physical, spread
 from perfmodel.timing.constants import Constants, default
-from perfmodel.units import binary
 
 SCHEMA_VERSION = 1
 
@@ -41,8 +41,10 @@ class Prediction:
     `terms` holds every resource's own time; their sum is not the total because resources overlap.
     The `limiter` is the largest and the `runner_up` the next, except that power counts only
     where it binds (`rank`). `flops` counts executed matrix operations, vector operations, special
-    functions; `useful_flops` the operations that the mask leaves, by the papers' convention. `fits`
-    says whether the device's memory holds `footprint_bytes`.
+    functions; `useful_flops` the operations that the mask leaves, by the papers' convention.
+    `footprint_bytes` lie in the device's own memory, `footprints` in each level. `fits_at` says
+    whether a level holds its own where its capacity is known, `fits` whether all of these do.
+    `levels` is what the device calls its levels: HBM3, GDDR6X, L3.
     """
 
     device: str
@@ -60,7 +62,10 @@ class Prediction:
     useful_flops: float
     bytes: Mapping[str, float]
     footprint_bytes: float
+    footprints: Mapping[str, float]
     fits: bool
+    fits_at: Mapping[str, bool]
+    levels: Mapping[str, str]
     tile: Mapping[str, float]
     waves: float
     occupancy: float
@@ -100,7 +105,10 @@ class Prediction:
             "bytes": dict(self.bytes),
             "arithmetic_intensity": self.intensity,
             "footprint_bytes": self.footprint_bytes,
+            "footprints": dict(self.footprints),
             "fits": self.fits,
+            "fits_at": dict(self.fits_at),
+            "levels": dict(self.levels),
             "tile": dict(self.tile),
             "waves": self.waves,
             "occupancy": self.occupancy,
@@ -133,6 +141,7 @@ class Predictions:
     useful_flops: np.ndarray
     bytes: Mapping[str, np.ndarray]
     footprint_bytes: np.ndarray
+    footprints: Mapping[str, np.ndarray]
     tile: Mapping[str, np.ndarray]
     waves: np.ndarray
     occupancy: np.ndarray
@@ -143,6 +152,12 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.seconds)
 
+    @cached_property
+    def levels(self) -> Mapping[str, str]:
+        """What the device calls the levels whose bytes are counted."""
+        found = {level.name: level.short for level in self.device.levels()}
+        return {name: found.get(name, name) for name in self.bytes}
+
     def one(self, i: int) -> Prediction:
         """The i-th prediction."""
         schedule, implementation, assumptions = self.kinds[self.kind[i]]
@@ -150,6 +165,9 @@ class Predictions:
         def at(table: Mapping[str, np.ndarray]) -> dict[str, float]:
             return {name: float(values[i]) for name, values in table.items()}
 
+        footprints = at(self.footprints)
+        rooms = capacity.rooms(self.device, footprints)
+        fits = {name: footprints[name] <= room for name, room in rooms.items()}
         return Prediction(
             device=self.device.slug,
             algorithm=self.algorithm,
@@ -166,7 +184,10 @@ class Predictions:
             useful_flops=float(self.useful_flops[i]),
             bytes=at(self.bytes),
             footprint_bytes=float(self.footprint_bytes[i]),
-            fits=bool(self.footprint_bytes[i] <= self.device.hbm_capacity_bytes),
+            footprints=footprints,
+            fits=all(fits.values()),
+            fits_at=fits,
+            levels=self.levels,
             tile={name: size for name, size in at(self.tile).items() if not math.isnan(size)},
             waves=float(self.waves[i]),
             occupancy=float(self.occupancy[i]),
@@ -182,14 +203,16 @@ def predict(
     implementation: str | None = None,
     harness: str = "kernel",
     includes: Sequence[str] = (),
+    place: Mapping[str, str] | None = None,
     constants: Constants | None = None,
 ) -> Prediction:
     """Predict one problem on one device.
 
     `schedule` is one of its operator's (`perfmodel.operators`); `implementation` a class or the
     name of a library's kernel, which overrides it; `harness` how a run would be timed ("kernel" is
-    device time alone); `includes` what else the timed region holds. Raises `ProblemError` and
-    `UnknownName` (one line each) for what has no meaning or is not there.
+    device time alone); `includes` what else the timed region holds; `place` the level that an
+    operand lies in, by role or tensor ({"kv": "host"}), where that is not the device's own memory.
+    Raises `ProblemError` and `UnknownName` (one line each) for what has no meaning or is not there.
     """
     return predict_arrays(
         problem,
@@ -198,6 +221,7 @@ def predict(
         implementation=implementation,
         harness=harness,
         includes=includes,
+        place=place,
         constants=constants,
     ).one(0)
 
@@ -210,6 +234,7 @@ def predict_arrays(
     implementation: str | None = None,
     harness: str = "kernel",
     includes: Sequence[str] = (),
+    place: Mapping[str, str] | None = None,
     constants: Constants | None = None,
 ) -> Predictions:
     """Predict arrays of problems of one kind (sizes may be arrays of one length n, the rest not).
@@ -223,7 +248,7 @@ def predict_arrays(
     if n > 1:
         _keep_working_memory()
     operator = operator_of(problem)
-    request = Request(schedule, implementation, harness, tuple(includes))
+    request = Request(schedule, implementation, harness, tuple(includes), place or {})
     for index in _pieces(operator, problem, n):
         part = pick(problem, index)
         timed = operator.time(part, device, values, request)
@@ -263,20 +288,32 @@ def _kinds(
     n = len(timed.seconds)
     slices = next((timed.tile[name] for name in ("slices", "splits") if name in timed.tile), None)
     cut = np.ones(n, dtype=bool) if slices is None else np.asarray(slices > 1)
-    beyond = results["footprint_bytes"] > device.hbm_capacity_bytes
+    held = {name: results[f"footprints.{name}"] for name in ("hbm", *timed.estimate.beyond_bytes)}
+    rooms = capacity.rooms(device, held)
+    lacking = {name: held[name] > room for name, room in rooms.items()}
+    beyond = np.any(list(lacking.values()), axis=0)
     uncut = _UNCUT.get(timed.schedule, timed.schedule)
     for label, sliced in ((timed.schedule, cut), (uncut, ~cut)):
         for large in (False, True):
             chosen = np.flatnonzero(sliced & (beyond == large))
             if chosen.size:
-                said = _too_large(device, results["footprint_bytes"][chosen]) if large else ()
+                said = _too_large(device, held, lacking, chosen) if large else ()
                 yield label, (*timed.assumptions, *said), chosen
 
 
-def _too_large(device: Device, footprint_bytes: np.ndarray) -> tuple[str, ...]:
-    """That a problem does not fit into the device's memory."""
-    least, has = binary(float(footprint_bytes.min())), binary(float(device.hbm_capacity_bytes))
-    return (f"needs {least} or more, and {device.slug} has {has} of memory: it could not run",)
+def _too_large(
+    device: Device,
+    held: Mapping[str, np.ndarray],
+    lacking: Mapping[str, np.ndarray],
+    chosen: np.ndarray,
+) -> tuple[str, ...]:
+    """For each level the least that those of the chosen problems need which it does not hold."""
+    least = {
+        name: float(held[name][chosen][short[chosen]].min())
+        for name, short in lacking.items()
+        if short[chosen].any()
+    }
+    return capacity.too_large(device, least)
 
 
 class _Columns:
@@ -330,6 +367,7 @@ class _Columns:
             useful_flops=arrays["useful_flops"],
             bytes=self.table("bytes."),
             footprint_bytes=arrays["footprint_bytes"],
+            footprints=self.table("footprints."),
             tile=self.table("tile."),
             waves=arrays["waves"],
             occupancy=arrays["occupancy"],
@@ -351,7 +389,10 @@ def _results(
     family = operator.family(problem)
     low, high = spread.interval(family, device, timed.seconds, floor, timed.unknowns)
     limiter, runner_up = rank(terms, timed.seconds)
-    tables = {"terms": terms, "bytes": estimate.bytes, "tile": timed.tile}
+    footprints = {"hbm": estimate.memory_bytes, **estimate.beyond_bytes}
+    tables = {
+        "terms": terms, "bytes": estimate.bytes, "tile": timed.tile, "footprints": footprints,
+    }  # fmt: skip
     return {
         "seconds": timed.seconds,
         "low_seconds": low,

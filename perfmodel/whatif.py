@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -145,7 +145,7 @@ class WhatIf:
                 "elasticity": float(item.elasticity[i]),
                 "halved_us": halved * 1e6 if math.isfinite(halved) else None,
             }
-            rows.append(line(f"{item.quantity.label} x2", item.doubled, **more))
+            rows.append(line(f"{item.quantity.on(self.setting.device)} x2", item.doubled, **more))
         return rows + [line(effect.change, effect.after) for effect in self.effects]
 
 
@@ -225,16 +225,18 @@ def whatif(
     schedule: str = "auto",
     implementation: str | None = None,
     harness: str = "kernel",
+    place: Mapping[str, str] | None = None,
     constants: Constants | None = None,
 ) -> WhatIf:
     """Elasticities and the effect of `changes`, each alone and (where several) all together.
 
     `problem` may hold arrays; the other arguments and errors are those of `predict`.
     """
-    setting = Setting(problem, device, constants or default(), harness)
+    setting = Setting(problem, device, constants or default(), harness, place or {})
     how = {"schedule": schedule, "implementation": implementation}
     now = _outcome(setting, how)
-    known = [q for q in QUANTITIES.values() if q.read(setting) is not None]
+    own = [quantity for quantity in QUANTITIES.values() if quantity.belongs(setting)]
+    known = [quantity for quantity in own if quantity.read(setting) is not None]
     effects = [Effect(change.text, _after(setting, [change], how)) for change in changes]
     if len(changes) > 1:
         effects.append(Effect(TOGETHER, _after(setting, changes, how)))
@@ -243,7 +245,7 @@ def whatif(
         now,
         tuple(_sensitivity(setting, quantity, how) for quantity in known),
         tuple(effects),
-        tuple(q.label for q in QUANTITIES.values() if q not in known),
+        tuple(q.on(device) for q in own if q not in known),
     )
 
 
@@ -255,7 +257,12 @@ def elasticities(problem: Problem, device: Device, **how: Any) -> dict[str, np.n
 
 def _outcome(setting: Setting, how: dict[str, Any]) -> Outcome:
     answer = predict_arrays(
-        setting.problem, setting.device, harness=setting.harness, constants=setting.constants, **how
+        setting.problem,
+        setting.device,
+        harness=setting.harness,
+        place=setting.place,
+        constants=setting.constants,
+        **how,
     )
     return Outcome(answer.seconds, answer.limiter)
 

@@ -106,7 +106,7 @@ def test_a_sweep_answers_as_its_rows_do():
 def answers_kinds(sweep):
     from perfmodel.sweep.chunk import column_kinds
 
-    return column_kinds(sweep.grid)
+    return column_kinds(sweep)
 
 
 def test_long_answers_stay_in_bounded_memory(monkeypatch):

@@ -115,7 +115,7 @@ def test_devices_come_one_after_the_other_and_kinds_have_their_type():
     assert [(row["device"], row["dtype"], row["m"]) for row in rows] == list(
         itertools.product(("h100-sxm", "b200"), ("bf16", "fp16"), (64, 128))
     )
-    assert set(column_kinds(sweep.grid)) == set(rows[0])
+    assert set(column_kinds(sweep)) == set(rows[0])
 
 
 def test_what_one_device_lacks_keeps_its_row_and_says_why():

@@ -48,6 +48,23 @@ def schedules(operator: Operator, text: str) -> tuple[str, ...]:
     return tuple(named(kind, name, operator.schedules) for name in names(text))
 
 
+def placing(texts: Iterable[str] | None) -> dict[str, str]:
+    """Operands and the levels they lie in, from kv=host, weights=peer; lists too.
+
+    Raises `ProblemError` for what is no such pair, or names an operand twice.
+    """
+    found: dict[str, str] = {}
+    for pair in (pair for text in texts or () for pair in names(text)):
+        operand, equals, level = (part.strip() for part in pair.partition("="))
+        if not (operand and equals and level):
+            raise ProblemError(f"--place {quoted(pair)} is not OPERAND=LEVEL; write kv=host")
+        if found.setdefault(operand, level) != level:
+            raise ProblemError(
+                f"--place puts {quoted(operand)} in {found[operand]} and in {level}; choose one"
+            )
+    return found
+
+
 def harness(text: str) -> str:
     """The harness; raises `UnknownName` for one that there is no floor of."""
     return named("harness", one("--harness", text), HARNESSES)

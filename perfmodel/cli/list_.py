@@ -118,6 +118,11 @@ def _algorithms() -> Iterator[Row]:
         yield _row(name, library.load(name).about, "explain", "map")
 
 
+def _levels() -> Iterator[Row]:
+    for name, about in _LEVELS.items():
+        yield _row(name, about)
+
+
 def _devices() -> Iterator[Row]:
     from perfmodel.hardware import specs
 
@@ -133,6 +138,7 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "types": _types,
     "variants": _variants,
     "algorithms": _algorithms,
+    "levels": _levels,
     "devices": _devices,
 }
 """What can be listed."""
@@ -148,6 +154,15 @@ _SCHEDULES = {
     "tiled-3": "FlashAttention-3's: queries outside, warp-specialised",
     "split-kv": "keys cut into slices that are added up afterwards",
     "split-k": "tiled, k cut into slices where that is faster",
+}
+_LEVELS = {
+    "shared": "memory next to a unit: shared memory, LDS",
+    "l2": "the cache in front of memory; L3 on a CPU",
+    "llc": "a memory-side cache: Infinity Cache",
+    "hbm": "the device's own memory, whatever it is made of",
+    "host": "host memory, over PCIe or NVLink-C2C (--place kv=host)",
+    "peer": "memory of devices in the node, over NVLink or xGMI",
+    "network": "memory of other nodes, over a NIC",
 }
 _HARNESSES = {
     "kernel": "device time alone, without any overhead",

@@ -98,14 +98,14 @@ def _fastest(case: Case, device: Device, *, full: bool) -> Report:
 
     best = fastest(case, device, default())
     found = best.found
-    rows = trace.rows(found)
+    rows, called = trace.rows(found), {level.name: level.short for level in device.levels()}
     columns = [
         text("kernel", "kernel"),
         text("blocks", "blocks"),
         text("stream", "stream"),
         Column("time", lambda row: row["time_us"], micros),
-        text("limiter", "limiter"),
-        Column("HBM", lambda row: row["hbm_bytes"], quantity("B")),
+        Column("limiter", lambda row: called.get(row["limiter"], row["limiter"]), number=False),
+        Column(called["hbm"], lambda row: row["hbm_bytes"], quantity("B")),
         Column("L2", lambda row: row["l2_bytes"], quantity("B")),
         Column("threads", lambda row: row["threads"], str),
         Column("buffers", lambda row: row["stages"], str),

@@ -48,6 +48,14 @@ Harness = Annotated[
         help="How it would be timed: kernel, profiler, cuda_graph, cuda_events_eager, wall_clock.",
     ),
 ]
+Place = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--place",
+        metavar="OPERAND=LEVEL",
+        help="Where an operand lies: kv=host, weights=peer; levels host, peer, network; repeats.",
+    ),
+]
 
 
 def predict(
@@ -56,6 +64,7 @@ def predict(
     schedule: Schedule = "auto",
     implementation: Implementation = None,
     harness: Harness = "kernel",
+    place: Place = None,
     terms: Annotated[
         bool,
         typer.Option(
@@ -77,6 +86,7 @@ def predict(
     options = {
         "implementation": known.implementation(cases.operator, implementation),
         "harness": known.harness(harness),
+        "place": known.placing(place),
         "compiled": compiled,
     }
     devices = [load(name) for name in device]
@@ -119,6 +129,7 @@ _EXAMPLES = {
         --seq 4096 --head-dim 128 --causal --dtype bf16
     perfmodel predict attention -d a100 -d h100 --schedule standard,tiled --seq 512:16k:x2
     perfmodel predict attention -d h200-sxm --seq-q 1 --seq-kv 1k:128k:x2 --format csv
+    perfmodel predict attention -d h100-sxm --seq-q 1 --seq-kv 32k --batch 8 --place kv=host
     """,
     "gemm": """\b
     perfmodel predict gemm --device a100-sxm4-80gb -m 4096 -n 4096 -k 4096 --dtype fp16

@@ -36,7 +36,7 @@ Measured = Annotated[
     ),
 ]
 Level = Annotated[
-    str, typer.Option("--level", metavar="LEVELS", help="Memory levels: hbm,l2,shared.")
+    str, typer.Option("--level", metavar="LEVELS", help="Memory levels: hbm,llc,l2,shared.")
 ]
 RoofTypes = Annotated[
     str | None,
@@ -52,7 +52,7 @@ def roofline(
     schedule: Schedule = "auto",
     implementation: Implementation = None,
     measured: Measured = None,
-    level: Level = "hbm,l2,shared",
+    level: Level = "hbm,llc,l2,shared",
     roof: RoofTypes = None,
     size: Size = None,
 ) -> None:

@@ -14,7 +14,7 @@ from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, chosen_format, emit, say
-from perfmodel.cli.predict import Devices, Harness, Implementation, Schedule
+from perfmodel.cli.predict import Devices, Harness, Implementation, Place, Schedule
 from perfmodel.errors import OutputError, ProblemError, UnknownName, needs
 from perfmodel.hardware import load
 from perfmodel.operators import Operator
@@ -89,6 +89,7 @@ def sweep(
     schedule: Schedule = "auto",
     implementation: Implementation = None,
     harness: Harness = "kernel",
+    place: Place = None,
     output: Folder = None,
     best: Best = False,
     by: By = "time_us",
@@ -118,7 +119,8 @@ def sweep(
     harness = known.harness(harness)
     needs("pyarrow", "sweep")
     grid = Grid(cases.operator, cases.sizes, cases.kinds, cases.follows, schedules)
-    plan = Sweep(grid, tuple(load(name) for name in slugs), implementation, harness, chunk)
+    devices, levels = tuple(load(name) for name in slugs), known.placing(place)
+    plan = Sweep(grid, devices, implementation, harness, chunk, place=levels)
     plan.check(yes=yes)
     ask = _question(question, _kinds(plan))
     if output is not None:
@@ -131,7 +133,7 @@ def sweep(
 def _kinds(plan: Sweep) -> dict[str, str]:
     from perfmodel.sweep.chunk import column_kinds
 
-    return column_kinds(plan.grid)
+    return column_kinds(plan)
 
 
 def _identity(varying: Iterable[str], plan: Sweep) -> list[str]:

@@ -12,7 +12,7 @@ from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
-from perfmodel.cli.predict import Devices, Harness, Implementation
+from perfmodel.cli.predict import Devices, Harness, Implementation, Place
 from perfmodel.hardware import load
 from perfmodel.operators import Operator
 from perfmodel.render import tornado
@@ -43,6 +43,7 @@ def what_if(
     ] = "auto",
     implementation: Implementation = None,
     harness: Harness = "kernel",
+    place: Place = None,
     chart: Chart = None,
     format: Format = None,
     output: Output = None,
@@ -60,6 +61,7 @@ def what_if(
         "schedule": schedule,
         "implementation": known.implementation(cases.operator, implementation),
         "harness": known.harness(harness),
+        "place": known.placing(place),
     }
     devices = [load(name) for name in device]
     found = [

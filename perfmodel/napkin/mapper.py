@@ -267,11 +267,9 @@ def _mapped(
         tiles={axis: int(values[0]) for axis, values in tiles.items()},
         seconds=number(time.seconds),
         terms={name: number(value) for name, value in time.terms.items()},
-        bytes={
-            "hbm": number(time.hbm_bytes),
-            "l2": number(cost.bytes_at("l2")),
-            "shared": number(cost.shared_bytes),
-        },
+        # Of the L2 what blocks ask for, since that is what the search was bounded by.
+        bytes={name: number(moved) for name, moved in time.bytes.items()}
+        | {"l2": number(cost.bytes_at("l2"))},
         shared_bytes=number(cost.shared_footprint_bytes),
         register_bytes=number(cost.register_footprint_bytes),
         threads=int(number(cost.nest.kernel.threads)),

@@ -31,6 +31,7 @@ from perfmodel.timing import floors
 from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import machine
+from perfmodel.timing.placing import placed
 from perfmodel.timing.plan import Plan, time_plan
 
 MAPPED = KernelClass("mapped", "declared", "the fastest schedule that the mapper finds")
@@ -120,6 +121,7 @@ class DeclaredOperator(Operator):
             tile={},
             memory_bytes=held_bytes(case, found),
         )
+        (plan,), elsewhere = placed([plan], request.place, device)
         estimate = time_plan(here, constants, plan, (1, 1)).at(np.zeros(1, dtype=np.intp))
         calls = len(kernels) if len(kernels) > 1 else 0
         seconds = floors.with_floor(
@@ -131,6 +133,8 @@ class DeclaredOperator(Operator):
         )
         seconds = np.maximum(seconds, floors.host_seconds(constants, request.harness, calls))
         unknown = unknowns(FAMILY, request.implementation, request.harness, device)
+        if elsewhere:
+            unknown["link"] = "; ".join(elsewhere)
         longest = max(kernels, key=lambda item: item.seconds)
         return Timed(
             schedule=plan.schedule,

@@ -22,6 +22,7 @@ from perfmodel.timing.classes import KernelClass, is_known
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine, machine
+from perfmodel.timing.placing import placed
 from perfmodel.timing.plan import Estimate, Plan, time_plan
 
 Chosen = tuple[KernelClass, tuple[str, ...]]
@@ -85,10 +86,13 @@ class LibraryOperator(Operator):
         kernel, said = self.kernels(shaped, request, here)
         kernel = _ablated(kernel, constants)
         plans = self.plans(shaped, request.schedule, kernel, here, constants, around)
+        plans, elsewhere = placed(plans, request.place, device)
         total, tile = best(here, constants, plans, n)
         if not np.all(np.isfinite(total.seconds)):
             raise ProblemError(self._does_not_fit(device, plans[0]))
         found = unknowns(problem.operator, request.implementation, request.harness, device)
+        if elsewhere:
+            found["link"] = "; ".join(elsewhere)
         other = self._included(shaped, request, kernel, here, constants, around)
         extra = np.broadcast_to(np.asarray(other, dtype=np.float64).reshape(-1), (n,))
         device_seconds = total.seconds + extra

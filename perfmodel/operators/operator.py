@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ class Request:
     """How the run would be timed; "kernel" is device time alone."""
     includes: tuple[str, ...] = ()
     """What else the timed region holds."""
+    place: Mapping[str, str] = field(default_factory=dict)
+    """The level that an operand lies in, by role or tensor, where that is not the own memory."""
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,8 @@ class Part:
 class Sweep:
     """A grid on several devices. `chunk` is the number of points in a part.
 
-    `implementation` and `harness` are those of `perfmodel.predict`. Raises `ProblemError` for no
-    device, for one named twice, and for a chunk without points.
+    `implementation`, `harness` and `place` are those of `perfmodel.predict`. Raises `ProblemError`
+    for no device, for one named twice, and for a chunk without points.
     """
 
     grid: Grid
@@ -61,6 +61,7 @@ class Sweep:
     harness: str = "kernel"
     chunk: int = CHUNK
     constants: Constants = field(default_factory=default)
+    place: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.devices:
@@ -130,6 +131,7 @@ class Sweep:
             schedule=schedule,
             implementation=self.implementation,
             harness=self.harness,
+            place=self.place,
             constants=self.constants,
         )
 
@@ -151,6 +153,7 @@ class Sweep:
             ],
             "implementation": self.implementation,
             "harness": self.harness,
+            **({"place": dict(self.place)} if self.place else {}),
             "model_hash": model_hash(),
             "constants_hash": _hash(json.dumps(self.constants, sort_keys=True)),
             "chunk": self.chunk,

@@ -241,7 +241,8 @@ def _crossing_seconds(
     whole = k * (height * grid.widths["data"] + width * grid.widths["weights"])
     whole = whole + height * width * grid.widths["output"]
     per_clock = 64.0 * machine.clock_hz
-    latency = mean_latency(machine, _missed(grid, machine, constants, together))
+    missed, caught = _missed(grid, machine, constants, together)
+    latency = mean_latency(machine, missed, caught=caught)
     return {
         "port": mean / per_clock,
         "whole": np.maximum(whole - mean, 0.0) / per_clock,
@@ -251,8 +252,10 @@ def _crossing_seconds(
     }
 
 
-def _missed(grid: Grid, machine: Machine, constants: Constants, together: np.ndarray) -> np.ndarray:
-    """Share of loads that wait for memory: all that the L2 does not hold from the wave before."""
+def _missed(
+    grid: Grid, machine: Machine, constants: Constants, together: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | float]:
+    """Shares of loads that the L2 does not hold from the wave before, and that the LLC then has."""
     m, n, k = (grid.sizes[axis] for axis in "mnk")
     wave = np.minimum(grid.tiles, machine.units * together)
     group = np.minimum(grid.down, GROUP)
@@ -260,7 +263,12 @@ def _missed(grid: Grid, machine: Machine, constants: Constants, together: np.nda
     touched = np.minimum(group * grid.rows, m) * grid.widths["data"]
     touched = k * (touched + reach * grid.widths["weights"])
     again = np.maximum(1.0 - grid.input_bytes / (touched * grid.tiles / wave), 0.0)
-    return np.asarray(1.0 - again * held_share(touched, machine.l2_capacity, constants["l2_knee"]))
+    by_l2 = held_share(touched, machine.l2_capacity, constants["l2_knee"])
+    missed = np.asarray(1.0 - again * by_l2)
+    if machine.llc is None:
+        return missed, 0.0
+    behind = held_share(touched, machine.llc.capacity_bytes, constants["l2_knee"])
+    return missed, np.asarray(again * np.maximum(behind - by_l2, 0.0))
 
 
 def _combining_seconds(

@@ -59,7 +59,8 @@ def interval(
 
     The range is wider by what errors are larger where a thing is not known: the architecture of the
     device, or what `unknowns` names ("implementation", "harness"). Of devices that are no GPU none
-    was fitted: their range is that of an honest first guess at least.
+    was fitted, nor of operands behind a "link": their range is that of an honest first guess at
+    least.
     """
     known = table()
     entry = known["families"].get(family)
@@ -74,7 +75,7 @@ def interval(
         doubts.add("device")
     widening = _together(known["widening"][name] for name in doubts & known["widening"].keys())
     low, high = low * widening, high * widening
-    if device.kind != "gpu":
+    if device.kind != "gpu" or "link" in doubts:
         low, high = np.minimum(low, -_UNKNOWN), np.maximum(high, _UNKNOWN)
     below = np.maximum(seconds * np.exp(np.minimum(low, 0.0)), np.minimum(floor, seconds))
     return below, seconds * np.exp(np.maximum(high, 0.0))
