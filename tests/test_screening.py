@@ -185,9 +185,9 @@ def test_matrix_and_latency_of_whole_steps_are_those_of_the_full_model(slug, dty
     )  # fmt: skip
     assert found.columns(found.terms["limit"])[whole] == near(found.full(limit)[whole], rel=1e-4)
     rounds = np.maximum(busiest / grid.together(here), 1.0)
-    missed = screening._missed(grid, here, CONSTANTS, grid.together(here))
+    missed, caught = screening._missed(grid, here, CONSTANTS, grid.together(here))
     waiting = found.columns(rounds * found.terms["chain"])
-    latency = found.columns(memory.mean_latency(here, missed))
+    latency = found.columns(memory.mean_latency(here, missed, caught=caught))
     fits = found.full(found.where.blocks_per_unit > 0)
     same = fits & (found.columns(grid.together(here)) == found.where.blocks_per_unit)
     full = memory.latency_seconds(cost, found.where, even, latency)
@@ -258,7 +258,9 @@ def test_what_a_wave_finds_in_the_l2_worked_by_hand():
     grid = _grid(Matmul(1024, 4096, 512), (128, 256, 256))
 
     def missed(grid, together=1.0, here=here):
-        return float(screening._missed(grid, here, CONSTANTS, np.array([[together]])).item())
+        share, caught = screening._missed(grid, here, CONSTANTS, np.array([[together]]))
+        assert caught == 0.0  # there is no cache behind the L2
+        return float(share.item())
 
     assert missed(grid) == near(5 / 12)
     touched = 512 * 2 * (1024 + 512)

@@ -115,5 +115,8 @@ def _check_flags(operator: Operator, rest: list[inspect.Parameter]) -> None:
 
 
 def _flags(item: inspect.Parameter) -> tuple[str, ...]:
+    """How an option is written; under Annotated, Typer keeps the first spelling as the default."""
     (option,) = (meta for meta in item.annotation.__metadata__ if hasattr(meta, "param_decls"))
-    return tuple(option.param_decls or ()) or (f"--{item.name.replace('_', '-')}",)
+    written = (option.default, *(option.param_decls or ()))
+    found = tuple(text for text in written if isinstance(text, str) and text.startswith("-"))
+    return found or (f"--{item.name.replace('_', '-')}",)
