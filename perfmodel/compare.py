@@ -26,8 +26,8 @@ from perfmodel.operators import load as load_operator
 from perfmodel.operators.library import unknowns
 from perfmodel.operators.options import DIRECTIONS
 from perfmodel.predict import predict_arrays
-from perfmodel.timing.floors import HARNESSES, UNKNOWN
 from perfmodel.timing.physical import floor_seconds
+from perfmodel.timing.runs import UNKNOWN, harnesses
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +79,7 @@ class _Kind:
         """The harness; device time where the row names none, and where it is one of nobody's."""
         if not self.harness:
             return "kernel"
-        return self.harness if self.harness in HARNESSES else UNKNOWN
+        return self.harness if self.harness in harnesses() else UNKNOWN
 
     def assumed(self) -> str:
         """What is taken for names of the row that nothing is known of."""

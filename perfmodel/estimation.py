@@ -72,7 +72,7 @@ class _Watched(Constants):
 
     def __init__(self, values: Constants) -> None:
         super().__init__(values)
-        self.off = values.off
+        self.off, self.changed_runs = values.off, values.changed_runs
         self.asked: set[str] = set()
 
     def __getitem__(self, name: str) -> float:

@@ -14,12 +14,12 @@ from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.hardware.levels import LINKS
 from perfmodel.operators import operator_of
-from perfmodel.timing import floors
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.runs import paced
 from perfmodel.units import binary, seconds, si
 
-LAUNCH = ("floor_", "host_floor_", "start_", "kernel_gap", "split_price", "combine_price")
-"""Constants that are launch overhead, by how their names begin."""
+LAUNCH = ("kernel_gap", "split_price", "combine_price")
+"""Constants that are launch overhead, besides what the harness and the host take."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,7 @@ class Quantity:
     def scaled(self, setting: Setting, factor: float) -> Setting:
         """`setting` with this number multiplied; raises `ProblemError` where it is not there."""
         if self.is_launch:
-            changed = {
-                name: value * factor
-                for name, value in setting.constants.items()
-                if name.startswith(LAUNCH)
-            }
-            constants = setting.constants.with_values(changed)
-            return replace(setting, constants=constants)
+            return replace(setting, constants=launching(setting.constants, factor))
         if self.read(setting) is None:
             said = f"the spec of {setting.device.slug} has no {self.on(setting.device)}"
             raise ProblemError(f"{said}, so it cannot be changed; add it, or change another number")
@@ -98,6 +92,12 @@ class Quantity:
         if self.of_level in LINKS:
             return self.of_level in setting.place.values()
         return not self.of_level or setting.device.level(self.of_level) is not None
+
+
+def launching(constants: Constants, factor: float) -> Constants:
+    """Constants under which all launch overhead takes `factor` times as long."""
+    changed = constants.with_values({name: constants[name] * factor for name in LAUNCH})
+    return changed.with_runs(paced(constants.runs, factor))
 
 
 _UNITS = {
@@ -143,7 +143,7 @@ def _capacity(device: Device, name: str) -> float | None:
 
 def _launch(setting: Setting) -> float:
     operator = operator_of(setting.problem).called_as(setting.problem)
-    return floors.floor_seconds(setting.constants, setting.harness, operator)
+    return setting.constants.run(setting.harness).start_seconds(operator)
 
 
 _ALL = (

@@ -13,7 +13,6 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import load, names
 from perfmodel.predict import predict
 from perfmodel.timing import constants
-from perfmodel.timing.floors import HARNESSES, UNKNOWN
 
 UNITS = {"1", "s", "W", "J", "B"}
 GOOD = {
@@ -64,11 +63,6 @@ def test_names_are_unique_and_defaults_are_the_file():
     assert len(listed) == len(set(listed)) == len(constants.default())
     assert any(constant.fitted for constant in constants.shipped())
     assert any(not constant.fitted for constant in constants.shipped())
-
-
-def test_every_harness_has_a_floor_for_whatever_it_times():
-    for harness in set(HARNESSES) - {UNKNOWN}:  # of which device time is taken
-        assert f"floor_{harness}_any" in constants.default()
 
 
 def test_a_constant_is_near_a_fitted_one_that_stands_by_itself(tmp_path):

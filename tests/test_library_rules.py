@@ -280,7 +280,7 @@ def test_a_map_with_a_scalar_is_dispatched_twice(variant):
     assert [called_as(p) for p in (scalar, plain)] == ["scalar", "pointwise"]
     assert called_as(replace(scalar, direction="bwd")) == "pointwise"
     eager, graph, profiler = (
-        [floors.floor_seconds(CONSTANTS, harness, called_as(p)) for p in (scalar, plain)]
+        [CONSTANTS.run(harness).start_seconds(called_as(p)) for p in (scalar, plain)]
         for harness in ("cuda_events_eager", "cuda_graph", "profiler")
     )
     assert eager[0] > eager[1]
@@ -366,7 +366,7 @@ def test_a_batched_product_has_a_floor_of_its_own_where_there_is_one():
     assert [called_as(p) for p in (one, many)] == ["gemm", "bmm"]
     assert called_as(replace(one, gradient=True)) == "bmm"
     found = {
-        harness: [floors.floor_seconds(CONSTANTS, harness, name) for name in ("gemm", "bmm")]
+        harness: [CONSTANTS.run(harness).start_seconds(name) for name in ("gemm", "bmm")]
         for harness in ("cuda_events_eager", "cuda_graph")
     }
     assert found["cuda_events_eager"][1] < found["cuda_events_eager"][0]
@@ -379,8 +379,9 @@ def test_kernels_of_few_rows_start_by_themselves_where_layers_are_timed_one_by_o
     kernel, _ = resolve("gemm", name, dtype, machine(A100))
     rows, device = np.array([1, 4, 5, 512]), np.full(4, 1e-5)
     found = floors.with_floor(CONSTANTS, "cuda_graph", "gemm", device, kernel, rows)
-    starts = [CONSTANTS["start_trtllm_few"]] * 2 + [CONSTANTS["start_trtllm"]] * 2
-    floor = floors.floor_seconds(CONSTANTS, "cuda_graph", "gemm")
+    starts = [kernel.few_start_seconds] * 2 + [kernel.start_seconds] * 2
+    assert 0 < starts[0] < starts[-1]
+    floor = CONSTANTS.run("cuda_graph").start_seconds("gemm")
     assert found == pytest.approx(1e-5 + floor + np.array(starts))
     alone = floors.with_floor(CONSTANTS, "kernel", "gemm", device, kernel, rows)
     assert np.ptp(alone) == 0

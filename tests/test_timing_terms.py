@@ -33,6 +33,7 @@ from perfmodel.timing.classes import kernel_class, matrix_share, resolve
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
+from perfmodel.timing.runs import harnesses
 
 H100 = load("h100-sxm")
 A100 = load("a100-sxm4-80gb")
@@ -412,19 +413,19 @@ def test_flash_2_is_slower_than_flash_3_on_hopper_and_the_same_on_ampere():
 def test_floors_by_harness():
     cublas = kernel_class("cublas")
     short, long = np.array([1e-6]), np.array([1e-2])
-    floor = floors.floor_seconds(CONSTANTS, "cuda_events_eager", "gemm")
+    run = CONSTANTS.run("cuda_events_eager")
+    floor = run.start_seconds("gemm")
     eager = floors.with_floor(CONSTANTS, "cuda_events_eager", "gemm", short, cublas)
-    assert eager == max(floor * CONSTANTS["eager_host"], 1e-6 + floor)
+    assert eager == max(floor * run.whole_call, 1e-6 + floor)
     graph = floors.with_floor(CONSTANTS, "cuda_graph", "gemm", short, cublas)
-    assert graph == pytest.approx(1e-6 + floors.floor_seconds(CONSTANTS, "cuda_graph", "gemm"))
-    for harness in floors.HARNESSES:
+    assert graph == pytest.approx(1e-6 + CONSTANTS.run("cuda_graph").start_seconds("gemm"))
+    for harness in harnesses():
         assert floors.with_floor(CONSTANTS, harness, "gemm", long, cublas) >= long
-        assert floors.floor_seconds(CONSTANTS, harness, "nobody's operator") >= 0
 
 
 def test_a_host_that_prepares_for_long_hides_the_kernel():
     deep, _ = resolve("gemm", "vllm:DeepGemmFp8BlockScaledMMKernel", "fp8_block", machine(H100))
-    floor = CONSTANTS[deep.host_floor]
+    floor = deep.host_seconds
     assert floors.with_floor(CONSTANTS, "cuda_graph", "gemm", np.array([1e-6]), deep) == floor
     assert floors.with_floor(CONSTANTS, "kernel", "gemm", np.array([1e-6]), deep) < floor
 

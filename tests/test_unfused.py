@@ -51,7 +51,8 @@ def test_small_unfused_attention_waits_for_the_host():
         for harness in ("kernel", "cuda_graph", "paper")
         for way in ("fwd", "bwd")
     }
-    plain = CONSTANTS["eager_host"] * CONSTANTS["floor_cuda_events_eager_pointwise"]
+    eager = CONSTANTS.run("cuda_events_eager")
+    plain = eager.whole_call * eager.start_seconds("pointwise")
     # Four copies, two products, a softmax; on the way back two products and a kernel more.
     assert seconds["paper", "fwd"] == pytest.approx(7 * plain)
     assert seconds["paper", "bwd"] == pytest.approx(10 * plain)

@@ -16,7 +16,7 @@ from perfmodel.cli.lazy import lazy_group
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load
 from perfmodel.predict import predict
-from perfmodel.quantities import LAUNCH, QUANTITIES, SPELLINGS, Setting
+from perfmodel.quantities import QUANTITIES, SPELLINGS, Setting, launching
 from perfmodel.timing import matmul
 from perfmodel.timing.constants import default
 from perfmodel.units import UnitError
@@ -85,7 +85,7 @@ def test_twice_as_fast_in_everything_takes_half_the_device_time(slug, name):
     device, problem = load(slug), fp16(PROBLEMS[name])
     rates = dict.fromkeys(RATES, 2.0)
     fast = device.scaled(**rates, latency=0.5)
-    none = default().with_values({key: 0.0 for key in default() if key.startswith(LAUNCH)})
+    none = launching(default(), 0.0)
     before = predict(problem, device, constants=none).seconds
     after = predict(problem, fast, constants=none).seconds
     assert after == pytest.approx(before / 2, rel=0.01)

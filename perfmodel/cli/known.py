@@ -13,7 +13,7 @@ from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.operators import Operator
 from perfmodel.plaintext import quoted
 from perfmodel.timing.classes import KernelClass, classes, implementations
-from perfmodel.timing.floors import HARNESSES
+from perfmodel.timing.runs import harnesses
 
 FRAMEWORKS = ("vllm", "sglang", "trtllm", "aiter", "torch", "xformers", "sarathi")
 """Frameworks whose kernels measured tables name after them: vllm-0.24.0:vllm_flash_attn_fa3."""
@@ -67,7 +67,7 @@ def placing(texts: Iterable[str] | None) -> dict[str, str]:
 
 def harness(text: str) -> str:
     """The harness; raises `UnknownName` for one that there is no floor of."""
-    return named("harness", one("--harness", text), HARNESSES)
+    return named("harness", one("--harness", text), harnesses())
 
 
 def implementation(operator: Operator, text: str | None) -> str | None:

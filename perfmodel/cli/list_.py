@@ -15,7 +15,7 @@ from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.render import Column, Report
 from perfmodel.render.report import text
 from perfmodel.timing.classes import classes
-from perfmodel.timing.floors import HARNESSES
+from perfmodel.timing.runs import table
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -107,8 +107,8 @@ def _variants() -> Iterator[Row]:
 
 
 def _harnesses() -> Iterator[Row]:
-    for name in HARNESSES:
-        yield _row(name, _HARNESSES.get(name, ""))
+    for run in table().runs.values():
+        yield _row(run.name, run.about)
 
 
 def _algorithms() -> Iterator[Row]:
@@ -163,16 +163,6 @@ _LEVELS = {
     "host": "host memory, over PCIe or NVLink-C2C (--place kv=host)",
     "peer": "memory of devices in the node, over NVLink or xGMI",
     "network": "memory of other nodes, over a NIC",
-}
-_HARNESSES = {
-    "kernel": "device time alone, without any overhead",
-    "profiler": "each kernel as a profiler times it",
-    "cuda_graph": "repetitions captured in one graph",
-    "cuda_events_eager": "events around eager calls of the framework",
-    "wall_clock": "the host's clock around eager calls",
-    "do_bench": "Triton's do_bench",
-    "paper": "as papers time: many calls in a row, their mean",
-    "unknown": "nobody said: device time, in a wider range",
 }
 _OPERATORS = Column(
     "operators", lambda row: ", ".join(row["operators"] or ["all"]), str, number=False

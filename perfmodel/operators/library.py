@@ -24,6 +24,7 @@ from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine, machine
 from perfmodel.timing.placing import placed
 from perfmodel.timing.plan import Estimate, Plan, time_plan
+from perfmodel.timing.runs import UNKNOWN
 
 Chosen = tuple[KernelClass, tuple[str, ...]]
 """A class of kernels, and what is to be said of the choice."""
@@ -129,7 +130,7 @@ class LibraryOperator(Operator):
     ) -> Number:
         """Seconds of the other kernels in the timed region."""
         includes = request.includes
-        if kernel.quantises and request.harness != "kernel":
+        if kernel.quantises and constants.run(request.harness).library_kernels:
             includes = (*includes, "quantise_activations")
         includes = () if "included" in constants.off else tuple(dict.fromkeys(includes))
         return included_seconds(here, constants, problem, kernel, includes, around)
@@ -151,7 +152,7 @@ def unknowns(name: str, implementation: str | None, harness: str, device: Device
     if implementation and not is_known(name, implementation):
         said = f"implementation {implementation!r} is not known: a good library's is taken"
         found["implementation"] = said
-    if harness == floors.UNKNOWN:
+    if harness == UNKNOWN:
         found["harness"] = "how the run was timed is not known: device time is taken"
     if device.kind != "gpu":
         found["kind"] = f"{device.slug} is no GPU, and the model is fitted to GPUs alone"

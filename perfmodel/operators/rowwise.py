@@ -18,10 +18,7 @@ from perfmodel.timing.classes import KernelClass, resolve
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Plan
-
-# Maps with a scalar, which the framework wraps in a tensor and dispatches once more; relu is one,
-# the larger of each element and 0 (ATen: wrapped_scalar_tensor, Activation.cpp).
-_WITH_SCALAR = ("add_scalar", "mul_scalar", "div_scalar", "pow_scalar", "relu")
+from perfmodel.timing.runs import table
 
 _ROWS = size("rows", default="4096", help="Rows: {size}.")
 _COLS = size("cols", default="4096", help="Columns, along which it runs.")
@@ -58,7 +55,7 @@ class RowwiseOperator(LibraryOperator):
         """
         if problem.direction == "bwd":
             return "pointwise"
-        return "scalar" if problem.variant in _WITH_SCALAR else self.name
+        return "scalar" if problem.variant in table().scalar_maps else self.name
 
     def kernels(self, problem: Rowwise, request: Request, here: Machine) -> Chosen:
         """The class asked for, or the usual one."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from itertools import product
@@ -155,7 +155,7 @@ class Sweep:
             "harness": self.harness,
             **({"place": dict(self.place)} if self.place else {}),
             "model_hash": model_hash(),
-            "constants_hash": _hash(json.dumps(self.constants, sort_keys=True)),
+            "constants_hash": _hash(_told(self.constants)),
             "chunk": self.chunk,
             "points": self.points,
             "parts": self.parts,
@@ -171,6 +171,12 @@ def model_hash() -> str:
         if item.name.endswith(".yaml") and item.name != "constants.yaml"
     }
     return _hash(json.dumps(tables, sort_keys=True))
+
+
+def _told(constants: Constants) -> str:
+    """All that constants say, as text: values, terms left out, how runs are timed."""
+    runs = {name: asdict(run) for name, run in constants.runs.items()}
+    return json.dumps([constants, sorted(constants.off), runs], sort_keys=True)
 
 
 def _compact(values: np.ndarray) -> list[int] | dict[str, int]:

@@ -12,8 +12,8 @@ and times them. Then, in the order of a prediction:
     kernel                   one kernel: the terms, and how they join
     pipes, memory, traffic, occupancy, power    one resource a module
     plan, floors, included   kernels of a plan, launch floors, what harnesses include
-    circumstances            how a run was timed
+    runs, circumstances      how a run was timed (runs.yaml)
     spread, physical         the range of a prediction, and the bound below it
-    constants                shares, prices and floors with their sources (constants.yaml)
+    constants                shares and prices with their sources (constants.yaml)
     ablation                 which mechanisms can be switched off, to see what they are worth
 """

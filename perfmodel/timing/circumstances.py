@@ -6,15 +6,6 @@ from dataclasses import dataclass
 
 from perfmodel.timing.constants import Constants
 
-# Timing loops that repeat one kernel without clearing the cache find small inputs in L2; graph
-# captures rotate the weights of a matmul, so that those come from memory as they do in a model.
-_WARM = {"cuda_graph": 1.0, "cuda_events_eager": 1.0, "wall_clock": 1.0, "profiler": 1.0}
-# Loops over prepared inputs, small numbers or zeros, which toggle fewer bits than random ones.
-_QUIET = ("cuda_graph", "wall_clock")
-_ROTATED = {("cuda_graph", "gemm")}
-# Calls one at a time, between which the host leaves the board idle; others follow at once.
-_ONE_AT_A_TIME = ("cuda_events_eager", "wall_clock")
-
 
 @dataclass(frozen=True)
 class Circumstances:
@@ -31,12 +22,13 @@ class Circumstances:
 
 
 def circumstances(harness: str, operator: str, constants: Constants) -> Circumstances:
-    """What a harness means for the device; see the tables above."""
-    rotated = (harness, operator) in _ROTATED
-    rested = harness in _ONE_AT_A_TIME and "lag" not in constants.off
+    """What a harness means for the device; raises `ProblemError` for one that is not there."""
+    run = constants.run(harness)
+    rotated = operator in run.rotates
+    rested = run.one_at_a_time and "lag" not in constants.off
     return Circumstances(
-        warm=0.0 if rotated else _WARM.get(harness, 0.0),
+        warm=0.0 if rotated else run.warm,
         rotated=rotated,
-        activity=constants["activity_quiet"] if harness in _QUIET else 1.0,
+        activity=run.activity,
         lag_seconds=constants["power_lag"] if rested else 0.0,
     )

@@ -88,10 +88,10 @@ class KernelClass:
     chain: Chain | None = None
     batched: str | None = None
     share: str | None = None
-    start: str | None = None
-    few_start: str | None = None
+    start_seconds: float | None = None
+    few_start_seconds: float | None = None
     backward: str = "matrix_share"
-    host_floor: str | None = None
+    host_seconds: float | None = None
     one_copy: bool = False
     schedule: str = "tiled"
     decode: Mapping[int, tuple[TileRow, ...]] | None = None
@@ -193,8 +193,8 @@ _PARTS = {
 }
 
 
-# Which runs an entry of the list `timed` speaks of.
-_WHICH = ("names", "formats")
+# Which runs an entry of the list `timed` speaks of, and who says so.
+_WHICH = ("names", "formats", "source")
 # Lists of names in the table's head, each a flag of a class.
 _BATCHING = ("packed", "paged", "graphed")
 

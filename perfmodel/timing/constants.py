@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from perfmodel.errors import PerfmodelError
+from perfmodel.timing.runs import Run, run_of, table
 
 VERSION = 1
 
@@ -43,22 +44,40 @@ class Constant:
 
 
 class Constants(dict[str, float]):
-    """Values by name, and the terms that are switched off.
+    """Values by name, the terms that are switched off, and how runs are timed.
 
     `with_values` makes a changed copy (for fitting), `without` one that leaves terms out (for
-    ablation; `perfmodel.timing.ablation` names them).
+    ablation; `perfmodel.timing.ablation` names them), `with_runs` one of other circumstances.
     """
 
     off: frozenset[str] = frozenset()
+    """Terms that are left out."""
+    changed_runs: Mapping[str, Run] | None = None
+    """Harnesses by name, where not those of `runs.yaml`."""
 
     def __missing__(self, name: str) -> float:
         """Raises `PerfmodelError`: a file of an earlier release may lack what this one reads."""
         raise PerfmodelError(f"no constant named {name!r}; it must be in constants.yaml")
 
+    @property
+    def runs(self) -> Mapping[str, Run]:
+        """Harnesses by name."""
+        return table().runs if self.changed_runs is None else self.changed_runs
+
+    def run(self, harness: str) -> Run:
+        """How a harness times; raises `ProblemError` naming the harnesses there are."""
+        return run_of(self.runs, harness)
+
     def without(self, *terms: str) -> Constants:
         """A copy with some terms switched off."""
-        copy = Constants(self)
+        copy = self.with_values({})
         copy.off = self.off | frozenset(terms)
+        return copy
+
+    def with_runs(self, runs: Mapping[str, Run]) -> Constants:
+        """A copy with other circumstances."""
+        copy = self.with_values({})
+        copy.changed_runs = runs
         return copy
 
     def with_values(self, changes: Mapping[str, float]) -> Constants:
@@ -67,7 +86,7 @@ class Constants(dict[str, float]):
             if name not in self:
                 self.__missing__(name)
         copy = Constants({**self, **changes})
-        copy.off = self.off
+        copy.off, copy.changed_runs = self.off, self.changed_runs
         return copy
 
 

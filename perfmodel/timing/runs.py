@@ -1,0 +1,156 @@
+"""The circumstances of a run: what each way of timing a kernel does around it (`runs.yaml`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from perfmodel.errors import PerfmodelError, ProblemError
+
+VERSION = 1
+UNKNOWN = "unknown"
+"""The harness of a run that does not say how it was timed."""
+ANY = "any"
+"""What stands for an operator of which no start is known under a harness."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one harness does around the kernel that it times."""
+
+    name: str
+    """The harness, as a table or a person calls it."""
+    about: str
+    """One line for a person."""
+    warm: float = 0.0
+    """Share of the inputs that fit in L2 and are still there from the run before."""
+    rotates: tuple[str, ...] = ()
+    """Operators whose weights take turns with copies, so that they are never warm in L2."""
+    activity: float = 1.0
+    """Switching activity of the data relative to random numbers: a factor of energy."""
+    one_at_a_time: bool = False
+    """Whether the host leaves the board idle between calls; others follow at once."""
+    starts: Mapping[str, float] = field(default_factory=lambda: {ANY: 0.0})
+    """Seconds that pass before the first instruction, by operator; `any` stands for all others."""
+    whole_call: float = 1.0
+    """Host time of a whole call over its start: the rest goes on beside the kernel."""
+    calls_as: str | None = None
+    """Harness whose element-wise maps say how long the host takes for a plain call of a framework,
+    where several make up an operator and the device may have to wait for them."""
+    library_kernels: bool = True
+    """Whether kernels that a library launches in each call around its own are in the time."""
+    library_start: bool = True
+    """Whether what a library does before its kernel is in the time (`timed` in classes.yaml)."""
+    pace: float = 1.0
+    """Seconds that the host takes over those that the harness's hosts took."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Where each value comes from, by its name; a start's by `starts.` and the operator."""
+
+    def start_seconds(self, operator: str) -> float:
+        """Seconds before the first instruction of an operator, or of those it stands among."""
+        name = operator
+        while name != ANY and name not in self.starts:
+            name = table().among.get(name, ANY)
+        return self.pace * self.starts[name]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The whole of `runs.yaml`."""
+
+    runs: Mapping[str, Run]
+    """Harnesses by name, in file order."""
+    among: Mapping[str, str]
+    """Which operators' start an operator has that has none of its own."""
+    scalar_maps: tuple[str, ...]
+    """Element-wise maps of a tensor and a scalar, which a framework dispatches twice."""
+    values: Mapping[str, Mapping[str, str]]
+    """Unit and meaning of each value of a harness."""
+
+
+# Fields of a run that are no value of its own: who it is, what it is scaled by, who says so.
+_APART = ("name", "about", "pace", "sources")
+VALUES = tuple(item.name for item in fields(Run) if item.name not in _APART)
+"""Names of the values of a harness."""
+
+
+def read(path: Path) -> Table:
+    """The table of a file, checked; raises `PerfmodelError` in one line saying what is wrong."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+        if document["version"] != VERSION:
+            raise PerfmodelError(f"{path}: runs of another version; this code reads {VERSION}")
+        found = Table(
+            {name: _run(path, name, entry) for name, entry in document["harnesses"].items()},
+            dict(document["among"]),
+            tuple(document["scalar_maps"]["names"]),
+            document["values"],
+        )
+    except (OSError, KeyError, TypeError, AttributeError, UnicodeDecodeError, yaml.YAMLError) as e:
+        line = " ".join(str(e).split())
+        raise PerfmodelError(f"{path}: no table of runs ({line}); reinstall perfmodel") from None
+    if UNKNOWN not in found.runs:
+        raise PerfmodelError(f"{path}: no harness {UNKNOWN!r}, for runs that do not say")
+    for run in found.runs.values():
+        if run.calls_as is not None and run.calls_as not in found.runs:
+            raise PerfmodelError(f"{path}: {run.name}: calls_as {run.calls_as!r} is no harness")
+    return found
+
+
+def _run(path: Path, name: str, entry: Mapping[str, Any]) -> Run:
+    made: dict[str, Any] = {"name": name, "about": str(entry["about"])}
+    sources: dict[str, str] = {}
+    for key, stated in entry.items():
+        if key == "about":
+            continue
+        if key not in VALUES:
+            raise PerfmodelError(f"{path}: {name}: no such value as {key}; see `values`")
+        if key == "starts":
+            made[key] = {op: float(one["value"]) for op, one in stated.items()}
+            sources |= {f"starts.{op}": str(one["source"]) for op, one in stated.items()}
+            continue
+        value = stated["value"]
+        made[key] = tuple(value) if isinstance(value, list) else value
+        sources[key] = str(stated["source"])
+    run = Run(**made, sources=sources)
+    for told, least, most in (
+        ("warm", 0.0, 1.0), ("activity", 0.0, 1.0), ("whole_call", 1.0, 10.0),
+    ):  # fmt: skip
+        if not least <= getattr(run, told) <= most:
+            raise PerfmodelError(f"{path}: {name}: {told} is not from {least:g} to {most:g}")
+    if ANY not in run.starts or not all(0.0 <= one <= 1e-3 for one in run.starts.values()):
+        raise PerfmodelError(f"{path}: {name}: starts must be 0 to 1 ms and have one for {ANY!r}")
+    return run
+
+
+@lru_cache(maxsize=1)
+def table() -> Table:
+    """The table that comes with the package."""
+    return read(Path(str(files("perfmodel.timing").joinpath("runs.yaml"))))
+
+
+def harnesses() -> tuple[str, ...]:
+    """Names of all harnesses."""
+    return tuple(table().runs)
+
+
+def run_of(runs: Mapping[str, Run], harness: str) -> Run:
+    """The run of a harness; raises `ProblemError` naming the harnesses there are."""
+    try:
+        return runs[harness]
+    except KeyError:
+        raise ProblemError(
+            f"harness {harness!r} is not known; it is one of {', '.join(runs)}"
+        ) from None
+
+
+def paced(runs: Mapping[str, Run], factor: float) -> dict[str, Run]:
+    """Runs whose hosts take `factor` times as long."""
+    return {name: replace(run, pace=run.pace * factor) for name, run in runs.items()}

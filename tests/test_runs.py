@@ -1,0 +1,164 @@
+"""The circumstances of a run: what each harness adds to device time, and does to the device."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.hardware import load
+from perfmodel.predict import predict
+from perfmodel.sweep.plan import _told
+from perfmodel.timing import runs
+from perfmodel.timing.circumstances import circumstances
+from perfmodel.timing.constants import default
+
+A100 = load("a100-sxm4-80gb")
+CONSTANTS = default()
+PROBLEMS = {
+    "gemm": Matmul(256, 256, 256),
+    "bmm": Matmul(64, 64, 64, 8),
+    "attention": Attention(1, 8, 8, 128, 128, 64),
+    "softmax": Rowwise("softmax", 256, 256),
+    "map": Rowwise("pointwise", 256, 256, "fp32", "add_scalar"),
+}
+
+
+@pytest.mark.parametrize("run", runs.table().runs.values(), ids=lambda run: run.name)
+def test_every_value_of_a_harness_has_unit_meaning_and_source(run):
+    assert len(run.about) > 5
+    assert set(runs.table().values) == set(runs.VALUES)
+    for stated in runs.table().values.values():
+        assert stated["unit"]
+        assert len(stated["meaning"]) > 10
+    usual = runs.Run("", "")
+    changed = {name for name in runs.VALUES if getattr(run, name) != getattr(usual, name)}
+    said = {name.partition(".")[0] for name in run.sources}
+    assert changed <= said
+    assert {f"starts.{operator}" for operator in run.starts} <= set(run.sources)
+    assert all(len(source) > 5 for source in run.sources.values())
+
+
+@pytest.mark.parametrize("harness", runs.harnesses())
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_harness_never_reports_less_than_the_start_of_the_call(harness, name):
+    found = predict(PROBLEMS[name], A100, harness=harness)
+    operator = {"map": "scalar"}.get(name, name)
+    start = CONSTANTS.run(harness).start_seconds(operator)
+    assert found.seconds > start > 0
+    bare = predict(PROBLEMS[name], A100, harness=harness, constants=CONSTANTS.without("floor"))
+    assert found.seconds >= bare.seconds + start - 1e-12
+
+
+@pytest.mark.parametrize("harness", runs.harnesses())
+@given(pace=st.floats(0.0, 20.0))
+def test_a_slower_host_adds_its_own_time_and_no_more(harness, pace):
+    problem = PROBLEMS["softmax"]
+    slow = CONSTANTS.with_runs(runs.paced(CONSTANTS.runs, pace))
+    bare = predict(problem, A100, harness=harness, constants=CONSTANTS.without("floor")).seconds
+    run = CONSTANTS.run(harness)
+    start = pace * run.start_seconds("softmax")
+    found = predict(problem, A100, harness=harness, constants=slow).seconds
+    assert found == pytest.approx(max(run.whole_call * start, start + bare), rel=1e-9)
+
+
+def test_an_operator_without_a_start_of_its_own_has_that_of_those_it_stands_among():
+    run = replace(CONSTANTS.run("paper"), starts={"any": 1e-6, "gemm": 2e-6, "rowwise": 3e-6})
+    names = ("bmm", "gemm", "attention", "softmax", "scalar", "nobody's operator")
+    found = [run.start_seconds(name) for name in names]
+    assert found == [2e-6, 2e-6, 1e-6, 3e-6, 3e-6, 1e-6]
+    ends = {runs.ANY}
+    for name in runs.table().among:
+        seen = [name]
+        while seen[-1] in runs.table().among:
+            seen.append(runs.table().among[seen[-1]])
+            assert len(seen) < 5
+        ends.add(seen[-1])
+    assert ends == {"any", "gemm", "rowwise"}
+
+
+def test_a_harness_of_ones_own_is_data():
+    base = CONSTANTS.run("kernel")
+    made = replace(base, name="bench", starts={"any": 1e-3}, warm=1.0, rotates=("gemm",))
+    constants = CONSTANTS.with_runs({**CONSTANTS.runs, "bench": made})
+    problem = PROBLEMS["softmax"]
+    bare = predict(problem, A100, constants=CONSTANTS.without("floor")).seconds
+    found = predict(problem, A100, harness="bench", constants=constants).seconds
+    assert 1e-3 < found <= 1e-3 + bare
+    assert circumstances("bench", "softmax", constants).warm == 1.0
+    assert circumstances("bench", "gemm", constants).warm == 0.0
+    assert circumstances("bench", "gemm", constants).rotated
+    with pytest.raises(ProblemError, match="harness 'bench' is not known; it is one of kernel, "):
+        predict(problem, A100, harness="bench")
+
+
+def test_copies_keep_how_runs_are_timed_and_sweeps_tell_them_apart():
+    slow = CONSTANTS.with_runs(runs.paced(CONSTANTS.runs, 2.0))
+    for copy in (slow.without("power"), slow.with_values({"matrix_share": 0.7})):
+        assert copy.runs == slow.runs
+    assert slow.without("power").with_values({}).off == {"power"}
+    told = {_told(each) for each in (CONSTANTS, slow, CONSTANTS.without("power"))}
+    assert len(told) == 3
+
+
+def test_the_limit_of_power_lags_where_calls_come_one_at_a_time():
+    lags = {name: circumstances(name, "gemm", CONSTANTS).lag_seconds for name in runs.harnesses()}
+    assert {name for name, lag in lags.items() if lag} == {"cuda_events_eager", "wall_clock"}
+    off = CONSTANTS.without("lag")
+    assert circumstances("wall_clock", "gemm", off).lag_seconds == 0.0
+
+
+def document() -> dict:
+    path = Path(runs.__file__).with_name("runs.yaml")
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def broken(tmp_path: Path, *where: str, value: object) -> Path:
+    found = document()
+    inner = found
+    for name in where[:-1]:
+        inner = inner[name]
+    if value is None:
+        del inner[where[-1]]
+    else:
+        inner[where[-1]] = value
+    path = tmp_path / "runs.yaml"
+    path.write_text(yaml.safe_dump(found), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "said"),
+    [
+        (("version",), 9, "runs of another version; this code reads 1"),
+        (("harnesses", "unknown"), None, "no harness 'unknown'"),
+        (("harnesses", "paper", "hot"), {"value": 1, "source": "?"}, "no such value as hot"),
+        (("harnesses", "paper", "warm"), {"value": 2, "source": "?"}, "warm is not from 0 to 1"),
+        (("harnesses", "paper", "starts"), {}, "starts must be"),
+        (("harnesses", "paper", "starts", "any", "value"), -1.0, "starts must be"),
+        (("harnesses", "paper", "starts", "any", "source"), None, "no table of runs ('source')"),
+        (("harnesses", "paper", "calls_as", "value"), "nobody", "calls_as 'nobody' is no harness"),
+        (("harnesses",), [1], "no table of runs"),
+        (("among",), None, "no table of runs ('among')"),
+    ],
+)
+def test_a_bad_table_is_refused_in_one_line(tmp_path, where, value, said):
+    path = broken(tmp_path, *where, value=value)
+    with pytest.raises(PerfmodelError, match=re.escape(said)) as caught:
+        runs.read(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_table_is_refused_in_one_line(tmp_path):
+    with pytest.raises(PerfmodelError, match="no table of runs"):
+        runs.read(tmp_path / "none.yaml")
+    assert np.isfinite([run.pace for run in runs.table().runs.values()]).all()
