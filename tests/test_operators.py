@@ -28,6 +28,7 @@ from perfmodel.napkin.mapper import search
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.operators.declared import DeclaredOperator, as_built_in, fastest
 from perfmodel.predict import predict, predict_arrays
+from perfmodel.sweep import Grid, Sweep
 from perfmodel.timing.constants import default
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -131,6 +132,19 @@ def test_picking_keeps_what_belongs_together():
     two = pick(many, np.array([2, 0]))
     assert two.sizes()["m"].tolist() == two.sizes()["k"].tolist() == [256, 64]
     assert isinstance(two, DeclaredProblem)
+
+
+def test_a_grid_of_problems_without_meaning_is_one_line():
+    sizes = {"rows": np.array([64]), "cols": np.array([64])}
+    kinds = {"op": ("softmax",), "direction": ("fwdbwd",)}
+    sweep = Sweep(Grid(operators.load("softmax"), sizes, kinds), (H100,))
+    with pytest.raises(ProblemError, match="softmax goes one way at a time"):
+        sweep.check()
+    both = Grid(operators.load("softmax"), sizes, {**kinds, "direction": ("fwd", "fwdbwd")})
+    Sweep(both, (H100,)).check()
+    fwd, neither = both.decode(0, 2).groups
+    assert fwd.problem is not None
+    assert (neither.problem, neither.rows.tolist()) == (None, [1])
 
 
 def test_a_problem_without_meaning_is_one_line():

@@ -123,8 +123,10 @@ class Sweep:
         ]
 
     def _try(self, device: Device, schedule: str, kinds: Mapping[str, Any]) -> None:
-        problem = self.grid.first(kinds, schedule).problem
-        assert problem is not None
+        group = self.grid.first(kinds, schedule)
+        problem = group.problem
+        if problem is None:
+            raise ProblemError(group.reason)
         predict_arrays(
             problem,
             device,
