@@ -434,3 +434,21 @@ def test_the_best_by_score_are_kept_and_two_that_leave_k_whole(name, waves):
     assert chosen == near(np.sort(ranked, axis=1)[:, : keep - 2], rel=1e-4)
     two = np.take_along_axis(np.where(whole, ranked, np.inf), kept[:, -2:], axis=1)
     assert two == near(np.sort(np.where(whole, ranked, np.inf), axis=1)[:, :2], rel=1e-6)
+
+
+@CASES
+def test_scores_follow_the_full_times(slug, dtype):
+    """For k of whole steps, and a memory that brings all once: the rest is left out."""
+    found = both(slug, dtype, splits=(1, 3))
+    whole = replace(found.problem, k=1024 * np.maximum(found.problem.k // 1024, 1))
+    found = Both(whole, found.kernel, replace(found.here, l2_capacity=1e18))
+    score, unit = screening.scores(found.grid, whole, found.how, found.here, CONSTANTS)
+    full = plan.time_plan(found.here, CONSTANTS, found.plan, (N, found.menu.rows.size)).seconds
+    timed = np.isfinite(full) & (found.columns(found.grid.slices) == found.menu.slices)
+    apart = np.log(found.columns(score * unit)[timed] / full[timed])
+    assert timed.mean() > 0.3
+    assert np.all(np.abs(apart) < 0.4)
+    assert np.quantile(np.abs(apart), 0.9) < 0.21
+    assert np.abs(np.median(apart)) < 0.1
+    if dtype == "fp32":  # one unit does all of it
+        assert np.quantile(np.abs(apart), 0.9) < 0.09

@@ -31,7 +31,7 @@ def by_rule(
 ) -> np.ndarray:
     """Numbers of slices (n, 1) that the library's own rule takes; see `SplitRule`."""
     rows, bc, _ = tile
-    b, g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqx")
+    b, g, r, q, x = columns(sizes, "bgrqx")
     slots = machine.units * rule.blocks_per_unit
     grid = b * g * np.ceil(r * q / rows)
     tiles = np.ceil(x / bc)
@@ -50,7 +50,7 @@ def by_rule(
 
 def queries_of_heads(sizes: Mapping[str, Number], rule: HeadRule, machine: Machine) -> np.ndarray:
     """Numbers of slices (n, 1) of a head's queries; see `HeadRule`."""
-    b, g, r = (sizes[axis] * np.ones((1, 1)) for axis in "bgr")
+    b, g, r = columns(sizes, "bgr")
     slices = np.arange(1.0, rule.most + 1)[None]
     fill = _last_wave(b * g * r * slices / (machine.units * rule.blocks_per_unit))
     enough = fill > rule.near * fill.max(axis=1, keepdims=True)
@@ -61,11 +61,16 @@ def keys_of_heads(
     sizes: Mapping[str, Number], bc: Number, rule: HeadRule, machine: Machine, *, causal: bool
 ) -> np.ndarray:
     """Numbers of slices (n, 1) of a head's keys in the backward pass; see `HeadRule`."""
-    b, g, r, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrx")
+    b, g, r, x = columns(sizes, "bgrx")
     heads, tiles = b * g * r / machine.units, np.ceil(x / bc)
     worth = _last_wave(heads * tiles) / (1.0 + (0.5 if causal else 1.0) * bc / x)
     spread = (worth > _last_wave(heads)) | (causal & (tiles >= rule.spread))
     return np.where(spread, tiles, 1.0)
+
+
+def columns(sizes: Mapping[str, Number], axes: str) -> list[np.ndarray]:
+    """Sizes as (n, 1) columns, or (1, 1) where all problems share one."""
+    return [np.atleast_2d(np.asarray(sizes[axis], dtype=np.float64)) for axis in axes]
 
 
 def _last_wave(waves: np.ndarray) -> np.ndarray:
@@ -85,7 +90,7 @@ def evenly(
     Shaped (n, 1), or (n, c) for tiles of (1, c) rows and keys.
     """
     rows, bc = tile[:2]
-    b, g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqx")
+    b, g, r, q, x = columns(sizes, "bgrqx")
     tiles = np.ceil(x / bc)
     share = np.ceil(rule.margin * b * g * np.ceil(r * q / rows) * tiles / machine.units)
     most = np.full_like(b, rule.most)
@@ -99,7 +104,7 @@ def by_waves(sizes: Mapping[str, Number], rule: WaveRule, machine: Machine) -> n
 
     A block has one query of all heads that share their keys.
     """
-    b, g, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgqx")
+    b, g, q, x = columns(sizes, "bgqx")
     slices = np.ceil(x / rule.keys) if rule.rounds_up else np.floor(x / rule.keys)
     if rule.root:
         slices = np.minimum(slices, np.round(np.sqrt(rule.root * slices)))
@@ -120,7 +125,7 @@ def cuts(
 ) -> np.ndarray:
     """Whether a grid of many queries may be cut at all, shaped as `evenly`; see `EvenRule`."""
     rows, bc = tile[:2]
-    g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "grqx")
+    g, r, q, x = columns(sizes, "grqx")
     seen = x if window is None else np.minimum(x, window + rows)
     few = g * np.ceil(r * q / rows) < rule.full * machine.units
     return np.asarray(few & (np.ceil(seen / bc) > rule.whole_tiles))
@@ -128,7 +133,7 @@ def cuts(
 
 def slice_keys(keys: Number, splits: np.ndarray, bc: Number) -> np.ndarray:
     """Keys of a slice: whole tiles."""
-    return np.asarray(np.ceil(np.ceil(keys * np.ones((1, 1)) / splits) / bc) * bc)
+    return np.asarray(np.ceil(np.ceil(np.atleast_2d(keys) / splits) / bc) * bc)
 
 
 def rounds_of_slices(splits: Number, kernel: KernelClass) -> Number:
@@ -173,7 +178,7 @@ def scores(
 ) -> np.ndarray:
     """Seconds (n, splits) of every number of slices, by the terms that tell them apart."""
     rows, bc, _ = tile
-    b, g, r, q, x, d = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqxd")
+    b, g, r, q, x, d = columns(sizes, "bgrqxd")
     length = slice_keys(x, SPLITS[None].astype(np.float64), bc)
     slices = np.ceil(x / length)
     tiles = np.ceil(np.minimum(length, x) / bc)
