@@ -240,21 +240,14 @@ def attend_all(
 
 
 @gluon.jit
-def part_layout(outs, PART: gl.constexpr):
-    """How a group of four warps holds PART columns of O."""
-    ROWS: gl.constexpr = outs.type.shape[1]
-    LAYOUT: gl.constexpr = get_tmem_reg_layout(
-        gl.float32, [ROWS, PART], TensorMemoryLayout((ROWS, PART), col_stride=1), 4
-    )
-    return LAYOUT
-
-
-@gluon.jit
 def rescale(WHICH: gl.constexpr, t, outs, factors, grown, weighted, added, PART: gl.constexpr):
     """O times its factors where any is below 1, between the products of key tiles t − 1 and t."""
     AHEAD: gl.constexpr = factors.type.shape[0] // 2
     BD: gl.constexpr = outs.type.shape[2]
-    LAYOUT: gl.constexpr = part_layout(outs, PART)
+    ROWS: gl.constexpr = outs.type.shape[1]
+    LAYOUT: gl.constexpr = get_tmem_reg_layout(
+        gl.float32, [ROWS, PART], TensorMemoryLayout((ROWS, PART), col_stride=1), 4
+    )
     place = WHICH * AHEAD + t % AHEAD
     mbarrier.wait(grown.index(place), t // AHEAD & 1)
     if t > 0:
@@ -273,7 +266,10 @@ def finish(WHICH: gl.constexpr, OUT, at, tiles, q_tiles, outs, totals, summed, a
     """O over the rows' sums, out through the buffer of the queries, which nobody reads any more."""
     BD: gl.constexpr = outs.type.shape[2]
     PART: gl.constexpr = 64  # columns that a swizzle of 128 bytes spans
-    LAYOUT: gl.constexpr = part_layout(outs, PART)
+    ROWS: gl.constexpr = outs.type.shape[1]
+    LAYOUT: gl.constexpr = get_tmem_reg_layout(
+        gl.float32, [ROWS, PART], TensorMemoryLayout((ROWS, PART), col_stride=1), 4
+    )
     mbarrier.wait(summed.index(WHICH), 0)
     total = totals.index(WHICH).load(gl.SliceLayout(1, LAYOUT))
     if tiles > 0:

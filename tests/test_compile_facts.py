@@ -73,7 +73,8 @@ def test_a_row_is_what_the_compiler_says() -> None:
         for mine, fact in zip(made.facts(), facts, strict=True):
             if mine.triton != fact.triton:
                 pytest.skip(f"the table is of Triton {fact.triton}, this is {mine.triton}")
-            assert mine.row() == fact.row()
+            # The same binary may serve several problems, and the table names one of them.
+            assert {**mine.row(), "problem": ""} == {**fact.row(), "problem": ""}
 
 
 def test_no_row_is_of_a_kernel_that_is_gone() -> None:
