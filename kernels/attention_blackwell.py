@@ -15,8 +15,8 @@ probabilities has read them. With AHEAD = 1 the softmax of a query tile waits fo
 each key tile; with AHEAD = 2 its next scores are there already.
 
 A row keeps the maximum that its probabilities are relative to until one of them would exceed
-2^SLACK; until then its part of O needs no rescaling. Sums and O are relative to the same maximum, so
-that the result is the same.
+2^SLACK; until then its part of O needs no rescaling. Sums and O are relative to the same maximum,
+so that the result is the same.
 
 Key tiles are visited from the first to the last: those that the causal mask cuts come at the end,
 and the upper query tile ends before the lower one.
