@@ -316,6 +316,20 @@ def key_tiles(last_row, seq_q, seq_kv, BC: gl.constexpr, CAUSAL: gl.constexpr):
 
 
 @gluon.jit
+def make_vectors(COUNT: gl.constexpr, ROWS: gl.constexpr):
+    """COUNT vectors of a number for each row, in shared memory."""
+    LAYOUT: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+    return gl.allocate_shared_memory(gl.float32, [COUNT, ROWS], LAYOUT)
+
+
+@gluon.jit
+def make_matrices(COUNT: gl.constexpr, ROWS: gl.constexpr, COLUMNS: gl.constexpr):
+    """COUNT matrices in tensor memory."""
+    LAYOUT: gl.constexpr = TensorMemoryLayout((ROWS, COLUMNS), col_stride=1)
+    return allocate_tensor_memory(gl.float32, [COUNT, ROWS, COLUMNS], LAYOUT)
+
+
+@gluon.jit
 def attention_forward(
     Q, K, V, OUT, L, scale, group, seq_q, seq_kv,
     STAGES: gl.constexpr, AHEAD: gl.constexpr, CAUSAL: gl.constexpr, SLACK: gl.constexpr,
@@ -338,25 +352,16 @@ def attention_forward(
     tiles = key_tiles(first_row + 2 * ROWS, seq_q, seq_kv, BC, CAUSAL)
     head = block // row_tiles
     PLAIN: gl.constexpr = gl.NVMMASharedLayout(Q.layout.swizzle_byte_width, 16, 2)
-    VECTOR: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
     q_tiles = gl.allocate_shared_memory(Q.dtype, [2, ROWS, BD], PLAIN)
     kv_tiles = gl.allocate_shared_memory(K.dtype, [STAGES, BC, BD], PLAIN)
-    factors = gl.allocate_shared_memory(gl.float32, [2 * AHEAD, ROWS], VECTOR)
-    bases = gl.allocate_shared_memory(gl.float32, [2, ROWS], VECTOR)
-    totals = gl.allocate_shared_memory(gl.float32, [2, ROWS], VECTOR)
-    scores = allocate_tensor_memory(
-        gl.float32, [2 * AHEAD, ROWS, BC], TensorMemoryLayout((ROWS, BC), col_stride=1)
-    )
-    outs = allocate_tensor_memory(
-        gl.float32, [2, ROWS, BD], TensorMemoryLayout((ROWS, BD), col_stride=1)
-    )
     queries = (q_tiles, make_barriers(2, 1))
     ring = (kv_tiles, make_barriers(STAGES, 1), make_barriers(STAGES, 1))
+    sums = (make_vectors(2 * AHEAD, ROWS), make_vectors(2, ROWS), make_vectors(2, ROWS))
+    scores, outs = make_matrices(2 * AHEAD, ROWS, BC), make_matrices(2, ROWS, BD)
     scored, grown = make_barriers(2 * AHEAD, 1), make_barriers(2 * AHEAD, 1)
     weighted = make_barriers(2 * AHEAD, 2)
     summed, added = make_barriers(2, 1), make_barriers(2, 1)
     fence_async_shared()  # copies see the barriers as they were made
-    sums = (factors, bases, totals)
     bars = (scored, grown, weighted)
     sizes = (first_row, seq_q, seq_kv)
     shared = (L, scores, sums, bars, summed, head, sizes, scale)
