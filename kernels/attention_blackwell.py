@@ -14,9 +14,9 @@ started in, so that the next scores in the same place only arrive when the produ
 probabilities has read them. With AHEAD = 1 the softmax of a query tile waits for two products after
 each key tile; with AHEAD = 2 its next scores are there already.
 
-A row keeps the maximum that its probabilities are relative to until a score is 2^SLACK times as
-large; until then its part of O needs no rescaling. Sums and O are relative to the same maximum, so
-that the result is the same.
+A row keeps the maximum that its probabilities are relative to until one of them would exceed
+2^SLACK; until then its part of O needs no rescaling. Sums and O are relative to the same maximum,
+so that the result is the same.
 
 Key tiles are visited from the first to the last: those that the causal mask cuts come at the end,
 and the upper query tile ends before the lower one.
@@ -240,21 +240,14 @@ def attend_all(
 
 
 @gluon.jit
-def part_layout(outs, PART: gl.constexpr):
-    """How a group of four warps holds PART columns of O."""
-    ROWS: gl.constexpr = outs.type.shape[1]
-    LAYOUT: gl.constexpr = get_tmem_reg_layout(
-        gl.float32, [ROWS, PART], TensorMemoryLayout((ROWS, PART), col_stride=1), 4
-    )
-    return LAYOUT
-
-
-@gluon.jit
 def rescale(WHICH: gl.constexpr, t, outs, factors, grown, weighted, added, PART: gl.constexpr):
     """O times its factors where any is below 1, between the products of key tiles t − 1 and t."""
     AHEAD: gl.constexpr = factors.type.shape[0] // 2
     BD: gl.constexpr = outs.type.shape[2]
-    LAYOUT: gl.constexpr = part_layout(outs, PART)
+    ROWS: gl.constexpr = outs.type.shape[1]
+    LAYOUT: gl.constexpr = get_tmem_reg_layout(
+        gl.float32, [ROWS, PART], TensorMemoryLayout((ROWS, PART), col_stride=1), 4
+    )
     place = WHICH * AHEAD + t % AHEAD
     mbarrier.wait(grown.index(place), t // AHEAD & 1)
     if t > 0:
@@ -273,7 +266,10 @@ def finish(WHICH: gl.constexpr, OUT, at, tiles, q_tiles, outs, totals, summed, a
     """O over the rows' sums, out through the buffer of the queries, which nobody reads any more."""
     BD: gl.constexpr = outs.type.shape[2]
     PART: gl.constexpr = 64  # columns that a swizzle of 128 bytes spans
-    LAYOUT: gl.constexpr = part_layout(outs, PART)
+    ROWS: gl.constexpr = outs.type.shape[1]
+    LAYOUT: gl.constexpr = get_tmem_reg_layout(
+        gl.float32, [ROWS, PART], TensorMemoryLayout((ROWS, PART), col_stride=1), 4
+    )
     mbarrier.wait(summed.index(WHICH), 0)
     total = totals.index(WHICH).load(gl.SliceLayout(1, LAYOUT))
     if tiles > 0:
@@ -320,6 +316,20 @@ def key_tiles(last_row, seq_q, seq_kv, BC: gl.constexpr, CAUSAL: gl.constexpr):
 
 
 @gluon.jit
+def make_vectors(COUNT: gl.constexpr, ROWS: gl.constexpr):
+    """COUNT vectors of a number for each row, in shared memory."""
+    LAYOUT: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+    return gl.allocate_shared_memory(gl.float32, [COUNT, ROWS], LAYOUT)
+
+
+@gluon.jit
+def make_matrices(COUNT: gl.constexpr, ROWS: gl.constexpr, COLUMNS: gl.constexpr):
+    """COUNT matrices in tensor memory."""
+    LAYOUT: gl.constexpr = TensorMemoryLayout((ROWS, COLUMNS), col_stride=1)
+    return allocate_tensor_memory(gl.float32, [COUNT, ROWS, COLUMNS], LAYOUT)
+
+
+@gluon.jit
 def attention_forward(
     Q, K, V, OUT, L, scale, group, seq_q, seq_kv,
     STAGES: gl.constexpr, AHEAD: gl.constexpr, CAUSAL: gl.constexpr, SLACK: gl.constexpr,
@@ -342,25 +352,16 @@ def attention_forward(
     tiles = key_tiles(first_row + 2 * ROWS, seq_q, seq_kv, BC, CAUSAL)
     head = block // row_tiles
     PLAIN: gl.constexpr = gl.NVMMASharedLayout(Q.layout.swizzle_byte_width, 16, 2)
-    VECTOR: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
     q_tiles = gl.allocate_shared_memory(Q.dtype, [2, ROWS, BD], PLAIN)
     kv_tiles = gl.allocate_shared_memory(K.dtype, [STAGES, BC, BD], PLAIN)
-    factors = gl.allocate_shared_memory(gl.float32, [2 * AHEAD, ROWS], VECTOR)
-    bases = gl.allocate_shared_memory(gl.float32, [2, ROWS], VECTOR)
-    totals = gl.allocate_shared_memory(gl.float32, [2, ROWS], VECTOR)
-    scores = allocate_tensor_memory(
-        gl.float32, [2 * AHEAD, ROWS, BC], TensorMemoryLayout((ROWS, BC), col_stride=1)
-    )
-    outs = allocate_tensor_memory(
-        gl.float32, [2, ROWS, BD], TensorMemoryLayout((ROWS, BD), col_stride=1)
-    )
     queries = (q_tiles, make_barriers(2, 1))
     ring = (kv_tiles, make_barriers(STAGES, 1), make_barriers(STAGES, 1))
+    sums = (make_vectors(2 * AHEAD, ROWS), make_vectors(2, ROWS), make_vectors(2, ROWS))
+    scores, outs = make_matrices(2 * AHEAD, ROWS, BC), make_matrices(2, ROWS, BD)
     scored, grown = make_barriers(2 * AHEAD, 1), make_barriers(2 * AHEAD, 1)
     weighted = make_barriers(2 * AHEAD, 2)
     summed, added = make_barriers(2, 1), make_barriers(2, 1)
     fence_async_shared()  # copies see the barriers as they were made
-    sums = (factors, bases, totals)
     bars = (scored, grown, weighted)
     sizes = (first_row, seq_q, seq_kv)
     shared = (L, scores, sums, bars, summed, head, sizes, scale)

@@ -44,8 +44,8 @@ _MOST_SLACK = 15  # half precision ends below 2^16
 class BlackwellConfig:
     """Two tiles of 128 query rows by `bc` keys, `stages` buffers of keys or values.
 
-    The scores of `ahead` key tiles are in tensor memory for each query tile. O is rescaled once a
-    score is 2^`slack` times as large as the maximum that a row's probabilities are relative to.
+    The scores of `ahead` key tiles are in tensor memory for each query tile. A row's maximum, and
+    with it O, is brought up to date once one of its probabilities would exceed 2^`slack`.
     """
 
     bc: int = 128
