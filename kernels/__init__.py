@@ -13,6 +13,7 @@ MODULES = (
     "attention_standard",
     "attention_tiled",
     "attention_gluon",
+    "attention_gluon_blackwell",
     "attention_backward",
     "attention_flash1",
     "attention_decode",

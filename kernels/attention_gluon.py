@@ -24,7 +24,7 @@ from perfmodel_kernels.common import (
 
 from perfmodel.algorithms import Attention
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.kernel import Array, BundledKernel, Descriptor, Launch, Tensors
+from perfmodel.evidence.kernel import Argument, Array, BundledKernel, Descriptor, Launch, Tensors
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.schedules.tiled import tiled
 
@@ -59,22 +59,25 @@ class GluonConfig:
         return self.groups * _GROUP_ROWS
 
 
-def _check(problem: Attention) -> None:
-    """Raise `ProblemError` for what the kernel cannot do."""
-    check_forward(NAME, problem)
+def check(kernel: str, problem: Attention, widest: int) -> None:
+    """Raise `ProblemError` for what no Gluon kernel with heads of `widest` columns can do."""
+    check_forward(kernel, problem)
     _, _, _, _, _, d, e = dims(problem)
     if problem.window:
-        raise ProblemError(f"{NAME} knows no window; take attention-tiled")
-    if d != e or padded(d) > 256:
+        raise ProblemError(f"{kernel} knows no window; take attention-tiled")
+    if d != e or padded(d) > widest:
         raise ProblemError(
-            f"{NAME} takes queries and values of one head dimension up to 256, not {d} and {e}; "
-            "take attention-tiled"
+            f"{kernel} takes queries and values of one head dimension up to {widest}, not {d} and "
+            f"{e}; take attention-tiled"
         )
     if (problem.kv_dtype or problem.dtype) != problem.dtype:
-        raise ProblemError(f"{NAME} takes keys and values of the queries' type; leave kv_dtype out")
+        raise ProblemError(
+            f"{kernel} takes keys and values of the queries' type; leave kv_dtype out"
+        )
 
 
-def _arrays(problem: Attention, config: GluonConfig) -> tuple[Array, ...]:
+def arrays(problem: Attention, config: object) -> tuple[Array, ...]:
+    """Q, K and V, then O and L."""
     b, g, r, q, _, _, e = dims(problem)
     return (
         *inputs(problem),
@@ -83,27 +86,42 @@ def _arrays(problem: Attention, config: GluonConfig) -> tuple[Array, ...]:
     )
 
 
-def _plan(problem: Attention, config: GluonConfig) -> tuple[Launch, ...]:
-    _check(problem)
+def arguments(problem: Attention, query_rows: int, bc: int) -> dict[str, Argument]:
+    """Descriptors of tiles of `query_rows` queries and `bc` keys, and the scalars."""
     b, g, r, q, x, d, _ = dims(problem)
-    wide = max(padded(d), _SWIZZLE_BYTES // 2)
-    rows = (1, _GROUP_ROWS, wide)
-    keys = (1, config.bc, wide)
+    wide = columns(problem)
+    rows, keys = (1, query_rows, wide), (1, bc, wide)
+    return {
+        "Q": Descriptor("Q", (b * g * r, q, d), rows, _SWIZZLE_BYTES),
+        "K": Descriptor("K", (b * g, x, d), keys, _SWIZZLE_BYTES),
+        "V": Descriptor("V", (b * g, x, d), keys, _SWIZZLE_BYTES),
+        "OUT": Descriptor("O", (b * g * r, q, d), rows, _SWIZZLE_BYTES),
+        "L": "L",
+        "scale": scale_of(problem) * LOG2E,
+        "group": r,
+        "seq_q": q,
+        "seq_kv": x,
+    }
+
+
+def columns(problem: Attention) -> int:
+    """Columns of a head's tile in shared memory: no fewer than a swizzle spans."""
+    return max(padded(problem.head_dim), _SWIZZLE_BYTES // 2)
+
+
+def blocks(problem: Attention, br: int) -> int:
+    """Thread blocks with one tile of `br` query rows each."""
+    b, g, r, q, _, _, _ = dims(problem)
+    return b * g * r * ceil_div(q, br)
+
+
+def _plan(problem: Attention, config: GluonConfig) -> tuple[Launch, ...]:
+    check(NAME, problem, 256)
     launch = Launch(
         "tiled-forward",
         attention_forward,
-        (b * g * r * ceil_div(q, config.br),),
-        {
-            "Q": Descriptor("Q", (b * g * r, q, d), rows, _SWIZZLE_BYTES),
-            "K": Descriptor("K", (b * g, x, d), keys, _SWIZZLE_BYTES),
-            "V": Descriptor("V", (b * g, x, d), keys, _SWIZZLE_BYTES),
-            "OUT": Descriptor("O", (b * g * r, q, d), rows, _SWIZZLE_BYTES),
-            "L": "L",
-            "scale": scale_of(problem) * LOG2E,
-            "group": r,
-            "seq_q": q,
-            "seq_kv": x,
-        },
+        (blocks(problem, config.br),),
+        arguments(problem, _GROUP_ROWS, config.bc),
         {
             "STAGES": config.stages,
             "GROUPS": config.groups,
@@ -129,7 +147,8 @@ def _schedule(problem: Attention, config: GluonConfig) -> Schedule:
     )
 
 
-def _reference(problem: Attention, tensors: Tensors) -> Tensors:
+def reference(problem: Attention, tensors: Tensors) -> Tensors:
+    """O and L in float64."""
     found = forward_reference(problem, tensors)
     return {"O": found["O"], "L": found["L"]}
 
@@ -145,19 +164,20 @@ def menu_of(problem: Attention, target: str, units: int) -> tuple[GluonConfig, .
     return (GluonConfig(64, 2), GluonConfig(64, 2, turns=False))
 
 
-def _case(shape: tuple[int, ...], dtype: str, config: GluonConfig, **more: object) -> tuple:
+def case(shape: tuple[int, ...], dtype: str, config: object, **more: object) -> tuple:
+    """A small problem with its config."""
     return Attention(*shape, dtype=dtype, **more), config
 
 
 # Ragged ends, grouped heads, causal masks with more and with fewer keys than queries.
 CASES = (
-    _case((2, 4, 4, 512, 512, 128), "bf16", GluonConfig()),
-    _case((1, 4, 2, 300, 777, 128), "fp16", GluonConfig(), causal=True),
-    _case((1, 6, 2, 513, 130, 128), "bf16", GluonConfig(turns=False), causal=True),
-    _case((2, 3, 1, 100, 1000, 64), "fp16", GluonConfig(64, 3, groups=3)),
-    _case((1, 2, 2, 1, 65, 64), "bf16", GluonConfig(128, 3), causal=True),
-    _case((1, 2, 1, 640, 640, 40), "fp16", GluonConfig(64, 4, groups=3), causal=True),
-    _case((1, 2, 2, 200, 500, 256), "bf16", GluonConfig(64, 2), causal=True),
+    case((2, 4, 4, 512, 512, 128), "bf16", GluonConfig()),
+    case((1, 4, 2, 300, 777, 128), "fp16", GluonConfig(), causal=True),
+    case((1, 6, 2, 513, 130, 128), "bf16", GluonConfig(turns=False), causal=True),
+    case((2, 3, 1, 100, 1000, 64), "fp16", GluonConfig(64, 3, groups=3)),
+    case((1, 2, 2, 1, 65, 64), "bf16", GluonConfig(128, 3), causal=True),
+    case((1, 2, 1, 640, 640, 40), "fp16", GluonConfig(64, 4, groups=3), causal=True),
+    case((1, 2, 2, 200, 500, 256), "bf16", GluonConfig(64, 2), causal=True),
 )
 
 KERNELS = (
@@ -174,10 +194,10 @@ KERNELS = (
             GluonConfig(64, 3, groups=3),
         ),
         cases=CASES,
-        arrays=_arrays,
+        arrays=arrays,
         plan=_plan,
         schedule=_schedule,
-        reference_of=_reference,
+        reference_of=reference,
         menu_of=menu_of,
         forms=FORMS,
         targets=("sm_90",),

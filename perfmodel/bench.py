@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
+from perfmodel.algorithms.problem import pick
 from perfmodel.hardware import Device, load
-from perfmodel.predict import pick, predict, predict_arrays
+from perfmodel.predict import predict, predict_arrays
 from perfmodel.sweep.bench import bench_dask, bench_sweep
 
 Row = dict[str, Any]

@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
+from perfmodel.algorithms import Problem
 from perfmodel.algorithms.attention import Direction
 from perfmodel.errors import PerfmodelError, TableError
 from perfmodel.evidence.provenance import as_ran
-from perfmodel.evidence.records import SIZES_OF, tidy
+from perfmodel.evidence.records import tidy
 from perfmodel.hardware import Device, load
+from perfmodel.operators import Operator, find, names
+from perfmodel.operators import load as load_operator
+from perfmodel.operators.library import unknowns
+from perfmodel.operators.options import DIRECTIONS
 from perfmodel.predict import predict_arrays
-from perfmodel.timing.operator import unknowns
 from perfmodel.timing.physical import floor_seconds
 from perfmodel.timing.runs import UNKNOWN, harnesses
 
@@ -41,8 +44,6 @@ LEFT_OUT = ("timer_floor", "noisy", "busy", "suspect", "failed")
 """Flags whose rows are not scored unless asked: they measure something else than the kernel."""
 
 CHUNK = 32768  # rows in one call, so that memory does not grow with the table
-# What an attention row may say in its variant, joined by +.
-ATTENTION_VARIANTS = ("padding_mask", "dropout", "keys_only")
 _SAMPLE = 8  # rows tried one by one before a whole group is refused with one reason
 _CLOCK_MARGIN = 1.02  # boards run a little above the clock that a peak is rated at
 _MICRO = 1e6
@@ -71,7 +72,6 @@ class _Kind:
     kv_dtype: str
     direction: Direction
     causal: bool
-    windowed: bool
     constants: Constants | None
 
     @property
@@ -98,41 +98,14 @@ class _Kind:
 
     def problems(self, sizes: Sizes) -> list[Problem]:
         """The problems that one row of the group runs, one after another."""
-        if self.op == "attention":
-            return [self._attention(sizes)]
-        if self.op == "gemm":
-            return self._matmuls(sizes)
-        shape: dict[str, Any] = {"rows": sizes["rows"], "cols": sizes["cols"]}
-        if self.op == "pointwise":
-            shape |= {"inputs": sizes["inputs"], "outputs": sizes["outputs"]}
-        kind: dict[str, Any] = {"variant": self.variant, "dtype": self.dtype}
-        ways: tuple[Direction, ...] = (
-            ("fwd", "bwd") if self.direction == "fwdbwd" else (self.direction,)
-        )
-        return [Rowwise(self.op, **shape, **kind, direction=way) for way in ways]
-
-    def _attention(self, sizes: Sizes) -> Attention:
-        names = SIZES_OF["attention"]
-        optional = ["head_dim_v"] if "head_dim_v" in sizes else []
-        optional += ["window"] if self.windowed else []
-        given: dict[str, Any] = {name: sizes[name] for name in (*names, *optional)}
-        return Attention(
-            **given,
-            causal=bool(self.causal),
-            dtype=self.dtype,
-            kv_dtype=self.kv_dtype or None,
-            direction=self.direction,
-            **{name: name in self.variant.split("+") for name in ATTENTION_VARIANTS},
-        )
-
-    def _matmuls(self, sizes: Sizes) -> list[Problem]:
-        """C = A·B; its backward pass is two matmuls: dA = dC·Bᵀ and dB = Aᵀ·dC."""
-        m, n, k, batch = (sizes[name] for name in ("m", "n", "k", "batch"))
-        forward = Matmul(m, n, k, batch, self.dtype)
-        sides = ((m, k, n), (k, n, m))
-        backward = [Matmul(*side, batch, self.dtype, gradient=True) for side in sides]
-        parts = {"fwd": [forward], "bwd": backward, "fwdbwd": [forward, *backward]}
-        return list(parts[self.direction])
+        row = {
+            "variant": self.variant,
+            "dtype": self.dtype,
+            "kv_dtype": self.kv_dtype,
+            "direction": self.direction,
+            "causal": self.causal,
+        }
+        return load_operator(self.op).measured(row, sizes)
 
 
 def predict_table(table: pd.DataFrame, *, constants: Constants | None = None) -> pd.DataFrame:
@@ -154,9 +127,9 @@ def predict_table(table: pd.DataFrame, *, constants: Constants | None = None) ->
     for i in np.flatnonzero(table["measured_us"].isna()):
         added["reason"][i] = f"not measured: {failed.iloc[i] if failed is not None else 'failed'}"
     ran = as_ran(table)
-    for names, index in _groups(ran, sizes, added["reason"] == ""):
+    for values, index in _groups(ran, sizes, added["reason"] == ""):
         try:
-            kind = _Kind(load(names.pop("device")), **names, constants=constants)
+            kind = _Kind(load(values.pop("device")), **values, constants=constants)
         except PerfmodelError as error:
             added["reason"][index] = str(error)
             continue
@@ -167,13 +140,22 @@ def predict_table(table: pd.DataFrame, *, constants: Constants | None = None) ->
 
 def _sizes(table: pd.DataFrame) -> Columns:
     """Sizes as whole numbers, 0 where there is none, defaults filled in."""
-    needed = dict.fromkeys(name for names in SIZES_OF.values() for name in names)
-    filled = {name: table[name].fillna(0) for name in (*needed, "window")}
+    needed = dict.fromkeys(
+        name for operator in _operators(table).values() for name in operator.measured_sizes
+    )
+    filled = {name: table[name].fillna(0) for name in needed if name in table.columns}
+    filled["window"] = table["window"].fillna(0)
     filled |= {name: table[name].fillna(1) for name in ("inputs", "outputs")}
     filled["batch"] = table["batch"].fillna((table["op"] == "gemm").astype("Int64"))
     if "head_dim_v" in table.columns:
-        filled["head_dim_v"] = table["head_dim_v"].fillna(filled["head_dim"])
+        filled["head_dim_v"] = table["head_dim_v"].fillna(table["head_dim"].fillna(0))
     return {name: column.to_numpy(np.int64) for name, column in filled.items()}
+
+
+def _operators(table: pd.DataFrame) -> dict[str, Operator]:
+    """The operators of a table by name, as far as they are known."""
+    found = {op: find(op) for op in table["op"].unique()}
+    return {op: operator for op, operator in found.items() if operator is not None}
 
 
 def _obstacles(table: pd.DataFrame, sizes: Columns) -> np.ndarray:
@@ -185,41 +167,50 @@ def _obstacles(table: pd.DataFrame, sizes: Columns) -> np.ndarray:
         for i in np.flatnonzero(rows & (reason == "")).tolist():
             reason[i] = say(i)
 
-    known = ", ".join(SIZES_OF)
-    unknown = ~table["op"].isin(list(SIZES_OF)).to_numpy()
+    operators = _operators(table)
+    unknown = ~table["op"].isin(list(operators)).to_numpy()
+    known = ", ".join(names()) if unknown.any() else ""
     refuse(unknown, lambda i: f"no model of operation {ops[i]!r}; known: {known}")
     directions = table["direction"].to_numpy(object)
-    other = ~table["direction"].isin(["", "fwd", "bwd", "fwdbwd"]).to_numpy()
-    refuse(other, lambda i: f"unknown direction {directions[i]!r}; known: fwd, bwd, fwdbwd")
-    for op, names in SIZES_OF.items():
+    other = ~table["direction"].isin(["", *DIRECTIONS]).to_numpy()
+    refuse(other, lambda i: f"unknown direction {directions[i]!r}; known: {', '.join(DIRECTIONS)}")
+    for op, operator in operators.items():
         mine = ops == op
-        for name in (*names, *(("batch",) if op == "gemm" else ())):
-            missing = table[name].isna().to_numpy() & (name in names)
+        for name in operator.measured_sizes:
+            if name not in sizes:
+                continue
+            missing = table[name].isna().to_numpy() & (name in operator.needed)
             refuse(mine & missing, lambda i, name=name: f"{ops[i]} row without {name}")  # type: ignore[misc]
-            below = mine & (sizes[name] < 1)
+            below = mine & (sizes[name] < operator.least(name))
             refuse(below, lambda i, name=name: f"{name} is {sizes[name][i]}, below 1")  # type: ignore[misc]
-    queries, keys = sizes["heads_q"], np.maximum(sizes["heads_kv"], 1)
-    uneven = (ops == "attention") & (queries % keys != 0)
-    refuse(uneven, lambda i: f"{queries[i]} heads are not a multiple of {keys[i]} kv-heads")
+        for item in operator.multiples:
+            first, second = sizes[item.size], np.maximum(sizes[item.of], 1)
+            refuse(
+                mine & (first % second != 0),
+                lambda i, item=item: item.said(sizes[item.size][i], sizes[item.of][i]),  # type: ignore[misc]
+            )
     return reason
 
 
 def _groups(
     table: pd.DataFrame, sizes: Columns, usable: np.ndarray
 ) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
-    """Rows that one call can predict: one kind, windowed or not, decode or prefill."""
-    attention = (table["op"] == "attention").to_numpy()
+    """Rows that one call can predict: of one kind, and alike to their operator."""
+    alike = np.zeros(len(table), dtype=np.int64)
+    for op, operator in _operators(table).items():
+        mine = (table["op"] == op).to_numpy()
+        codes = operator.same_call({name: values[mine] for name, values in sizes.items()})
+        alike[mine] = 0 if codes is None else codes
     keys = table[list(_KIND)].assign(
         direction=table["direction"].mask(table["direction"] == "", "fwd"),
         causal=table["causal"].fillna(False).astype(bool),
-        windowed=attention & (sizes["window"] > 0),
-        decode=attention & (sizes["seq_q"] == 1),
+        alike=alike,
     )
     rows = np.flatnonzero(usable)
-    grouped = keys.iloc[rows].groupby([*_KIND, "windowed", "decode"], sort=False)
+    grouped = keys.iloc[rows].groupby([*_KIND, "alike"], sort=False)
     found: Any = grouped.indices
     for key, members in found.items():
-        yield dict(zip((*_KIND, "windowed"), key, strict=False)), rows[members]
+        yield dict(zip(_KIND, key, strict=False)), rows[members]
 
 
 def _predict_rows(kind: _Kind, sizes: Columns, index: np.ndarray, added: Columns) -> None:

@@ -108,7 +108,7 @@ def _devices(rows: pd.DataFrame) -> Iterator[Statement]:
     everywhere = rows.groupby("device")["_error"].median()
     named = set()
     for (limiter,), group in _groups(rows, ["limiter"]):
-        if limiter not in ("hbm", "l2", "matrix", "vector"):
+        if limiter not in ("hbm", "llc", "l2", "matrix", "vector"):
             continue
         medians = group.groupby("device")["_error"].median()
         for (device,), mine in _groups(group, ["device"]):
@@ -116,7 +116,7 @@ def _devices(rows: pd.DataFrame) -> Iterator[Statement]:
             others = medians if len(medians) > 1 else everywhere
             if _alone(mine, device, others):
                 named.add(device)
-                what = "bandwidth" if limiter in ("hbm", "l2") else "clock or peak"
+                what = "bandwidth" if limiter in ("hbm", "llc", "l2") else "clock or peak"
                 yield _statement(
                     f"{device} alone is off where {limiter} rules: its {what} in the spec", mine
                 )

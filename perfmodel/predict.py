@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from perfmodel.algorithms import Attention, Matmul, Problem
+from perfmodel.algorithms import Problem
+from perfmodel.algorithms.problem import describe, length, pick
 from perfmodel.hardware import Device
-from perfmodel.timing import floors, physical, spread
+from perfmodel.operators import Operator, Request, Timed, operator_of
+from perfmodel.operators.operator import groups
+from perfmodel.timing import capacity, physical, spread
 from perfmodel.timing.constants import Constants, default
-from perfmodel.timing.operator import Timed, time_operator
-from perfmodel.units import binary
 
 SCHEMA_VERSION = 1
 
@@ -27,10 +29,6 @@ _Kind = tuple[str, str, tuple[str, ...]]
 
 # What a schedule is called where it leaves its axis whole: of products k, of attention the keys.
 _UNCUT = {"split-k": "tiled", "split-kv": "tiled"}
-
-# Problems timed at once: small enough that arrays of problems × menu stay in cache. The menu of a
-# matmul is the longest, so it takes half as many.
-CHUNK = 4096
 
 # Half of the memory, or more, that timing one piece takes.
 _WORKING_BYTES = 2**23
@@ -43,8 +41,10 @@ class Prediction:
     `terms` holds every resource's own time; their sum is not the total because resources overlap.
     The `limiter` is the largest and the `runner_up` the next, except that power counts only
     where it binds (`rank`). `flops` counts executed matrix operations, vector operations, special
-    functions; `useful_flops` the operations that the mask leaves, by the papers' convention. `fits`
-    says whether the device's memory holds `footprint_bytes`.
+    functions; `useful_flops` the operations that the mask leaves, by the papers' convention.
+    `footprint_bytes` lie in the device's own memory, `footprints` in each level. `fits_at` says
+    whether a level holds its own where its capacity is known, `fits` whether all of these do.
+    `levels` is what the device calls its levels: HBM3, GDDR6X, L3.
     """
 
     device: str
@@ -62,7 +62,10 @@ class Prediction:
     useful_flops: float
     bytes: Mapping[str, float]
     footprint_bytes: float
+    footprints: Mapping[str, float]
     fits: bool
+    fits_at: Mapping[str, bool]
+    levels: Mapping[str, str]
     tile: Mapping[str, float]
     waves: float
     occupancy: float
@@ -102,7 +105,10 @@ class Prediction:
             "bytes": dict(self.bytes),
             "arithmetic_intensity": self.intensity,
             "footprint_bytes": self.footprint_bytes,
+            "footprints": dict(self.footprints),
             "fits": self.fits,
+            "fits_at": dict(self.fits_at),
+            "levels": dict(self.levels),
             "tile": dict(self.tile),
             "waves": self.waves,
             "occupancy": self.occupancy,
@@ -135,6 +141,7 @@ class Predictions:
     useful_flops: np.ndarray
     bytes: Mapping[str, np.ndarray]
     footprint_bytes: np.ndarray
+    footprints: Mapping[str, np.ndarray]
     tile: Mapping[str, np.ndarray]
     waves: np.ndarray
     occupancy: np.ndarray
@@ -145,6 +152,12 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.seconds)
 
+    @cached_property
+    def levels(self) -> Mapping[str, str]:
+        """What the device calls the levels whose bytes are counted."""
+        found = {level.name: level.short for level in self.device.levels()}
+        return {name: found.get(name, name) for name in self.bytes}
+
     def one(self, i: int) -> Prediction:
         """The i-th prediction."""
         schedule, implementation, assumptions = self.kinds[self.kind[i]]
@@ -152,6 +165,9 @@ class Predictions:
         def at(table: Mapping[str, np.ndarray]) -> dict[str, float]:
             return {name: float(values[i]) for name, values in table.items()}
 
+        footprints = at(self.footprints)
+        rooms = capacity.rooms(self.device, footprints)
+        fits = {name: footprints[name] <= room for name, room in rooms.items()}
         return Prediction(
             device=self.device.slug,
             algorithm=self.algorithm,
@@ -168,25 +184,15 @@ class Predictions:
             useful_flops=float(self.useful_flops[i]),
             bytes=at(self.bytes),
             footprint_bytes=float(self.footprint_bytes[i]),
-            fits=bool(self.footprint_bytes[i] <= self.device.hbm_capacity_bytes),
+            footprints=footprints,
+            fits=all(fits.values()),
+            fits_at=fits,
+            levels=self.levels,
             tile={name: size for name, size in at(self.tile).items() if not math.isnan(size)},
             waves=float(self.waves[i]),
             occupancy=float(self.occupancy[i]),
             assumptions=assumptions,
         )
-
-
-def describe(problem: Problem, i: int = 0) -> dict[str, Any]:
-    """The fields of a problem that say something, as plain values; the i-th of arrays."""
-    found: dict[str, Any] = {}
-    for item in fields(problem):
-        value = getattr(problem, item.name)
-        if isinstance(value, np.ndarray):
-            value = value[i].item()
-        said = value if item.metadata.get("unsaid") else value not in (None, "")
-        if said:
-            found[item.name] = value
-    return found
 
 
 def predict(
@@ -197,14 +203,16 @@ def predict(
     implementation: str | None = None,
     harness: str = "kernel",
     includes: Sequence[str] = (),
+    place: Mapping[str, str] | None = None,
     constants: Constants | None = None,
 ) -> Prediction:
     """Predict one problem on one device.
 
-    `schedule` is a name of `perfmodel.timing.operator.SCHEDULES`; `implementation` a class or the
+    `schedule` is one of its operator's (`perfmodel.operators`); `implementation` a class or the
     name of a library's kernel, which overrides it; `harness` how a run would be timed ("kernel" is
-    device time alone); `includes` what else the timed region holds. Raises `ProblemError` and
-    `UnknownName` (one line each) for what has no meaning or is not there.
+    device time alone); `includes` what else the timed region holds; `place` the level that an
+    operand lies in, by role or tensor ({"kv": "host"}), where that is not the device's own memory.
+    Raises `ProblemError` and `UnknownName` (one line each) for what has no meaning or is not there.
     """
     return predict_arrays(
         problem,
@@ -213,6 +221,7 @@ def predict(
         implementation=implementation,
         harness=harness,
         includes=includes,
+        place=place,
         constants=constants,
     ).one(0)
 
@@ -225,21 +234,25 @@ def predict_arrays(
     implementation: str | None = None,
     harness: str = "kernel",
     includes: Sequence[str] = (),
+    place: Mapping[str, str] | None = None,
     constants: Constants | None = None,
 ) -> Predictions:
     """Predict arrays of problems of one kind (sizes may be arrays of one length n, the rest not).
 
-    Memory beyond the results grows with `CHUNK`, not with n. Arguments and errors as for `predict`.
+    Memory beyond the results grows with the operator's `chunk`, not with n. Arguments and errors as
+    for `predict`.
     """
     values = constants or default()
     n = length(problem)
     made = _Columns(n)
     if n > 1:
         _keep_working_memory()
-    for index in _pieces(problem, n):
+    operator = operator_of(problem)
+    request = Request(schedule, implementation, harness, tuple(includes), place or {})
+    for index in _pieces(operator, problem, n):
         part = pick(problem, index)
-        timed = _timed(part, device, values, schedule, implementation, harness, includes)
-        results = _results(part, device, timed)
+        timed = operator.time(part, device, values, request)
+        results = _results(operator, part, device, timed)
         for label, said, chosen in _kinds(part, device, timed, results):
             made.put(index[chosen], (label, timed.implementation, said))
         made.fill(index, results)
@@ -257,64 +270,11 @@ def _keep_working_memory() -> None:
     np.empty(_WORKING_BYTES, dtype=np.uint8)
 
 
-def length(problem: Problem) -> int:
-    """How many problems the arrays hold: 1 where there are none."""
-    return max((v.size for v in _arrays(problem).values()), default=1)
-
-
-def _arrays(problem: Problem) -> dict[str, np.ndarray]:
-    values = ((item.name, getattr(problem, item.name)) for item in fields(problem))
-    return {name: value for name, value in values if isinstance(value, np.ndarray)}
-
-
-def pick(problem: Problem, index: np.ndarray) -> Problem:
-    """The problems at `index`."""
-    arrays = _arrays(problem)
-    return replace(problem, **{name: value[index] for name, value in arrays.items()})
-
-
-def single(problem: Problem, i: int) -> Problem:
-    """The i-th of an array of problems, with plain sizes."""
-    arrays = _arrays(problem)
-    return replace(problem, **{name: value[i].item() for name, value in arrays.items()})
-
-
-def _pieces(problem: Problem, n: int) -> list[np.ndarray]:
-    """Index sets of at most `CHUNK` problems that one menu serves."""
-    whole = [np.arange(n)]
-    if n > 1 and isinstance(problem, Attention):
-        decode = np.broadcast_to(problem.seq_q == 1, (n,))
-        whole = _alike(np.broadcast_to(problem.head_dim, (n,)) * 2 + decode)
-    elif n > 1 and isinstance(problem, Matmul):
-        whole = _alike(np.broadcast_to(problem.batch > 1, (n,)))
-    size = max(CHUNK // 2, 1) if isinstance(problem, Matmul) else CHUNK
-    return [part[i : i + size] for part in whole for i in range(0, len(part), size)]
-
-
-def _alike(key: np.ndarray) -> list[np.ndarray]:
-    """Index sets of equal keys."""
-    # Not np.unique: it loads numpy.ma, which a single prediction can do without.
-    return [np.flatnonzero(key == value) for value in sorted(set(key.tolist()))]
-
-
-def _timed(
-    problem: Problem,
-    device: Device,
-    constants: Constants,
-    schedule: str,
-    implementation: str | None,
-    harness: str,
-    includes: Sequence[str],
-) -> Timed:
-    return time_operator(
-        problem,
-        device,
-        constants,
-        schedule=schedule,
-        implementation=implementation,
-        harness=harness,
-        includes=includes,
-    )
+def _pieces(operator: Operator, problem: Problem, n: int) -> list[np.ndarray]:
+    """Index sets of problems that one call can time, none longer than the operator's chunk."""
+    alike = groups(operator.same_call(problem.values()) if n > 1 else None, n)
+    size = operator.chunk
+    return [part[i : i + size] for part in alike for i in range(0, len(part), size)]
 
 
 def _kinds(
@@ -328,20 +288,32 @@ def _kinds(
     n = len(timed.seconds)
     slices = next((timed.tile[name] for name in ("slices", "splits") if name in timed.tile), None)
     cut = np.ones(n, dtype=bool) if slices is None else np.asarray(slices > 1)
-    beyond = results["footprint_bytes"] > device.hbm_capacity_bytes
+    held = {name: results[f"footprints.{name}"] for name in ("hbm", *timed.estimate.beyond_bytes)}
+    rooms = capacity.rooms(device, held)
+    lacking = {name: held[name] > room for name, room in rooms.items()}
+    beyond = np.any(list(lacking.values()), axis=0)
     uncut = _UNCUT.get(timed.schedule, timed.schedule)
     for label, sliced in ((timed.schedule, cut), (uncut, ~cut)):
         for large in (False, True):
             chosen = np.flatnonzero(sliced & (beyond == large))
             if chosen.size:
-                said = _too_large(device, results["footprint_bytes"][chosen]) if large else ()
+                said = _too_large(device, held, lacking, chosen) if large else ()
                 yield label, (*timed.assumptions, *said), chosen
 
 
-def _too_large(device: Device, footprint_bytes: np.ndarray) -> tuple[str, ...]:
-    """That a problem does not fit into the device's memory."""
-    least, has = binary(float(footprint_bytes.min())), binary(float(device.hbm_capacity_bytes))
-    return (f"needs {least} or more, and {device.slug} has {has} of memory: it could not run",)
+def _too_large(
+    device: Device,
+    held: Mapping[str, np.ndarray],
+    lacking: Mapping[str, np.ndarray],
+    chosen: np.ndarray,
+) -> tuple[str, ...]:
+    """For each level the least that those of the chosen problems need which it does not hold."""
+    least = {
+        name: float(held[name][chosen][short[chosen]].min())
+        for name, short in lacking.items()
+        if short[chosen].any()
+    }
+    return capacity.too_large(device, least)
 
 
 class _Columns:
@@ -381,7 +353,7 @@ class _Columns:
         kinds, arrays = self.kinds, self.arrays
         return Predictions(
             device=device,
-            algorithm=floors.operator_name(problem),
+            algorithm=problem.operator,
             schedule=" / ".join(dict.fromkeys(kind[0] for kind in kinds)),
             implementation=" / ".join(dict.fromkeys(kind[1] for kind in kinds)),
             problem=problem,
@@ -395,6 +367,7 @@ class _Columns:
             useful_flops=arrays["useful_flops"],
             bytes=self.table("bytes."),
             footprint_bytes=arrays["footprint_bytes"],
+            footprints=self.table("footprints."),
             tile=self.table("tile."),
             waves=arrays["waves"],
             occupancy=arrays["occupancy"],
@@ -404,16 +377,22 @@ class _Columns:
         )
 
 
-def _results(problem: Problem, device: Device, timed: Timed) -> dict[str, np.ndarray]:
+def _results(
+    operator: Operator, problem: Problem, device: Device, timed: Timed
+) -> dict[str, np.ndarray]:
     """Everything that a prediction holds of the problems of one piece."""
     estimate = timed.estimate
     terms = {
         **estimate.terms, "launch": timed.launch_seconds, "included": timed.included_seconds,
     }  # fmt: skip
     floor = physical.floor_seconds(problem, device, estimate.matrix_flops)
-    low, high = spread.interval(problem, device, timed.seconds, floor, timed.unknowns)
+    family = operator.family(problem)
+    low, high = spread.interval(family, device, timed.seconds, floor, timed.unknowns)
     limiter, runner_up = rank(terms, timed.seconds)
-    tables = {"terms": terms, "bytes": estimate.bytes, "tile": timed.tile}
+    footprints = {"hbm": estimate.memory_bytes, **estimate.beyond_bytes}
+    tables = {
+        "terms": terms, "bytes": estimate.bytes, "tile": timed.tile, "footprints": footprints,
+    }  # fmt: skip
     return {
         "seconds": timed.seconds,
         "low_seconds": low,
@@ -423,7 +402,7 @@ def _results(problem: Problem, device: Device, timed: Timed) -> dict[str, np.nda
         "flops.matrix": estimate.matrix_flops,
         "flops.vector": estimate.vector_ops,
         "flops.special": estimate.special_ops,
-        "useful_flops": np.asarray(useful_flops(problem), dtype=np.float64),
+        "useful_flops": np.asarray(problem.flops(), dtype=np.float64),
         "footprint_bytes": estimate.memory_bytes,
         "waves": estimate.waves,
         "occupancy": estimate.occupancy,
@@ -446,8 +425,3 @@ def rank(terms: Mapping[str, np.ndarray], seconds: np.ndarray) -> tuple[np.ndarr
     first = np.argmax(times, axis=0)
     np.put_along_axis(times, first[None], -1.0, axis=0)
     return np.asarray(names[first]), np.asarray(names[np.argmax(times, axis=0)])
-
-
-def useful_flops(problem: Problem) -> Any:
-    """Operations by the papers' convention; row-wise operators have none of their own."""
-    return problem.flops() if isinstance(problem, Attention | Matmul) else 0.0

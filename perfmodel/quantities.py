@@ -7,14 +7,13 @@ launch overhead is no fact of a device but of how a run is timed, so it is chang
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from perfmodel.algorithms import Matmul, Problem
-from perfmodel.algorithms.matmul import matmul_format
-from perfmodel.elements import element
+from perfmodel.algorithms import Problem
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.timing import floors
+from perfmodel.hardware.levels import LINKS
+from perfmodel.operators import operator_of
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.runs import paced
 from perfmodel.units import binary, seconds, si
@@ -25,12 +24,13 @@ LAUNCH = ("kernel_gap", "split_price", "combine_price")
 
 @dataclass(frozen=True)
 class Setting:
-    """What a prediction is made of: problem, device, constants and how it is timed."""
+    """What a prediction is made of: problem, device, constants, timing, places of operands."""
 
     problem: Problem
     device: Device
     constants: Constants
     harness: str = "kernel"
+    place: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Quantity:
 
     `read` gives its value in SI units (None where the spec is silent), `step` the fraction by which
     it is moved for an elasticity: larger for what the model counts in whole tiles or waves.
+    `of_level` is a level that most devices or questions do without; see `belongs`.
     """
 
     name: str
@@ -47,6 +48,16 @@ class Quantity:
     aliases: tuple[str, ...]
     read: Callable[[Setting], float | None]
     step: float = 0.01
+    of_level: str = ""
+
+    def on(self, device: Device) -> str:
+        """The label with the levels' names on a device: GDDR6X bandwidth, Infinity Cache size."""
+        names = {"HBM": device.level("hbm"), "LLC": device.level("llc")}
+        label = self.label
+        for generic, level in names.items():
+            if level is not None:
+                label = label.replace(generic, level.short)
+        return label
 
     @property
     def is_launch(self) -> bool:
@@ -66,13 +77,21 @@ class Quantity:
     def scaled(self, setting: Setting, factor: float) -> Setting:
         """`setting` with this number multiplied; raises `ProblemError` where it is not there."""
         if self.is_launch:
-            constants = launching(setting.constants, factor)
-            return Setting(setting.problem, setting.device, constants, setting.harness)
+            return replace(setting, constants=launching(setting.constants, factor))
         if self.read(setting) is None:
-            said = f"the spec of {setting.device.slug} has no {self.label}"
+            said = f"the spec of {setting.device.slug} has no {self.on(setting.device)}"
             raise ProblemError(f"{said}, so it cannot be changed; add it, or change another number")
         device = setting.device.scaled(**{self.name: factor})
-        return Setting(setting.problem, device, setting.constants, setting.harness)
+        return replace(setting, device=device)
+
+    def belongs(self, setting: Setting) -> bool:
+        """Whether it can matter: the device has its level, or something is placed behind the link.
+
+        Where a device has no such level at all, its spec lacks nothing.
+        """
+        if self.of_level in LINKS:
+            return self.of_level in setting.place.values()
+        return not self.of_level or setting.device.level(self.of_level) is not None
 
 
 def launching(constants: Constants, factor: float) -> Constants:
@@ -90,15 +109,8 @@ _UNITS = {
 }
 
 
-def compute_type(problem: Problem) -> str:
-    """The type whose matrix rate a problem runs at."""
-    if isinstance(problem, Matmul):
-        return matmul_format(problem.dtype).compute
-    return element(problem.dtype).compute
-
-
 def _matrix(setting: Setting) -> float | None:
-    device, dtype = setting.device, compute_type(setting.problem)
+    device, dtype = setting.device, setting.problem.compute_type
     if not device.matrix_types:
         return None
     return device.matrix_flops(dtype if dtype in device.matrix_types else device.matrix_types[0])
@@ -117,8 +129,20 @@ def _per_chip(per_clock: float | None, setting: Setting) -> float | None:
     return None if per_clock is None else per_clock * device.boost_hz * device.units
 
 
+def _rate(device: Device, name: str) -> float | None:
+    """Bandwidth of a level as the model takes it: measured where that is known."""
+    level = device.level(name)
+    return None if level is None else level.measured_bytes_per_s or level.bytes_per_s
+
+
+def _capacity(device: Device, name: str) -> float | None:
+    """Capacity of a level, all instances together."""
+    level = device.level(name)
+    return None if level is None else level.total_bytes
+
+
 def _launch(setting: Setting) -> float:
-    operator = floors.called_as(setting.problem)
+    operator = operator_of(setting.problem).called_as(setting.problem)
     return setting.constants.run(setting.harness).start_seconds(operator)
 
 
@@ -127,7 +151,7 @@ _ALL = (
         "hbm_bandwidth",
         "HBM bandwidth",
         "bandwidth",
-        ("hbm", "dram", "dram bandwidth", "memory bandwidth"),
+        ("hbm", "dram", "gddr", "ddr", "lpddr", "dram bandwidth", "memory", "memory bandwidth"),
         lambda s: s.device.hbm_bytes_per_s,
     ),
     Quantity(
@@ -143,6 +167,37 @@ _ALL = (
         "capacity",
         ("l2 size",),
         lambda s: s.device.l2_capacity_bytes,
+    ),
+    Quantity(
+        "llc_bandwidth",
+        "LLC bandwidth",
+        "bandwidth",
+        ("llc", "infinity cache", "infinity cache bandwidth"),
+        lambda s: _rate(s.device, "llc"),
+        of_level="llc",
+    ),
+    Quantity(
+        "llc_capacity",
+        "LLC capacity",
+        "capacity",
+        ("llc size", "infinity cache size"),
+        lambda s: _capacity(s.device, "llc"),
+        of_level="llc",
+    ),
+    *(
+        Quantity(
+            f"{name}_bandwidth",
+            f"{name} link",
+            "bandwidth",
+            aliases,
+            lambda s, name=name: _rate(s.device, name),  # type: ignore[misc]
+            of_level=name,
+        )
+        for name, aliases in (
+            ("host", ("host", "pcie", "c2c")),
+            ("peer", ("peer", "nvlink", "xgmi", "scale-up")),
+            ("network", ("network", "nic", "scale-out")),
+        )
     ),
     Quantity(
         "shared_bandwidth",

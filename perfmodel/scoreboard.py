@@ -94,6 +94,7 @@ def belief(row: Mapping[str, object]) -> str:
     words = {
         "launch": "launch floor of this harness",
         "hbm": "bytes over memory, or how much of them the L2 kept",
+        "llc": "bytes beyond the L2",
         "l2": "tile of the library against ours",
         "matrix": "tile or instruction path of the library",
         "power": "power limit",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,11 +18,12 @@ import numpy as np
 
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.matmul import FORMATS
+from perfmodel.algorithms.problem import describe, length
 from perfmodel.elements import ELEMENTS
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device
 from perfmodel.plaintext import quoted
-from perfmodel.predict import describe, length, predict_arrays
+from perfmodel.predict import predict_arrays
 from perfmodel.quantities import QUANTITIES, SPELLINGS, Quantity, Setting
 from perfmodel.timing.constants import Constants, default
 from perfmodel.units import parse
@@ -61,7 +62,7 @@ class Change:
     def applied(self, setting: Setting) -> Setting:
         """`setting` after the change; raises `ProblemError` where there is no such number."""
         if self.quantity is None:
-            return replace(setting, problem=replace(setting.problem, dtype=self.dtype))
+            return replace(setting, problem=setting.problem.having(dtype=self.dtype))
         factor = self.factor
         if factor is None:
             now = self.quantity.read(setting)
@@ -144,7 +145,7 @@ class WhatIf:
                 "elasticity": float(item.elasticity[i]),
                 "halved_us": halved * 1e6 if math.isfinite(halved) else None,
             }
-            rows.append(line(f"{item.quantity.label} x2", item.doubled, **more))
+            rows.append(line(f"{item.quantity.on(self.setting.device)} x2", item.doubled, **more))
         return rows + [line(effect.change, effect.after) for effect in self.effects]
 
 
@@ -224,16 +225,18 @@ def whatif(
     schedule: str = "auto",
     implementation: str | None = None,
     harness: str = "kernel",
+    place: Mapping[str, str] | None = None,
     constants: Constants | None = None,
 ) -> WhatIf:
     """Elasticities and the effect of `changes`, each alone and (where several) all together.
 
     `problem` may hold arrays; the other arguments and errors are those of `predict`.
     """
-    setting = Setting(problem, device, constants or default(), harness)
+    setting = Setting(problem, device, constants or default(), harness, place or {})
     how = {"schedule": schedule, "implementation": implementation}
     now = _outcome(setting, how)
-    known = [q for q in QUANTITIES.values() if q.read(setting) is not None]
+    own = [quantity for quantity in QUANTITIES.values() if quantity.belongs(setting)]
+    known = [quantity for quantity in own if quantity.read(setting) is not None]
     effects = [Effect(change.text, _after(setting, [change], how)) for change in changes]
     if len(changes) > 1:
         effects.append(Effect(TOGETHER, _after(setting, changes, how)))
@@ -242,7 +245,7 @@ def whatif(
         now,
         tuple(_sensitivity(setting, quantity, how) for quantity in known),
         tuple(effects),
-        tuple(q.label for q in QUANTITIES.values() if q not in known),
+        tuple(q.on(device) for q in own if q not in known),
     )
 
 
@@ -254,7 +257,12 @@ def elasticities(problem: Problem, device: Device, **how: Any) -> dict[str, np.n
 
 def _outcome(setting: Setting, how: dict[str, Any]) -> Outcome:
     answer = predict_arrays(
-        setting.problem, setting.device, harness=setting.harness, constants=setting.constants, **how
+        setting.problem,
+        setting.device,
+        harness=setting.harness,
+        place=setting.place,
+        constants=setting.constants,
+        **how,
     )
     return Outcome(answer.seconds, answer.limiter)
 

@@ -1,9 +1,10 @@
-"""A functional model of the Hopper part of Gluon, enough to run a kernel's own source in numpy.
+"""A functional model of Gluon on Hopper and Blackwell: runs a kernel's own source in numpy.
 
 Groups of warps take turns at random, one at a time; copies and asynchronous products happen at any
 moment between their start and the wait for them. So a buffer that is freed too early, a barrier's
-wrong phase or a missing wait gives a wrong result or a deadlock for some seed. Shared memory starts
-as NaN. What happens inside a group of warps is not modelled.
+wrong phase or a missing wait gives a wrong result or a deadlock for some seed. Shared and tensor
+memory start as NaN. A warp's tcgen05 products and commits happen in the order of their start. What
+happens inside a group of warps is not modelled.
 """
 
 from __future__ import annotations
@@ -59,14 +60,15 @@ class Scheduler:
     def _body(self, name, task):
         with self.turn:
             self.turn.wait_for(lambda: self.current == name)
-        try:
-            if self.failed is None:
-                task()
-        except BaseException as error:
-            self.failed = self.failed or error
-        with self.turn:
-            del self.conditions[name]
-            self._pass_on()
+        with np.errstate(invalid="ignore", over="ignore"):  # of what nobody wrote: a wrong result
+            try:
+                if self.failed is None:
+                    task()
+            except BaseException as error:
+                self.failed = self.failed or error
+            with self.turn:
+                del self.conditions[name]
+                self._pass_on()
 
     def until(self, condition=lambda: True):
         """Let others and pending work go on, and come back when `condition` holds."""
@@ -90,7 +92,10 @@ class Scheduler:
             if chosen < len(ready):
                 self.current = ready[chosen]
                 break
-            waiting[chosen - len(ready)][0].pop(0)()
+            try:
+                waiting[chosen - len(ready)][0].pop(0)()
+            except AssertionError as error:
+                self.failed = self.failed or error
         self.turn.notify_all()
 
     def queue(self):
@@ -98,12 +103,16 @@ class Scheduler:
         return self.pending[-1][0]
 
 
+LAYOUT = SimpleNamespace(parent=None)  # stands for every distributed layout
+TENSOR_MEMORY = (128, 512)  # lanes and columns of 32 bits
+
+
 class Tensor(np.ndarray):
     """Values with the attributes that a kernel asks of a tensor."""
 
     @property
     def type(self):
-        return SimpleNamespace(shape=list(self.shape), layout=None)
+        return SimpleNamespace(shape=list(self.shape), layout=LAYOUT)
 
     def to(self, dtype):
         return self.astype(dtype).view(Tensor)
@@ -129,28 +138,54 @@ def _wrap(value):
     return value if value is NotImplemented else Int(value)
 
 
-class Shared:
-    """A piece of shared memory."""
+class Memory:
+    """A piece of shared or tensor memory; `step` lets others go on before it is looked at."""
 
-    def __init__(self, values):
-        self.values = values
+    def __init__(self, values, step=lambda: None):
+        self.values, self.step = values, step
 
     @property
     def type(self):
-        return SimpleNamespace(shape=list(self.values.shape), layout=None)
+        return SimpleNamespace(shape=list(self.values.shape), layout=LAYOUT)
 
     @property
     def dtype(self):
         return self.values.dtype
 
     def index(self, at):
-        return Shared(self.values[int(at)])
-
-    def permute(self, order):
-        return Shared(self.values.transpose(order))
+        return type(self)(self.values[int(at)], self.step)
 
     def store(self, values):
+        assert values.shape == self.values.shape
+        assert values.dtype == self.values.dtype
+        self.step()
         self.values[...] = values
+
+    def load(self, layout):
+        self.step()
+        return tensor(self.values.copy(), self.values.dtype)
+
+    def slice(self, start, length, dim=-1):
+        assert start + length <= self.values.shape[dim]
+        cut = [slice(None)] * self.values.ndim
+        cut[dim] = slice(start, start + length)
+        return type(self)(self.values[tuple(cut)], self.step)
+
+
+class Shared(Memory):
+    """A piece of shared memory."""
+
+    def permute(self, order):
+        return Shared(self.values.transpose(order), self.step)
+
+
+class TensorMemory(Memory):
+    """A piece of tensor memory, whose bits may be read as another type."""
+
+    def _reinterpret(self, dtype, shape, layout):
+        values = self.values.view(dtype)
+        assert list(values.shape) == [int(size) for size in shape]
+        return TensorMemory(values, self.step)
 
 
 class Barrier:
@@ -217,11 +252,12 @@ class Product:
 
 
 class Machine:
-    """One thread block: what the names `gl`, `mbarrier`, `tma` and `warpgroup_mma` mean."""
+    """One thread block: what the names `gl`, `mbarrier`, `tma` and those of products mean."""
 
     def __init__(self, block, seed):
         self.scheduler = Scheduler(seed)
         self.products = {}
+        self.columns = 0
         self.stores = {}
         self.gl = SimpleNamespace(
             constexpr=None, int64=np.int64, float32=np.float32,
@@ -229,7 +265,8 @@ class Machine:
             static_range=range, allocate_shared_memory=self.allocate,
             NVMMASharedLayout=lambda *_: None, SwizzledSharedLayout=lambda *_: None,
             NVMMADistributedLayout=lambda *_: None, DotOperandLayout=lambda *_: None,
-            SliceLayout=lambda *_: None, convert_layout=lambda values, layout: values,
+            SliceLayout=lambda *_: LAYOUT, BlockedLayout=lambda *_: LAYOUT,
+            convert_layout=lambda values, layout: values, min=lambda values, axis: values.min(axis),
             arange=lambda a, b, layout=None: tensor(np.arange(a, b), np.int32),
             full=lambda shape, value, dtype, layout: tensor(np.full(shape, value), dtype),
             zeros=lambda shape, dtype, layout: tensor(np.zeros(shape), dtype),
@@ -252,14 +289,16 @@ class Machine:
     def functions(self, module):
         """The module's own functions in plain Python, over this machine."""
         names = dict(vars(module))
+        for name, value in vars(module).items():  # those of other kernels' modules too
+            if isinstance(getattr(value, "fn", None), FunctionType):
+                names[name] = FunctionType(value.fn.__code__, names, name, value.fn.__defaults__)
         names |= {
             "gl": self.gl, "mbarrier": self.mbarrier, "tma": self.tma,
             "fence_async_shared": lambda: None, "warpgroup_mma": self.product,
-            "warpgroup_mma_wait": self.product_wait,
+            "warpgroup_mma_wait": self.product_wait, "TensorMemoryLayout": lambda *_, **__: LAYOUT,
+            "get_tmem_reg_layout": lambda *_: LAYOUT, "tcgen05_mma": self.tensor_product,
+            "allocate_tensor_memory": self.allocate_tensor, "tcgen05_commit": self.commit,
         }  # fmt: skip
-        for name, value in vars(module).items():
-            if hasattr(value, "fn") and value.fn.__module__ == module.__name__:
-                names[name] = FunctionType(value.fn.__code__, names, name, value.fn.__defaults__)
         return SimpleNamespace(**names)
 
     @staticmethod
@@ -274,7 +313,15 @@ class Machine:
     def allocate(self, dtype, shape, layout):
         if layout == "barrier":
             return Barriers(shape[0])
-        return Shared(np.full(shape, np.nan, dtype))
+        return Shared(np.full(shape, np.nan, dtype), self.scheduler.until)
+
+    def allocate_tensor(self, dtype, shape, layout):
+        lanes, columns = TENSOR_MEMORY
+        found = np.full(shape, np.nan, dtype)
+        assert shape[-2] == lanes
+        self.columns += found.nbytes // lanes // 4
+        assert self.columns <= columns, "tensor memory is full"
+        return TensorMemory(found, self.scheduler.until)
 
     def store(self, target, values, mask):
         array, at = target
@@ -321,12 +368,28 @@ class Machine:
             values = held.values.astype(np.float32) @ b.values.astype(np.float32)
             done.values = tensor(start + values)
 
+        self.start(multiply)
+        return done
+
+    def start(self, work):
+        """Queue what happens after all that the same warps have started."""
         queue = self.products.get(self.scheduler.current)
         if queue is None:
             queue = self.products[self.scheduler.current] = self.scheduler.queue()
-        queue.append(multiply)
+        queue.append(work)
         self.scheduler.until()
-        return done
+
+    def tensor_product(self, a, b, sums, use_acc=True):
+        def multiply():
+            values = a.values.astype(np.float32) @ b.values.astype(np.float32)
+            sums.values[...] = sums.values + values if use_acc else values
+
+        assert isinstance(sums, TensorMemory)
+        assert isinstance(b, Shared)
+        self.start(multiply)
+
+    def commit(self, barrier):
+        self.start(lambda: barrier.note(1))
 
     def product_wait(self, outstanding, deps):
         queue = self.products[self.scheduler.current]

@@ -16,6 +16,7 @@ import triton
 import triton.language as tl
 from perfmodel_kernels.attention_decode import DecodeConfig
 from perfmodel_kernels.attention_gluon import GluonConfig
+from perfmodel_kernels.attention_gluon_blackwell import BlackwellConfig
 from perfmodel_kernels.attention_menus import AttentionConfig
 from perfmodel_kernels.attention_tile import rounded
 from perfmodel_kernels.common import ceil_div
@@ -24,7 +25,7 @@ from perfmodel.algorithms import Attention
 from perfmodel.errors import ProblemError
 from perfmodel.evidence import registry
 from perfmodel.evidence.compiled import CompiledLaunch, Request, compile_all
-from perfmodel.evidence.disassembly import parse
+from perfmodel.evidence.disassembly import loops, parse
 from perfmodel.evidence.instructions import hot_loop
 from perfmodel.evidence.kernel import KernelError
 from perfmodel.evidence.recorder import Recorder, recording
@@ -33,7 +34,8 @@ from perfmodel.evidence.suite import TOLERANCES
 from perfmodel.evidence.targets import TARGETS
 from perfmodel.hardware import load
 
-FORWARD = ("attention-tiled", "attention-decode", "attention-gluon")
+GLUON = {"attention-gluon": "sm_90", "attention-gluon-blackwell": "sm_100"}
+FORWARD = ("attention-tiled", "attention-decode", *GLUON)
 UNITS = {name: load(target.device).units for name, target in TARGETS.items()}
 
 
@@ -170,21 +172,22 @@ def test_what_no_forward_kernel_computes_is_refused(name, change, said):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", GLUON)
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"window": 8}, "window"),
-        ({"head_dim": 512}, "up to 256"),
+        ({"head_dim": 512}, "up to (128|256), not 512"),
         ({"head_dim_v": 32}, "64 and 32"),
         ({"kv_dtype": "fp8"}, "leave kv_dtype out"),
         ({"head_dim": 33}, "multiple of 16"),
     ],
 )
-def test_what_the_gluon_kernel_cannot_do_is_refused(change, said):
-    kernel = registry.kernel("attention-gluon")
+def test_what_a_gluon_kernel_cannot_do_is_refused(name, change, said):
+    kernel = registry.kernel(name)
     problem = replace(PLAIN, **change)
     with pytest.raises(ProblemError, match=said):
-        kernel.menu(problem, "sm_90", 132)
+        kernel.menu(problem, GLUON[name], 132)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +200,10 @@ def test_what_the_gluon_kernel_cannot_do_is_refused(change, said):
         lambda: DecodeConfig(100, 16, 64),
         lambda: GluonConfig(groups=4),
         lambda: GluonConfig(stages=0),
+        lambda: BlackwellConfig(ahead=3),
+        lambda: BlackwellConfig(64, 3, ahead=2),
+        lambda: BlackwellConfig(slack=16),
+        lambda: BlackwellConfig(bc=96),
     ],
 )
 def test_a_tile_that_cannot_be_is_refused(wrong):
@@ -204,12 +211,13 @@ def test_a_tile_that_cannot_be_is_refused(wrong):
         wrong()
 
 
-def test_a_kernel_without_an_interpreter_says_so():
-    kernel = registry.kernel("attention-gluon")
+@pytest.mark.parametrize("name", GLUON)
+def test_a_kernel_without_an_interpreter_says_so(name):
+    kernel = registry.kernel(name)
     problem, config = kernel.cases[0]
     with pytest.raises(KernelError, match="on a device only"):
         kernel.run(kernel.make_inputs(replace(problem, seq_q=8, seq_kv=8)), config)
-    with pytest.raises(ProblemError, match="written for sm_90, not for sm_80"):
+    with pytest.raises(ProblemError, match=f"written for {GLUON[name]}, not for sm_80"):
         kernel.menu(problem, "sm_80", 108)
     (launch,) = kernel.launches(problem, config)
     expected = "tensordesc<bf16[1, 128, 128],NVMMASharedLayout(128, 16, 3)>"
@@ -229,7 +237,7 @@ def test_every_form_has_a_short_menu_on_every_target(name, target):
         menu = kernel.menu(form, target, UNITS[target])
         assert len(set(menu)) == len(menu)
         assert len(menu) <= 6
-        if name != "attention-gluon":
+        if name not in GLUON:
             assert not all(config.descriptors for config in menu)
             ragged = kernel.menu(replace(form, head_dim=form.head_dim - 1), target, UNITS[target])
             assert ragged
@@ -237,7 +245,7 @@ def test_every_form_has_a_short_menu_on_every_target(name, target):
         for config in menu:
             assert target == "sm_100" or not getattr(config, "specialise", False)
             assert target == "gfx942" or not getattr(config, "by_bits", False)
-            copied = getattr(config, "descriptors", name == "attention-gluon")
+            copied = getattr(config, "descriptors", name in GLUON)
             assert target in ("sm_90", "sm_100", "sm_120") or not copied
 
 
@@ -321,6 +329,32 @@ def test_the_gluon_loop_runs_its_softmax_beside_a_product(head_dim):
     stems = {item.stem for item in launch.program}
     assert {"UTMALDG", "UTMASTG", "USETMAXREG"} <= stems
     assert launch.threads == 128 * (config.groups + 1)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("head_dim", [64, 128])
+def test_blackwell_warps_leave_each_other_the_work_they_are_for(head_dim, causal):
+    kernel = registry.kernel("attention-gluon-blackwell")
+    form = Attention(4, 16, 16, 4096, 4096, head_dim, causal=causal)
+    for config in kernel.menu(form, "sm_100", 148):
+        launch = compiled(kernel.name, form, config, "sm_100")
+        # The products' loop: two of 128 rows by bc keys and two by head_dim columns, no scores.
+        assert launch.loop_operations == 2 * 2 * 2 * 128 * config.bc * head_dim
+        stems = [launch.program[i].stem for i in launch.loop]
+        assert not {"MUFU", "LDTM", "STTM", "UTMALDG"} & set(stems)
+        bodies = [[launch.program[i] for i in sorted(body)] for body in loops(launch.program)]
+        # A softmax loop takes one exponential a score and one a row, all but that of the row
+        # after saying how much the row's maximum has grown.
+        softmax = [body for body in bodies if any(item.stem == "MUFU" for item in body)]
+        assert len(softmax) == 4  # masked or not, of two groups
+        for body in softmax:
+            powers = [i for i, item in enumerate(body) if item.opcode == "MUFU.EX2"]
+            grown = next(i for i, item in enumerate(body) if "ARRIVE" in item.opcode)
+            assert len(powers) == config.bc + 1
+            assert sum(i < grown for i in powers) == 1
+        assert {"UTMALDG", "UTMASTG", "USETMAXREG"} <= {item.stem for item in launch.program}
+        assert launch.threads == 512
+        assert launch.tensor_memory_columns == 512
 
 
 LOOPS = """

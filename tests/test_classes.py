@@ -10,12 +10,12 @@ from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.algorithms.rowwise import OPS
 from perfmodel.errors import PerfmodelError, UnknownName
 from perfmodel.hardware import load, names
+from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.predict import predict
 from perfmodel.timing import classes as table
 from perfmodel.timing.classes import classes, kernel_class, resolve, usual
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
-from perfmodel.timing.operator import SCHEDULES
 
 H100, A100, B200, T4 = (load(slug) for slug in ("h100-sxm", "a100-sxm4-80gb", "b200", "t4"))
 
@@ -206,7 +206,7 @@ def test_entries_of_the_table_are_sound(name):
         assert other is None or kernel_class(other).op == entry.op
     if entry.op == "attention":
         assert {"tiled-1": 1, "tiled-2": 1, "tiled-3": 1, "standard": 1}[entry.schedule]
-        assert entry.schedule in SCHEDULES["attention"]
+        assert entry.schedule in BUILT_IN["attention"].schedules
         # Unfused attention is other operators, whose classes have the tiles.
         # FlashAttention-1 has one kernel for any number of queries, unfused attention no tiles.
         assert (entry.decode is None) == (entry.schedule in ("standard", "tiled-1"))

@@ -158,7 +158,7 @@ def test_table_shows_what_varies_and_says_the_rest_above(cli):
 
 def test_terms_show_every_resource(cli):
     _, out, _ = cli(*ATTENTION, "--terms")
-    for name in ("matrix time", "special time", "hbm time", "launch time", "tile", "occupancy"):
+    for name in ("matrix time", "special time", "HBM3 time", "launch time", "tile", "occupancy"):
         assert name in out
 
 
@@ -208,7 +208,7 @@ def test_own_spec_by_path(predictions, tmp_path):
         (("-d", "a100", "--dtype", "fp8"), "a100-sxm4-80gb has no fp8 matrix rate; it has: fp64"),
         (("-d", "h100-sxm", "--dtype", "fp17"), "no element type named 'fp17'; did you mean"),
         (("-d", "h100-sxm", "--dtype", ","), "an empty list of names"),
-        (("-d", "h100-sxm", "--direction", "up"), "unknown direction 'up'; known: fwd, bwd"),
+        (("-d", "h100-sxm", "--direction", "up"), "no direction named 'up'; known: bwd, fwd"),
         (("-d", "h100-sxm", "--schedule", "magic"), "'magic'"),
         (("-d", "h100-sxm", "--harness", "magic"), "'magic'"),
         (("-d", "h100-sxm", "--head-dim", "65536"), "no tile of"),

@@ -6,18 +6,19 @@ import re
 import numpy as np
 import pytest
 
+from perfmodel import operators
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.algorithms.rowwise import MAPS, VARIANTS
 from perfmodel.algorithms.sizes import LARGEST, MOST_CASES, MOST_POINTS
 from perfmodel.cli import known, run
-from perfmodel.cli.cases import OPERATORS
+from perfmodel.cli.cases import read
 from perfmodel.cli.list_ import KINDS
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.evidence.records import published
 from perfmodel.hardware import load
+from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.sweep import Grid, Sweep
 from perfmodel.timing.classes import classes
-from perfmodel.timing.operator import SCHEDULES
 
 COMMANDS = {"predict": (), "whatif": (), "roofline": ("-o", "x.svg"), "sweep": ("--best",)}
 
@@ -75,40 +76,52 @@ def test_harnesses_that_mean_nothing_are_refused(cli, command):
     assert "takes one name" in refused(cli(*given, "kernel,profiler"))
 
 
-@pytest.mark.parametrize("operator", [item.__name__ for item in OPERATORS])
+@pytest.mark.parametrize("operator", [*BUILT_IN])
 def test_every_class_of_an_operator_is_a_name_and_those_of_others_are_not(operator):
     own = names(operator)
     for name in classes():
         if name in own:
-            assert known.implementation(operator, name) == name
+            assert known.implementation(BUILT_IN[operator], name) == name
         elif not known._of_library(name, own.values()):
             with pytest.raises(ProblemError):
-                known.implementation(operator, name)
-    assert known.implementation(operator, None) is None
+                known.implementation(BUILT_IN[operator], name)
+    assert known.implementation(BUILT_IN[operator], None) is None
 
 
 def test_names_of_libraries_are_known_and_what_merely_contains_one_is_not():
     for spelling in ("FlashAttention-2", "flash_attention_v2", "FA2", "flash-attn-2", "fa2"):
-        assert known.implementation("attention", spelling) == "flash2"
+        assert known.implementation(BUILT_IN["attention"], spelling) == "flash2"
     for name in ("cudnn", "sdpa", "vllm", "vllm-0.24.0:vllm_flash_attn_fa3", "flashinfer", "CUDNN"):
-        assert known.implementation("attention", name).lower() == name.lower()
+        assert known.implementation(BUILT_IN["attention"], name).lower() == name.lower()
     for name in ("foo", "myflash2", "notcudnn", "cudnn9000", "vllmfoo", "", "flash9"):
         with pytest.raises(UnknownName):
-            known.implementation("attention", name)
+            known.implementation(BUILT_IN["attention"], name)
     for name in ("foo", ".*", "torchy"):
         with pytest.raises(UnknownName):
-            known.implementation("gemm", name)
+            known.implementation(BUILT_IN["gemm"], name)
 
 
 def test_every_implementation_of_the_published_runs_can_be_asked_for():
     table = published()
     for op, name in table[["op", "implementation"]].drop_duplicates().itertuples(index=False):
-        assert known.implementation(op, name)
+        assert known.implementation(BUILT_IN[op], name)
 
 
 def test_every_map_that_is_counted_can_be_asked_for():
     assert set(VARIANTS) <= set(MAPS)
-    assert known.variants(",".join(MAPS)) == MAPS
+    cases = read(
+        operators.load("pointwise"),
+        {
+            "rows": "1",
+            "cols": "1",
+            "inputs": "1",
+            "outputs": "1",
+            "variant": ",".join(MAPS),
+            "dtype": "bf16",
+            "direction": "fwd",
+        },
+    )
+    assert cases.kinds["variant"] == MAPS
 
 
 def test_list_has_every_name(cli):
@@ -118,7 +131,9 @@ def test_list_has_every_name(cli):
     assert {row["kind"] for row in rows} == set(KINDS)
     of = {kind: {row["name"] for row in rows if row["kind"] == kind} for kind in KINDS}
     assert of["implementations"] == set(classes())
-    assert of["schedules"] == {name for names in SCHEDULES.values() for name in names}
+    every = [operators.load(name) for name in operators.names()]
+    assert of["operators"] == {item.name for item in every}
+    assert of["schedules"] == {name for item in every for name in item.schedules}
     assert of["variants"] == set(MAPS)
     for row in rows:
         assert row["about"], row
@@ -156,7 +171,7 @@ def test_too_many_cases_are_refused_before_anything_is_made(
 
 def test_all_commands_have_one_cap():
     sizes = {"m": np.arange(1, 8000), "n": np.arange(1, 8000), "k": np.array([1])}
-    sweep = Sweep(Grid(Matmul, sizes, {"dtype": ("bf16",)}), (load("h100-sxm"),))
+    sweep = Sweep(Grid(operators.load("gemm"), sizes, {"dtype": ("bf16",)}), (load("h100-sxm"),))
     with pytest.raises(ProblemError, match=f"63,984,001 cases are more than {MOST_CASES:,}; "):
         sweep.check()
     sweep.check(yes=True)
@@ -167,10 +182,13 @@ def test_the_grid_of_heads_is_searched_block_by_block(monkeypatch):
     sizes = {"batch": [1], "heads_q": np.arange(1, 40), "head_dim": [64], "seq_q": [64]}
     kinds = {"causal": (False,), "dtype": ("bf16",)}
     follows = {"seq_kv": "seq_q"}
-    found = Grid(Attention, {**sizes, "heads_kv": np.array([50, 36, 35])}, kinds, follows)
-    assert found._heads_that_agree() == (35, 35)
+    found = Grid(
+        operators.load("attention"), {**sizes, "heads_kv": np.array([50, 36, 35])}, kinds, follows
+    )
+    (heads,) = found._multiples()
+    assert found._agreeing(heads) == {"heads_q": [35], "heads_kv": [35]}
     with pytest.raises(ProblemError, match="the grid is empty"):
-        Grid(Attention, {**sizes, "heads_kv": np.array([50, 41])}, kinds, follows)
+        Grid(operators.load("attention"), {**sizes, "heads_kv": np.array([50, 41])}, kinds, follows)
 
 
 @pytest.mark.parametrize(

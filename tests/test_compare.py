@@ -103,7 +103,7 @@ def test_both_passes_of_a_row_wise_operator_add_up():
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({**GEMM, "op": "conv"}, "no model of operation 'conv'; known: gemm, attention"),
+        ({**GEMM, "op": "fft"}, "no model of operation 'fft'; known: attention, gemm"),
         ({**GEMM, "device": "h10-sxm"}, "no device named 'h10-sxm'; did you mean"),
         ({**GEMM, "k": None}, "gemm row without k"),
         ({**GEMM, "m": 0}, "m is 0, below 1"),
@@ -111,7 +111,7 @@ def test_both_passes_of_a_row_wise_operator_add_up():
         ({**GEMM, "direction": "up"}, "unknown direction 'up'; known: fwd, bwd, fwdbwd"),
         ({**GEMM, "dtype": "fp17"}, "no matmul type named 'fp17'"),
         ({**GEMM, "device": "a100-sxm4-80gb", "dtype": "fp8"}, "has no fp8 matrix rate"),
-        ({**ATTENTION, "heads_kv": 5}, "16 heads are not a multiple of 5 kv-heads"),
+        ({**ATTENTION, "heads_kv": 5}, "16 query heads are not a multiple of 5 key-value heads"),
         ({**ATTENTION, "head_dim": 65536}, "no tile of"),
     ],
 )

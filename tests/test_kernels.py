@@ -26,7 +26,7 @@ NAMES = {
     "attention-decode",
 }  # fmt: skip
 # What Triton's interpreter cannot run: see test_attention_kernels.py.
-DEVICE_ONLY = {"attention-gluon"}
+DEVICE_ONLY = {"attention-gluon", "attention-gluon-blackwell"}
 
 
 def kernel_names() -> list[str]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.count import count
 from perfmodel.hardware import load
+from perfmodel.operators import operator_of
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.timing import attention, attention_style, floors, rowwise, splitkv
 from perfmodel.timing.circumstances import Circumstances
@@ -258,10 +259,15 @@ def test_scalar_operands_of_traced_graphs_move_nothing(variant):
     assert predict(both, A100, implementation="torch").seconds > 1.3 * named[2].seconds
 
 
+def called_as(problem):
+    """The operator whose launch floor a problem has."""
+    return operator_of(problem).called_as(problem)
+
+
 def test_gradients_have_the_floor_of_a_plain_call():
     there = Rowwise("layernorm", 1024, 1024, "fp32")
-    assert floors.called_as(there) == "layernorm"
-    assert floors.called_as(replace(there, direction="bwd")) == "pointwise"
+    assert called_as(there) == "layernorm"
+    assert called_as(replace(there, direction="bwd")) == "pointwise"
 
 
 @pytest.mark.parametrize(
@@ -271,10 +277,10 @@ def test_a_map_with_a_scalar_is_dispatched_twice(variant):
     # ATen wraps the scalar in a tensor and calls the map of two tensors; relu is clamp_min with 0.
     scalar = Rowwise("pointwise", 1024, 1024, "fp32", variant)
     plain = replace(scalar, variant="tanh")
-    assert [floors.called_as(p) for p in (scalar, plain)] == ["scalar", "pointwise"]
-    assert floors.called_as(replace(scalar, direction="bwd")) == "pointwise"
+    assert [called_as(p) for p in (scalar, plain)] == ["scalar", "pointwise"]
+    assert called_as(replace(scalar, direction="bwd")) == "pointwise"
     eager, graph, profiler = (
-        [CONSTANTS.run(harness).start_seconds(floors.called_as(p)) for p in (scalar, plain)]
+        [CONSTANTS.run(harness).start_seconds(called_as(p)) for p in (scalar, plain)]
         for harness in ("cuda_events_eager", "cuda_graph", "profiler")
     )
     assert eager[0] > eager[1]
@@ -357,8 +363,8 @@ def test_gradients_of_a_norm_update_no_moments():
 
 def test_a_batched_product_has_a_floor_of_its_own_where_there_is_one():
     one, many = Matmul(8, 8, 8), Matmul(8, 8, 8, 2)
-    assert [floors.called_as(p) for p in (one, many)] == ["gemm", "bmm"]
-    assert floors.called_as(replace(one, gradient=True)) == "bmm"
+    assert [called_as(p) for p in (one, many)] == ["gemm", "bmm"]
+    assert called_as(replace(one, gradient=True)) == "bmm"
     found = {
         harness: [CONSTANTS.run(harness).start_seconds(name) for name in ("gemm", "bmm")]
         for harness in ("cuda_events_eager", "cuda_graph")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.count import count
 from perfmodel.hardware import load
+from perfmodel.operators.included import included_seconds
 from perfmodel.predict import predict_arrays
 from perfmodel.schedules import rowwise
 from perfmodel.schedules.matmul import tiled_matmul
@@ -20,7 +21,6 @@ from perfmodel.timing import attention_style, circumstances, memory, splitkv
 from perfmodel.timing import kernel as kernel_module
 from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import default
-from perfmodel.timing.included import included_seconds
 from perfmodel.timing.kernel import Style, time_kernel
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency

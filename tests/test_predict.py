@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
+from perfmodel.algorithms.problem import pick
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import load
-from perfmodel.predict import Prediction, Predictions, pick, predict, predict_arrays
+from perfmodel.operators import operator_of
+from perfmodel.predict import Prediction, Predictions, predict, predict_arrays
 
 MODULE = importlib.import_module("perfmodel.predict")
 H100 = load("h100-sxm")
@@ -104,7 +106,7 @@ def test_neither_chunks_nor_order_change_a_bit(case, monkeypatch):
     problem, schedule = CASES[case]
     whole = arrays_of(predict_arrays(problem, H100, schedule=schedule))
     for chunk in (1, 4, 20):
-        monkeypatch.setattr(MODULE, "CHUNK", chunk)
+        monkeypatch.setattr(type(operator_of(problem)), "chunk", chunk)
         cut = arrays_of(predict_arrays(problem, H100, schedule=schedule))
         assert all(equal(whole[name], cut[name]) for name in whole), chunk
     monkeypatch.undo()

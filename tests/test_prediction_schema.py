@@ -9,8 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from perfmodel.cli import run
-from perfmodel.cli.cases import OPERATORS
 from perfmodel.hardware import names
+from perfmodel.operators.builtin import BUILT_IN
 
 SCHEMA = json.loads(files("perfmodel.render").joinpath("prediction.schema.json").read_text("utf-8"))
 
@@ -55,7 +55,7 @@ CASES = {
 DEVICES = ("h100-sxm", "mi300x", "epyc-9654", "wse-2")
 
 
-@pytest.mark.parametrize("operator", [item.__name__ for item in OPERATORS])
+@pytest.mark.parametrize("operator", [*BUILT_IN])
 def test_every_prediction_follows_the_schema_and_terms_change_nothing(document, operator):
     schema = validator("predictions")
     for options in CASES.get(operator, [(), ("--direction", "fwd,bwd"), ("--dtype", "fp32")]):

@@ -8,6 +8,7 @@ import pytest
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.algorithms.matmul import FORMATS
 from perfmodel.hardware import load
+from perfmodel.operators import operator_of
 from perfmodel.predict import predict
 from perfmodel.timing import spread
 from perfmodel.timing.architectures import architecture_of
@@ -18,7 +19,8 @@ NOTHING = np.zeros(1)
 
 def width(problem, device, seconds: float) -> tuple[float, float]:
     """ln(low / time) and ln(high / time)."""
-    low, high = spread.interval(problem, device, np.array([seconds]), NOTHING)
+    family = operator_of(problem).family(problem)
+    low, high = spread.interval(family, device, np.array([seconds]), NOTHING)
     return float(np.log(low / seconds)[0]), float(np.log(high / seconds)[0])
 
 
@@ -37,7 +39,7 @@ def width(problem, device, seconds: float) -> tuple[float, float]:
     ],
 )
 def test_families(problem, family):
-    assert spread.family(problem) == family
+    assert operator_of(problem).family(problem) == family
 
 
 @pytest.mark.parametrize("name", spread.table()["families"])
@@ -80,7 +82,7 @@ def test_a_family_without_runs_gets_an_honest_guess():
 def test_no_range_reaches_below_the_floor():
     seconds = np.array([1e-4, 1e-4])
     floor = np.array([0.99e-4, 1e-9])
-    low, high = spread.interval(Matmul(1, 1, 1), H100, seconds, floor)
+    low, high = spread.interval("gemm-16", H100, seconds, floor)
     assert low[0] == floor[0]
     assert floor[1] < low[1] < seconds[1]
     assert np.all(high >= seconds)

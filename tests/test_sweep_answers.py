@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfmodel.algorithms import Matmul
+from perfmodel import operators
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load
 from perfmodel.sweep import Grid, Sweep, answers, best, matching, pareto
@@ -76,7 +76,9 @@ def test_rows_without_a_time_win_nothing():
 def test_a_sweep_answers_as_its_rows_do():
     sizes = {"m": 64 * np.arange(1, 30), "n": np.array([512, 4096]), "k": np.array([1024])}
     sweep = Sweep(
-        Grid(Matmul, sizes, {"dtype": ("bf16", "fp8")}), (load("h100-sxm"), load("a100")), chunk=17
+        Grid(operators.load("gemm"), sizes, {"dtype": ("bf16", "fp8")}),
+        (load("h100-sxm"), load("a100")),
+        chunk=17,
     )
     kinds = answers_kinds(sweep)
     everything = [row for part in tables(sweep) for row in part.to_pylist()]
@@ -104,7 +106,7 @@ def test_a_sweep_answers_as_its_rows_do():
 def answers_kinds(sweep):
     from perfmodel.sweep.chunk import column_kinds
 
-    return column_kinds(sweep.grid)
+    return column_kinds(sweep)
 
 
 def test_long_answers_stay_in_bounded_memory(monkeypatch):

@@ -73,7 +73,7 @@ def test_a_front_is_drawn(cli, tmp_path):
     assert f"wrote {chart}" in err
     rows = json.loads(out)["rows"]
     text = chart.read_text()
-    assert "HBM traffic" in text
+    assert "Memory traffic" in text
     assert all(f"front-{device}" in text for device in {row["device"] for row in rows})
 
 

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfmodel import operators
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.sweep import LIMIT, Grid, Sweep
-from perfmodel.sweep.chunk import TILES, chunk_table, column_kinds
+from perfmodel.sweep.chunk import chunk_table, column_kinds
 from perfmodel.sweep.runner import tables
 
 H100 = load("h100-sxm")
@@ -28,7 +29,7 @@ def attention_grid(**changes):
     }
     kinds = {"causal": (True,), "dtype": ("bf16", "fp16"), "direction": ("fwd",)}
     return Grid(
-        Attention,
+        operators.load("attention"),
         changes.get("sizes", sizes),
         changes.get("kinds", kinds),
         changes.get("follows", {"seq_kv": "seq_q"}),
@@ -38,7 +39,7 @@ def attention_grid(**changes):
 
 def gemm_grid(m, n=(256,), k=(256,), dtype=("bf16",)):
     sizes = {"m": np.array(m), "n": np.array(n), "k": np.array(k)}
-    return Grid(Matmul, sizes, {"dtype": tuple(dtype)})
+    return Grid(operators.load("gemm"), sizes, {"dtype": tuple(dtype)})
 
 
 def rows_of(sweep):
@@ -58,7 +59,7 @@ def test_a_range_of_indices_is_that_slice_of_the_product(lengths, kinds, chunk):
     tables = {"dtype": ("fp32", "fp16", "bf16")[: kinds[0]]}
     if len(kinds) > 1:
         tables["variant"] = ("add", "gelu", "silu")[: kinds[1]]
-    grid = Grid(Rowwise, sizes, {"op": ("pointwise",), **tables})
+    grid = Grid(operators.load("pointwise"), sizes, {"op": ("pointwise",), **tables})
     expected = list(itertools.product(("auto",), ("pointwise",), *tables.values(), *sizes.values()))
     found = []
     for start in range(0, len(grid), chunk):
@@ -105,7 +106,7 @@ def test_the_columns_have_room_for_every_part_of_a_tile():
     }  # fmt: skip
     for operator, cases in problems.items():
         for problem in cases:
-            assert set(predict(problem, H100).tile) <= set(TILES.get(operator, ())), problem
+            assert set(predict(problem, H100).tile) <= set(operators.load(operator).tile), problem
 
 
 def test_devices_come_one_after_the_other_and_kinds_have_their_type():
@@ -114,7 +115,7 @@ def test_devices_come_one_after_the_other_and_kinds_have_their_type():
     assert [(row["device"], row["dtype"], row["m"]) for row in rows] == list(
         itertools.product(("h100-sxm", "b200"), ("bf16", "fp16"), (64, 128))
     )
-    assert set(column_kinds(sweep.grid)) == set(rows[0])
+    assert set(column_kinds(sweep)) == set(rows[0])
 
 
 def test_what_one_device_lacks_keeps_its_row_and_says_why():

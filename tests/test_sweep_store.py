@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from perfmodel.algorithms import Rowwise
+from perfmodel import operators
 from perfmodel.errors import OutputError, TableError
 from perfmodel.hardware import load
 from perfmodel.sweep import Grid, Sweep, parts, read_manifest, run
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def small(side=60, chunk=500, devices=("h100-sxm", "b200")):
     sizes = {"rows": np.arange(1, side + 1), "cols": np.arange(1, side + 1)}
-    grid = Grid(Rowwise, sizes, {"op": ("softmax",), "dtype": ("bf16", "fp32")})
+    grid = Grid(operators.load("softmax"), sizes, {"op": ("softmax",), "dtype": ("bf16", "fp32")})
     return Sweep(grid, tuple(load(name) for name in devices), chunk=chunk)
 
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.count import count
 from perfmodel.hardware import load
+from perfmodel.operators.included import included_seconds
 from perfmodel.predict import predict
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import attention_style, memory, pipes, power, rowwise, slicing, traffic
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import default
-from perfmodel.timing.included import included_seconds
 from perfmodel.timing.kernel import Style, busy_seconds, fill_seconds
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency

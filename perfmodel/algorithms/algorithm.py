@@ -59,8 +59,9 @@ class Band:
     """A mask that lets query i see key j when i + shift - left < j <= i + shift + right.
 
     `shift` = seq_kv - seq_q aligns the last query with the last key. Causal: right = 0. A sliding
-    window of w keys: left = w. None is unbounded. `share` is the share of the tile pairs that a
-    block-sparse pattern keeps, spread evenly (FlashAttention, Proposition 4); it stands alone.
+    window of w keys: left = w. None is unbounded, and neither is negative. `share` is the share of
+    the tile pairs that a block-sparse pattern keeps, spread evenly (FlashAttention, Proposition 4);
+    it stands alone.
     `aligned` starts the key tiles of every query tile at its window's first key; it is for causal
     windows alone (`right` = 0).
     """

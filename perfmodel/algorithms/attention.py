@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Band, Step, Tensor, tensors
+from perfmodel.algorithms.problem import UNSAID, Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, is_symbolic, minimum, product, where
 from perfmodel.elements import ElementType, element
@@ -38,12 +39,9 @@ PADDING_VECTOR = 1.0
 # philox.cuh).
 DROPOUT_VECTOR = 2 * 7 * 6 / 16 + 2
 
-# A field that a description leaves out while it is false.
-UNSAID = {"unsaid": True}
-
 
 @dataclass(frozen=True)
-class Attention:
+class Attention(Problem):
     """One attention problem, or arrays of problems of one kind.
 
     `head_dim_v` defaults to `head_dim`. `causal` aligns the last query with the last key. `window`
@@ -88,6 +86,11 @@ class Attention:
         check_points(self.sizes())
 
     @property
+    def operator(self) -> str:
+        """`attention`."""
+        return "attention"
+
+    @property
     def phase(self) -> str:
         """`decode` where every sequence asks with one query, else `prefill`."""
         return "decode" if np.all(np.asarray(self.seq_q == 1, dtype=bool)) else "prefill"
@@ -118,6 +121,33 @@ class Attention:
             "statistic": element("fp32"),
             "keep": element("int8"),
         }
+
+    def algorithm(self) -> Algorithm:
+        """Forward without statistics; backward, and both ways, with the gradients of all inputs."""
+        return forward(statistics=()) if self.direction == "fwd" else backward()
+
+    def seen(self) -> dict[str, Number]:
+        """Keys that some query sees, queries that see some key; in float64."""
+        sizes = {axis: np.asarray(size, np.float64) for axis, size in self.sizes().items()}
+        window = np.asarray(0 if self.window is None else self.window, np.float64)
+        reach = np.where(window > 0, window, np.inf)
+        # Aligned to the end, queries before the first key see none; their outputs are zeros.
+        ahead = 0.0 if self.causal else reach
+        return {
+            **sizes,
+            # The last query stands at the last key: nothing is to be seen beyond.
+            "x": np.minimum(sizes["x"], sizes["q"] + reach),
+            "q": np.minimum(sizes["q"], sizes["x"] + ahead),
+        }
+
+    def aliased(self) -> tuple[str, ...]:
+        """The values, where they lie in the memory of the keys."""
+        return ("V",) if self.keys_only else ()
+
+    def multiplied(self) -> frozenset[str]:
+        """Type of the queries, and that of the keys and values."""
+        elements = self.elements()
+        return frozenset(elements[role].compute for role in ("data", "kv"))
 
     def mask(self) -> Band | None:
         """The band of visible keys, or None where all are."""

@@ -21,7 +21,7 @@ MOST_ELEMENTS = 2**56
 class Case:
     """An algorithm at given sizes: what the counting rule and the mapper need to start.
 
-    `parameters` are the resolved values that the sizes came from.
+    `parameters` are the resolved values that the sizes came from; `operator` is as declared.
     """
 
     algorithm: Algorithm
@@ -29,6 +29,7 @@ class Case:
     elements: Mapping[str, ElementType]
     parameters: Mapping[str, Any]
     dtype: str
+    operator: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,9 @@ class Declaration:
     """A declared algorithm; `at` gives it sizes.
 
     `extents` maps axes to expressions of the `parameters`, whose own defaults may be expressions;
-    `types` maps element roles to types ("data": as the data); `mask` is as declared.
+    `types` maps element roles to types ("data": as the data); `mask` is as declared. `operator`
+    names the built-in operator that computes the same (`name`), and its sizes as expressions of the
+    parameters: libraries' kernels of it are then known.
     """
 
     algorithm: Algorithm
@@ -46,6 +49,7 @@ class Declaration:
     extents: Mapping[str, Any]
     types: Mapping[str, str] = field(default_factory=dict)
     mask: Mapping[str, Any] | None = None
+    operator: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -68,7 +72,7 @@ class Declaration:
             self._band({**values, **sizes}),
         )
         self._check(sizes)
-        return Case(algorithm, sizes, self.elements(dtype), values, dtype)
+        return Case(algorithm, sizes, self.elements(dtype), values, dtype, self.operator)
 
     def _check(self, sizes: Mapping[str, int]) -> None:
         """Raise `ProblemError` for tensors and steps too large to be counted."""

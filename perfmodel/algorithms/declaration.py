@@ -36,6 +36,7 @@ KINDS: tuple[str, ...] = get_args(StepKind)
 _ROLES = ("data", "output", "accumulator", "statistic")
 _TOP = (
     "name", "about", "source", "parameters", "axes", "types", "tensors", "steps", "outputs", "mask",
+    "operator",
 )  # fmt: skip
 _STEP = ("to", "over", "along", "late", "vector", "special")
 _MOST = 100  # axes, parameters, tensors and steps, of each
@@ -94,9 +95,10 @@ class _Builder:
         self._outputs(outputs, steps, parts)
         mask = self._mask(axes)
         self._expressions(axes, parameters, mask)
+        operator = self._operator()
         algorithm = Algorithm(str(self._data["name"]), tuple(axes), parts, ordered, outputs)
         about, source = (printable(str(self._data.get(k, ""))) for k in ("about", "source"))
-        return Declaration(algorithm, about, source, parameters, axes, types, mask)
+        return Declaration(algorithm, about, source, parameters, axes, types, mask, operator)
 
     def _keys(self, path: Path_, table: Mapping[str, Any], known: Sequence[str]) -> None:
         for key in table:
@@ -284,6 +286,15 @@ class _Builder:
             self._known(("mask", end), "axis", str(mask[end]), axes)
         return mask
 
+    def _operator(self) -> dict[str, Any] | None:
+        """The built-in operator that computes the same, its sizes expressions of the parameters."""
+        operator = self._table("operator")
+        if not operator:
+            return None
+        if not isinstance(operator.get("name"), str):
+            self._fail(("operator",), "an operator has a name, such as {name: gemm, m: m, n: n}")
+        return operator
+
     def _expressions(
         self,
         axes: Mapping[str, Any],
@@ -297,6 +308,9 @@ class _Builder:
             self._fail(("parameters",), str(error))
         for axis, said in axes.items():
             self._value(("axes", axis), said, values)
+        for field, said in self._table("operator").items():
+            if field != "name":
+                self._value(("operator", field), said, values)
         for key, said in (mask or {}).items():
             if key not in ("query", "key"):
                 sizes = {axis: evaluate(text, values) for axis, text in axes.items()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
-from perfmodel.algorithms.attention import UNSAID
+from perfmodel.algorithms.problem import UNSAID, Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, product
 from perfmodel.elements import ElementType, element
@@ -58,7 +58,7 @@ def matmul_format(dtype: str) -> Format:
 
 
 @dataclass(frozen=True)
-class Matmul:
+class Matmul(Problem):
     """`batch` products of [m, k] by [k, n], or arrays of such problems.
 
     `gradient` marks one of a backward pass, which autograd calls as a plain function. Raises
@@ -80,6 +80,11 @@ class Matmul:
         matmul_format(self.dtype)
 
     @property
+    def operator(self) -> str:
+        """`gemm`."""
+        return "gemm"
+
+    @property
     def batched(self) -> bool:
         """Whether all are strided batches, which libraries run by kernels of their own."""
         return bool(np.all(np.asarray(self.batch) > 1))
@@ -97,6 +102,19 @@ class Matmul:
             "output": element(kinds.output),
             "accumulator": element("fp32"),
         }
+
+    def algorithm(self) -> Algorithm:
+        """One contraction."""
+        return matmul()
+
+    @property
+    def compute_type(self) -> str:
+        """The type that its format multiplies in."""
+        return matmul_format(self.dtype).compute
+
+    def multiplied(self) -> frozenset[str]:
+        """The same."""
+        return frozenset((self.compute_type,))
 
     def flops(self) -> Number:
         """2·b·m·n·k: a multiply-add is two operations."""

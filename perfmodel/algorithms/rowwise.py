@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.attention import Direction
+from perfmodel.algorithms.problem import Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, product
 from perfmodel.elements import ElementType, element
@@ -52,7 +53,7 @@ MAPS = tuple(dict.fromkeys((*_PLAIN, *VARIANTS, *_LINEAR)))
 
 
 @dataclass(frozen=True)
-class Rowwise:
+class Rowwise(Problem):
     """A row-wise or element-wise problem: `op` over rows × cols.
 
     `op` is softmax, layernorm, rmsnorm, pointwise or quantise. `inputs` and `outputs` say how many
@@ -79,6 +80,11 @@ class Rowwise:
         for name in ("rows", "cols", "inputs", "outputs"):
             check_positive(name, getattr(self, name))
         check_points(self.sizes())
+
+    @property
+    def operator(self) -> str:
+        """Its `op`."""
+        return self.op
 
     def sizes(self) -> dict[str, Number]:
         """Extent of every axis; element-wise maps flatten theirs."""

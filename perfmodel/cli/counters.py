@@ -73,7 +73,7 @@ def import_(
         text("dtype", "dtype"),
         text("implementation", "implementation"),
         _number("time", "measured_us", micros),
-        _number("HBM", "hbm_bytes_measured", binary),
+        _number("memory", "hbm_bytes_measured", binary),
         _number("L2", "l2_bytes_measured", binary),
         _number("shared", "shared_bytes_measured", binary),
         _number("tensor", "tensor_pipe_pct", lambda value: f"{value:.1f}%"),

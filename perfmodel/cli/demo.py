@@ -104,8 +104,6 @@ def _rows(run: _Run, i: int) -> list[Row]:
     standard, tiled = run.standard.one(i), run.tiled.one(i)
     rows: list[dict[str, Any]] = [dict(one.as_dict()) for one in (standard, tiled)]
     rows[1]["speed_up"] = standard.seconds / tiled.seconds
-    for row in rows:
-        row["fits"] = row["footprint_bytes"] <= run.device.hbm_capacity_bytes
     return [*rows]
 
 

@@ -9,10 +9,11 @@ import typer
 
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say, to_stdout
 from perfmodel.errors import UnknownName
-from perfmodel.hardware import Device, check, load, names, validate_file
+from perfmodel.hardware import Device, Level, check, load, names, validate_file
 from perfmodel.hardware.facts import Sourced, walk
 from perfmodel.render import Column, Report
 from perfmodel.render.report import Row, binary, quantity, text
+from perfmodel.units import seconds, si
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
@@ -56,11 +57,17 @@ def show(
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Show every fact of a device with its source and status."""
+    """Show every fact of a device with its source and status, and its levels of memory."""
     found = load(device)
     title = f"{found.name} ({found.vendor}, {found.architecture})"
-    head = {"device": found.slug, "name": found.name, "sources": dict(found.sources)}
-    notes = [f"note: {note}" for note in found.notes]
+    head: dict[str, Any] = {
+        "device": found.slug,
+        "name": found.name,
+        "sources": dict(found.sources),
+        "levels": [_level(level) for level in found.levels()],
+    }
+    notes = [_said(level) for level in found.levels()]
+    notes += [f"note: {note}" for note in found.notes]
     emit(Report("facts", list(_facts(found)), _FACTS, title, head, notes), format, output)
 
 
@@ -131,15 +138,54 @@ _RATIO = Column("B/A", lambda row: row["ratio"], lambda value: f"{value:.3g}")
 def _facts(device: Device) -> Iterator[Row]:
     """One row per fact: its path, value as written, SI value, status, sources."""
     for path, fact in walk(device):
-        for name, value, si in _values(fact):
+        for name, value, number in _values(fact):
             yield {
                 "fact": ".".join((*path, *name)),
                 "value": value,
-                "si": si,
+                "si": number,
                 "status": fact.status,
                 "sources": list(fact.source),
                 "note": fact.note or "",
             }
+
+
+def _level(level: Level) -> dict[str, Any]:
+    """A level as plain values."""
+    return {
+        "name": level.name,
+        "label": level.label,
+        "scope": level.scope,
+        "bytes_per_s": level.bytes_per_s,
+        "measured_bytes_per_s": level.measured_bytes_per_s,
+        "capacity_bytes": level.capacity_bytes,
+        "latency_seconds": level.latency_seconds,
+        "instances": level.instances,
+        "shared_by": level.shared_by,
+        "status": level.status,
+        "sources": list(level.source),
+    }
+
+
+def _said(level: Level) -> str:
+    """A level on one line, from what it is to where that is said."""
+    reached = level.measured_bytes_per_s
+    known = [
+        si(level.bytes_per_s, "B/s") if level.bytes_per_s is not None else "",
+        f"{si(reached, 'B/s')} measured" if reached is not None else "",
+        _size(level),
+        seconds(level.latency_seconds) if level.latency_seconds is not None else "",
+        f"{level.instances} of them" if level.instances > 1 else "",
+    ]
+    sources = f" [{', '.join(level.source)}]" if level.source else ""
+    return f"level {level.name}: {', '.join([level.label, *filter(None, known)])}{sources}"
+
+
+def _size(level: Level) -> str:
+    """A capacity as its makers state it: memories in decimal, caches in binary units."""
+    if level.capacity_bytes is None:
+        return ""
+    decimal = level.name == "hbm" or level.scope == "link"
+    return si(level.capacity_bytes, "B") if decimal else binary(level.capacity_bytes)
 
 
 def _values(fact: Sourced) -> Iterator[tuple[tuple[str, ...], str, float | None]]:
@@ -166,6 +212,7 @@ def _summary(device: Device) -> dict[str, Any]:
         "architecture": device.architecture,
         "launch_year": device.launch_year.value,
         "units": device.units,
+        "memory": device.hbm_technology,
         "hbm_bytes_per_s": device.hbm_bytes_per_s,
         "hbm_capacity_bytes": device.hbm_capacity_bytes,
         "l2_capacity_bytes": device.l2_capacity_bytes,
@@ -190,7 +237,8 @@ _LISTED = (
     text("name", "name"),
     Column("year", lambda row: row["launch_year"], str),
     Column("units", lambda row: row["units"], str),
-    _amount("main memory", "hbm_bytes_per_s", "B/s"),
+    text("memory", "memory"),
+    _amount("bandwidth", "hbm_bytes_per_s", "B/s"),
     _amount("capacity", "hbm_capacity_bytes", "B"),
     Column("L2", lambda row: row["l2_capacity_bytes"], binary),
     _amount("16-bit matrix", "matrix_flops_16", "FLOP/s"),

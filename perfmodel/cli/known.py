@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from perfmodel.algorithms.rowwise import MAPS
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.operators import Operator
 from perfmodel.plaintext import quoted
 from perfmodel.timing.classes import KernelClass, classes, implementations
-from perfmodel.timing.operator import SCHEDULES
 from perfmodel.timing.runs import harnesses
 
 FRAMEWORKS = ("vllm", "sglang", "trtllm", "aiter", "torch", "xformers", "sarathi")
@@ -43,28 +42,35 @@ def one(option: str, text: str) -> str:
     return text.strip()
 
 
-def schedules(operator: str, text: str) -> tuple[str, ...]:
+def schedules(operator: Operator, text: str) -> tuple[str, ...]:
     """The schedules listed; raises `UnknownName` for one that the operator does not have."""
-    known = schedules_of(operator)
-    return tuple(_known(f"schedule of {operator}", name, known) for name in names(text))
+    kind = f"schedule of {operator.name}"
+    return tuple(named(kind, name, operator.schedules) for name in names(text))
 
 
-def schedules_of(operator: str) -> tuple[str, ...]:
-    """The schedules that the operator has."""
-    return SCHEDULES.get(operator, SCHEDULES["rowwise"])
+def placing(texts: Iterable[str] | None) -> dict[str, str]:
+    """Operands and the levels they lie in, from kv=host, weights=peer; lists too.
+
+    Raises `ProblemError` for what is no such pair, or names an operand twice.
+    """
+    found: dict[str, str] = {}
+    for pair in (pair for text in texts or () for pair in names(text)):
+        operand, equals, level = (part.strip() for part in pair.partition("="))
+        if not (operand and equals and level):
+            raise ProblemError(f"--place {quoted(pair)} is not OPERAND=LEVEL; write kv=host")
+        if found.setdefault(operand, level) != level:
+            raise ProblemError(
+                f"--place puts {quoted(operand)} in {found[operand]} and in {level}; choose one"
+            )
+    return found
 
 
 def harness(text: str) -> str:
     """The harness; raises `UnknownName` for one that there is no floor of."""
-    return _known("harness", one("--harness", text), harnesses())
+    return named("harness", one("--harness", text), harnesses())
 
 
-def variants(text: str) -> tuple[str, ...]:
-    """The element-wise maps listed; raises `UnknownName` for one that is not counted."""
-    return tuple(_known("variant of pointwise", name, MAPS) for name in names(text))
-
-
-def implementation(operator: str, text: str | None) -> str | None:
+def implementation(operator: Operator, text: str | None) -> str | None:
     """A class of kernels of the operator, or a library's name for one of them.
 
     Raises `UnknownName` for another name and `ProblemError` for a class of another operator.
@@ -72,7 +78,12 @@ def implementation(operator: str, text: str | None) -> str | None:
     if text is None:
         return None
     name = one("--implementation", text)
-    known = implementations(operator)
+    known = implementations(operator.library) if operator.library else {}
+    if not known:
+        raise ProblemError(
+            f"no library's kernel of {operator.name} is known, so there is none to name; drop "
+            "--implementation: the fastest schedule found is timed"
+        )
     flash = _FLASH.fullmatch(name.lower())
     if flash and f"flash{flash[1]}" in known:
         return f"flash{flash[1]}"
@@ -82,10 +93,11 @@ def implementation(operator: str, text: str | None) -> str | None:
     other = classes().get(name)
     if other is not None:
         raise ProblemError(
-            f"{name} computes {_OF.get(other.op, other.op)}, not {operator}, which runs as "
+            f"{name} computes {_OF.get(other.op, other.op)}, not {operator.name}, which runs as "
             f"{', '.join(known)}"
         )
-    raise UnknownName(f"implementation of {operator}", name, _spellings(known), _listed(operator))
+    kind = f"implementation of {operator.name}"
+    raise UnknownName(kind, name, _spellings(known), _listed(operator.name))
 
 
 def _of_library(name: str, known: Iterable[KernelClass]) -> bool:
@@ -108,7 +120,8 @@ def _listed(operator: str) -> str:
     return f"(perfmodel list implementations --operator {operator})"
 
 
-def _known(kind: str, name: str, known: Iterable[str]) -> str:
+def named(kind: str, name: str, known: Iterable[str]) -> str:
+    """The name, if it is known; raises `UnknownName` with the nearest ones."""
     found = tuple(known)
     if name not in found:
         raise UnknownName(kind, name, found)

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from perfmodel import operators
 from perfmodel.algorithms.rowwise import MAPS
-from perfmodel.cli import known
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.errors import UnknownName
+from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.render import Column, Report
 from perfmodel.render.report import text
 from perfmodel.timing.classes import classes
-from perfmodel.timing.operator import SCHEDULES
 from perfmodel.timing.runs import table
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -43,8 +43,8 @@ def list_(
     chosen_format(format, output)
     if kind is not None and kind not in KINDS:
         raise UnknownName("kind of names", kind, KINDS)
-    if operator is not None and operator not in _operators():
-        raise UnknownName("operator", operator, _operators())
+    if operator is not None and operator not in operators.names():
+        raise UnknownName("operator", operator, operators.names())
     rows = [
         {"kind": name, **row}
         for name in ([kind] if kind else KINDS)
@@ -59,9 +59,13 @@ _EXAMPLE: list[Row] = [{"kind": "", "name": "", "operators": [], "about": ""}]
 
 
 def _operators() -> tuple[str, ...]:
-    from perfmodel.cli.cases import OPERATORS
+    """Operators with kernels of libraries."""
+    return tuple(BUILT_IN)
 
-    return tuple(item.__name__ for item in OPERATORS)
+
+def _all_operators() -> Iterator[Row]:
+    for name in operators.names():
+        yield _row(name, operators.load(name).about, name)
 
 
 def _row(name: str, about: str, *operators: str) -> Row:
@@ -77,9 +81,10 @@ def _implementations() -> Iterator[Row]:
 
 
 def _schedules() -> Iterator[Row]:
-    for name in dict.fromkeys(name for names in SCHEDULES.values() for name in names):
-        has = [one for one in _operators() if name in known.schedules_of(one)]
-        yield _row(name, _SCHEDULES.get(name, ""), *has)
+    every = [operators.load(name) for name in operators.names()]
+    for name in dict.fromkeys(name for one in every for name in one.schedules):
+        has = [one.name for one in every if name in one.schedules]
+        yield _row(name, _SCHEDULES.get(name, ""), *(has if len(has) < len(every) else ()))
 
 
 def _types() -> Iterator[Row]:
@@ -113,6 +118,11 @@ def _algorithms() -> Iterator[Row]:
         yield _row(name, library.load(name).about, "explain", "map")
 
 
+def _levels() -> Iterator[Row]:
+    for name, about in _LEVELS.items():
+        yield _row(name, about)
+
+
 def _devices() -> Iterator[Row]:
     from perfmodel.hardware import specs
 
@@ -121,18 +131,22 @@ def _devices() -> Iterator[Row]:
 
 
 KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
+    "operators": _all_operators,
     "implementations": _implementations,
     "schedules": _schedules,
     "harnesses": _harnesses,
     "types": _types,
     "variants": _variants,
     "algorithms": _algorithms,
+    "levels": _levels,
     "devices": _devices,
 }
 """What can be listed."""
 
 _SCHEDULES = {
-    "auto": "the usual one of the implementation",
+    "auto": "the usual one of the implementation; of a declared algorithm, the fastest found",
+    "fused": "all steps in one kernel",
+    "unfused": "a kernel for each step",
     "standard": "unfused: scores and weights go through memory",
     "tiled": "fused and tiled; of a product: without slices of k",
     "tiled-1": "FlashAttention-1's loop order: keys outside",
@@ -140,6 +154,15 @@ _SCHEDULES = {
     "tiled-3": "FlashAttention-3's: queries outside, warp-specialised",
     "split-kv": "keys cut into slices that are added up afterwards",
     "split-k": "tiled, k cut into slices where that is faster",
+}
+_LEVELS = {
+    "shared": "memory next to a unit: shared memory, LDS",
+    "l2": "the cache in front of memory; L3 on a CPU",
+    "llc": "a memory-side cache: Infinity Cache",
+    "hbm": "the device's own memory, whatever it is made of",
+    "host": "host memory, over PCIe or NVLink-C2C (--place kv=host)",
+    "peer": "memory of devices in the node, over NVLink or xGMI",
+    "network": "memory of other nodes, over a NIC",
 }
 _OPERATORS = Column(
     "operators", lambda row: ", ".join(row["operators"] or ["all"]), str, number=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from perfmodel.errors import ProblemError, UnknownName
 if TYPE_CHECKING:
     from perfmodel.algorithms.declaration import Case
     from perfmodel.hardware import Device
+    from perfmodel.operators.declared import Fastest
     from perfmodel.render.report import Report
 
 OBJECTIVES = ("time", "bytes")
@@ -89,24 +91,27 @@ def _title(case: Case) -> str:
 
 
 def _fastest(case: Case, device: Device, *, full: bool) -> Report:
-    from perfmodel.napkin import mapper, trace
+    from perfmodel.napkin import trace
+    from perfmodel.operators.declared import fastest
     from perfmodel.render.report import Column, Report, micros, quantity, text
+    from perfmodel.timing.constants import default
 
-    found = mapper.search(case, device)
-    rows = trace.rows(found)
+    best = fastest(case, device, default())
+    found = best.found
+    rows, called = trace.rows(found), {level.name: level.short for level in device.levels()}
     columns = [
         text("kernel", "kernel"),
         text("blocks", "blocks"),
         text("stream", "stream"),
         Column("time", lambda row: row["time_us"], micros),
-        text("limiter", "limiter"),
-        Column("HBM", lambda row: row["hbm_bytes"], quantity("B")),
+        Column("limiter", lambda row: called.get(row["limiter"], row["limiter"]), number=False),
+        Column(called["hbm"], lambda row: row["hbm_bytes"], quantity("B")),
         Column("L2", lambda row: row["l2_bytes"], quantity("B")),
         Column("threads", lambda row: row["threads"], str),
         Column("buffers", lambda row: row["stages"], str),
     ]
-    head = {"device": device.slug, "algorithm": case.algorithm.name, "time_us": found.seconds * 1e6}
-    notes = list(trace.sentences(found, full=full))
+    head = {"device": device.slug, "algorithm": case.algorithm.name, "time_us": best.seconds * 1e6}
+    notes = [*trace.sentences(found, full=full), *_library(best)]
     return Report(
         "kernels",
         rows,
@@ -116,6 +121,23 @@ def _fastest(case: Case, device: Device, *, full: bool) -> Report:
         notes=notes,
         examples=rows,
     )
+
+
+def _library(best: Fastest) -> Iterator[str]:
+    """Which of the two a library has: the schedule found, or a faster one."""
+    from perfmodel.units import seconds
+
+    if best.library is None:
+        yield "no library's kernel of this algorithm is known"
+        return
+    library = best.library
+    name, took = library.implementation, seconds(float(library.seconds[0]))
+    tile = " ".join(f"{axis}={size[0]:g}" for axis, size in library.tile.items())
+    found = seconds(best.found.seconds)
+    if best.of_library:
+        yield f"fastest: the library kernel {name} ({tile}), {took}; that schedule takes {found}"
+    else:
+        yield f"the library kernel {name} ({tile}) takes {took}; no library has that schedule"
 
 
 def _least(case: Case, capacity_bytes: float) -> Report:

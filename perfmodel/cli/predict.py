@@ -8,14 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.algorithms import Problem
+from perfmodel.algorithms.problem import single
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import cases as operators
 from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
-from perfmodel.cli.lazy import lazy_group
+from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.hardware import Device, load
-from perfmodel.predict import Prediction, predict_arrays, single
+from perfmodel.operators import Operator
+from perfmodel.predict import Prediction, predict_arrays
 from perfmodel.render import predictions
 
 Devices = Annotated[
@@ -47,6 +48,14 @@ Harness = Annotated[
         help="How it would be timed: kernel, profiler, cuda_graph, cuda_events_eager, wall_clock.",
     ),
 ]
+Place = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--place",
+        metavar="OPERAND=LEVEL",
+        help="Where an operand lies: kv=host, weights=peer; levels host, peer, network; repeats.",
+    ),
+]
 
 
 def predict(
@@ -55,6 +64,7 @@ def predict(
     schedule: Schedule = "auto",
     implementation: Implementation = None,
     harness: Harness = "kernel",
+    place: Place = None,
     terms: Annotated[
         bool,
         typer.Option(
@@ -76,6 +86,7 @@ def predict(
     options = {
         "implementation": known.implementation(cases.operator, implementation),
         "harness": known.harness(harness),
+        "place": known.placing(place),
         "compiled": compiled,
     }
     devices = [load(name) for name in device]
@@ -118,6 +129,7 @@ _EXAMPLES = {
         --seq 4096 --head-dim 128 --causal --dtype bf16
     perfmodel predict attention -d a100 -d h100 --schedule standard,tiled --seq 512:16k:x2
     perfmodel predict attention -d h200-sxm --seq-q 1 --seq-kv 1k:128k:x2 --format csv
+    perfmodel predict attention -d h100-sxm --seq-q 1 --seq-kv 32k --batch 8 --place kv=host
     """,
     "gemm": """\b
     perfmodel predict gemm --device a100-sxm4-80gb -m 4096 -n 4096 -k 4096 --dtype fp16
@@ -127,33 +139,21 @@ _EXAMPLES = {
     perfmodel predict pointwise -d h100-sxm --variant silu_mul --inputs 2 --rows 1k:16k:x2
     """,
 }
-_ANY = """\b
+_ROWS = """\b
     perfmodel predict {name} --device h100-sxm --rows 4096 --cols 1k:16k:x2
+    """
+_DECLARED = """\b
+    perfmodel predict {name} --device h100-sxm --schedule auto,unfused
     """
 
 
-def _app(name: str) -> typer.Typer:
-    operator = next(item for item in operators.OPERATORS if item.__name__ == name)
-    found = typer.Typer(rich_markup_mode=None, add_completion=False)
-    examples = _EXAMPLES.get(name, _ANY.format(name=name))
-    found.command(name)(operators.command(operator, predict, examples))
-    return found
-
-
-def __getattr__(name: str) -> typer.Typer:
-    """The Typer app of one operator, made when it is asked for."""
-    if name.startswith("app_"):
-        return _app(name.removeprefix("app_"))
-    raise AttributeError(name)
+def _examples(operator: Operator) -> str:
+    any_ = _ROWS if "rows" in operator.needed else _DECLARED
+    return _EXAMPLES.get(operator.name, any_.format(name=operator.name))
 
 
 app = typer.Typer(
-    cls=lazy_group(
-        {
-            item.__name__: (f"{__name__}:app_{item.__name__}", (item.__doc__ or "").strip())
-            for item in operators.OPERATORS
-        }
-    ),
+    cls=operator_group(predict, _examples),
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,

@@ -133,7 +133,7 @@ def _notes(found: Replay) -> Iterator[str]:
         yield f"largest relative error against the reference: {found.largest_error:.2g}"
     for item in found.cache:
         yield (
-            f"{item.kernel} on {found.device}: HBM {binary(item.simulated_bytes)} simulated, "
+            f"{item.kernel} on {found.device}: memory {binary(item.simulated_bytes)} simulated, "
             f"{binary(item.model_bytes)} modelled ({item.error:+.1%}); L2 hits "
             f"{item.hit_rate:.1%}"
         )

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from perfmodel.algorithms import Matmul, Problem, Rowwise
-from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.algorithms import Problem
+from perfmodel.algorithms.problem import describe, length, pick
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import cases as operators
 from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
-from perfmodel.cli.lazy import lazy_group
+from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import say
 from perfmodel.cli.predict import Devices, Implementation, Schedule
-from perfmodel.elements import element
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, load
+from perfmodel.operators import Operator
 from perfmodel.predict import Prediction, predict_arrays
 from perfmodel.render.figure import chart_suffix, save
 from perfmodel.render.foot import MARKERS
@@ -37,7 +36,7 @@ Measured = Annotated[
     ),
 ]
 Level = Annotated[
-    str, typer.Option("--level", metavar="LEVELS", help="Memory levels: hbm,l2,shared.")
+    str, typer.Option("--level", metavar="LEVELS", help="Memory levels: hbm,llc,l2,shared.")
 ]
 RoofTypes = Annotated[
     str | None,
@@ -53,7 +52,7 @@ def roofline(
     schedule: Schedule = "auto",
     implementation: Implementation = None,
     measured: Measured = None,
-    level: Level = "hbm,l2,shared",
+    level: Level = "hbm,llc,l2,shared",
     roof: RoofTypes = None,
     size: Size = None,
 ) -> None:
@@ -93,12 +92,9 @@ def _inches(size: str | None) -> tuple[float, float] | None:
 
 def _types(cases: Cases) -> tuple[str, ...]:
     """Types whose matrix rates the cases run at."""
-    names = cases.kinds["dtype"]
-    if cases.make is Matmul:
-        return tuple(dict.fromkeys(matmul_format(name).compute for name in names))
-    if cases.make is Rowwise:
-        return ()
-    return tuple(dict.fromkeys(element(name).compute for name in names))
+    problems = (problem for _, found in cases.chunks() for problem, _ in found)
+    found = dict.fromkeys(one.compute_type for one in problems if one.multiplied())
+    return tuple(found)
 
 
 def _predicted(
@@ -153,11 +149,9 @@ def _measured(
 
 def _matches(table: pd.DataFrame, problem: Problem) -> list[tuple[pd.DataFrame, int]]:
     """Rows that ran the i-th problem, for every i."""
-    from perfmodel.predict import describe, length
-
     found = []
     for i in range(length(problem)):
-        wanted = {"op": _operation(problem), **describe(problem, i)}
+        wanted = {"op": problem.operator, **describe(problem, i)}
         rows = table
         for name, value in wanted.items():
             if name in ("output_dtype", "kv_dtype", "head_dim_v") or name not in rows.columns:
@@ -169,12 +163,6 @@ def _matches(table: pd.DataFrame, problem: Problem) -> list[tuple[pd.DataFrame, 
     return found
 
 
-def _operation(problem: Problem) -> str:
-    if isinstance(problem, Rowwise):
-        return problem.op
-    return "gemm" if isinstance(problem, Matmul) else "attention"
-
-
 def _filled(
     rows: pd.DataFrame,
     i: int,
@@ -184,8 +172,6 @@ def _filled(
     schedules: tuple[Any, ...],
 ) -> list[Kernel]:
     """One kernel per implementation measured, at its median time, if its schedule was asked for."""
-    from perfmodel.predict import pick
-
     one = pick(problem, np.array([i]))
     found = []
     for implementation, times in rows.groupby("implementation")["measured_us"]:
@@ -206,28 +192,12 @@ _EXAMPLE = """\b
 _MORE = {"attention": "\\\n        --schedule standard,tiled --seq 1k,8k --dtype fp16 "}
 
 
-def _app(name: str) -> typer.Typer:
-    operator = next(item for item in operators.OPERATORS if item.__name__ == name)
-    found = typer.Typer(rich_markup_mode=None, add_completion=False)
-    examples = _EXAMPLE.format(name=name, more=_MORE.get(name, ""))
-    found.command(name)(operators.command(operator, roofline, examples))
-    return found
-
-
-def __getattr__(name: str) -> typer.Typer:
-    """The Typer app of one operator, made when it is asked for."""
-    if name.startswith("app_"):
-        return _app(name.removeprefix("app_"))
-    raise AttributeError(name)
+def _examples(operator: Operator) -> str:
+    return _EXAMPLE.format(name=operator.name, more=_MORE.get(operator.name, ""))
 
 
 app = typer.Typer(
-    cls=lazy_group(
-        {
-            item.__name__: (f"{__name__}:app_{item.__name__}", (item.__doc__ or "").strip())
-            for item in operators.OPERATORS
-        }
-    ),
+    cls=operator_group(roofline, _examples),
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,

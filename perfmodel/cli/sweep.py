@@ -10,14 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import cases as operators
 from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
-from perfmodel.cli.lazy import lazy_group
+from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, chosen_format, emit, say
-from perfmodel.cli.predict import Devices, Harness, Implementation, Schedule
+from perfmodel.cli.predict import Devices, Harness, Implementation, Place, Schedule
 from perfmodel.errors import OutputError, ProblemError, UnknownName, needs
 from perfmodel.hardware import load
+from perfmodel.operators import Operator
 from perfmodel.render.sweeps import report
 from perfmodel.sweep import CHUNK, Answer, Grid, Sweep, best, matching, pareto, parts, read_manifest
 from perfmodel.sweep.expressions import condition, quantity
@@ -89,6 +89,7 @@ def sweep(
     schedule: Schedule = "auto",
     implementation: Implementation = None,
     harness: Harness = "kernel",
+    place: Place = None,
     output: Folder = None,
     best: Best = False,
     by: By = "time_us",
@@ -117,21 +118,22 @@ def sweep(
     implementation = known.implementation(cases.operator, implementation)
     harness = known.harness(harness)
     needs("pyarrow", "sweep")
-    grid = Grid(cases.make, cases.sizes, cases.kinds, cases.follows, schedules)
-    plan = Sweep(grid, tuple(load(name) for name in slugs), implementation, harness, chunk)
+    grid = Grid(cases.operator, cases.sizes, cases.kinds, cases.follows, schedules)
+    devices, levels = tuple(load(name) for name in slugs), known.placing(place)
+    plan = Sweep(grid, devices, implementation, harness, chunk, place=levels)
     plan.check(yes=yes)
     ask = _question(question, _kinds(plan))
     if output is not None:
         _say_written(run(plan, output, dask=dask, progress=_progress()), output)
     if question.asked:
         found = ask(parts(output) if output is not None else tables(plan, _progress()))
-        _show(found, question, grid.operator, _identity(grid.varying, plan), format)
+        _show(found, question, grid.operator.name, _identity(grid.varying, plan), format)
 
 
 def _kinds(plan: Sweep) -> dict[str, str]:
     from perfmodel.sweep.chunk import column_kinds
 
-    return column_kinds(plan.grid)
+    return column_kinds(plan)
 
 
 def _identity(varying: Iterable[str], plan: Sweep) -> list[str]:
@@ -222,20 +224,17 @@ _EXAMPLES = {
     perfmodel sweep gemm -d h100-sxm -m 1k:8k:1k --pareto time,bytes --where "time_us < 100"
     """,
 }
-_ANY = """\b
+_ROWS = """\b
     perfmodel sweep {name} -d h100-sxm,b200 --rows 1k:64k:x2 --cols 256:8k:256 --output sweep
+    """
+_DECLARED = """\b
+    perfmodel sweep {name} -d h100-sxm,b200 --output sweep
     """
 
 
-def _app(name: str) -> typer.Typer:
-    found = typer.Typer(rich_markup_mode=None, add_completion=False)
-    if name == "ask":
-        found.command(name)(ask)
-        return found
-    operator = next(item for item in operators.OPERATORS if item.__name__ == name)
-    examples = _EXAMPLES.get(name, _ANY.format(name=name))
-    found.command(name)(operators.command(operator, sweep, examples))
-    return found
+def _examples(operator: Operator) -> str:
+    any_ = _ROWS if "rows" in operator.needed else _DECLARED
+    return _EXAMPLES.get(operator.name, any_.format(name=operator.name))
 
 
 def ask(
@@ -278,19 +277,12 @@ def _stored_identity(manifest: dict[str, Any]) -> list[str]:
     return ["device", *(name for name, found in varying.items() if len(found) > 1)]
 
 
-def __getattr__(name: str) -> typer.Typer:
-    """The Typer app of one operator, made when it is asked for."""
-    if name.startswith("app_"):
-        return _app(name.removeprefix("app_"))
-    raise AttributeError(name)
-
-
-_COMMANDS = {
-    **{item.__name__: (item.__doc__ or "").strip() for item in operators.OPERATORS},
-    "ask": "Ask a finished sweep: --best, --pareto or --where.",
-}
+_ask = typer.Typer(rich_markup_mode=None, add_completion=False)
+_ask.command("ask")(ask)
 app = typer.Typer(
-    cls=lazy_group({name: (f"{__name__}:app_{name}", said) for name, said in _COMMANDS.items()}),
+    cls=operator_group(
+        sweep, _examples, {"ask": (_ask, "Ask a finished sweep: --best, --pareto or --where.")}
+    ),
     no_args_is_help=True,
     rich_markup_mode=None,
 )

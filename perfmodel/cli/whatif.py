@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import cases as operators
 from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
-from perfmodel.cli.lazy import lazy_group
+from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
-from perfmodel.cli.predict import Devices, Harness, Implementation
+from perfmodel.cli.predict import Devices, Harness, Implementation, Place
 from perfmodel.hardware import load
+from perfmodel.operators import Operator
 from perfmodel.render import tornado
 from perfmodel.whatif import WhatIf, parse_changes, whatif
 
@@ -43,6 +43,7 @@ def what_if(
     ] = "auto",
     implementation: Implementation = None,
     harness: Harness = "kernel",
+    place: Place = None,
     chart: Chart = None,
     format: Format = None,
     output: Output = None,
@@ -60,6 +61,7 @@ def what_if(
         "schedule": schedule,
         "implementation": known.implementation(cases.operator, implementation),
         "harness": known.harness(harness),
+        "place": known.placing(place),
     }
     devices = [load(name) for name in device]
     found = [
@@ -93,33 +95,21 @@ _EXAMPLES = {
     perfmodel whatif gemm -d h100-sxm -m 16 -c "L2 +50%" -c "clock -10%" -c "SM 160"
     """,
 }
-_ANY = """\b
+_ROWS = """\b
     perfmodel whatif {name} -d h100-sxm --rows 4096 --cols 4096 --change "HBM 4.8 TB/s"
+    """
+_DECLARED = """\b
+    perfmodel whatif {name} -d h100-sxm --change "HBM x2"
     """
 
 
-def _app(name: str) -> typer.Typer:
-    operator = next(item for item in operators.OPERATORS if item.__name__ == name)
-    found = typer.Typer(rich_markup_mode=None, add_completion=False)
-    examples = _EXAMPLES.get(name, _ANY.format(name=name))
-    found.command(name)(operators.command(operator, what_if, examples))
-    return found
-
-
-def __getattr__(name: str) -> typer.Typer:
-    """The Typer app of one operator, made when it is asked for."""
-    if name.startswith("app_"):
-        return _app(name.removeprefix("app_"))
-    raise AttributeError(name)
+def _examples(operator: Operator) -> str:
+    any_ = _ROWS if "rows" in operator.needed else _DECLARED
+    return _EXAMPLES.get(operator.name, any_.format(name=operator.name))
 
 
 app = typer.Typer(
-    cls=lazy_group(
-        {
-            item.__name__: (f"{__name__}:app_{item.__name__}", (item.__doc__ or "").strip())
-            for item in operators.OPERATORS
-        }
-    ),
+    cls=operator_group(what_if, _examples),
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -7,8 +7,8 @@ row), so it visits the key tiles ⌊f_i/Bc⌋ … ⌈e_i/Bc⌉ − 1, with
 
     e_i = min(Q, (i+1)·Br) + shift + right        f_i = i·Br + shift − left + 1
 
-both clipped to [0, X], shift = X − Q. The visited pairs are the same set whichever loop stands
-outside, so these sums serve every loop order.
+both clipped to [0, X], shift = X − Q, so that the last row sees the last key. The visited pairs are
+the same set whichever loop stands outside, so these sums serve every loop order.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from perfmodel.arithmetic import (
     floor_div,
     floor_sum,
     is_symbolic,
+    maximum,
     minimum,
     where,
     wide,
@@ -95,20 +96,18 @@ def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) ->
     shift = seq_kv - seq_q
     zero = 0 * (tq + tk)
     if band.right is None:
-        above, at_end, last_high, none_below = wide(tq) * tk, tq, tk, zero
+        above, at_end, none_below = wide(tq) * tk, tq, zero
     else:
         offset = shift + band.right
         # Tiles before the last end on a full row (i+1)·Br: none_below of them see nothing,
         # those from `full` on see every key.
-        none_below = clamp(floor_div(-offset, br), 0, tq - 1)
-        full = clamp(ceil_div(seq_kv - offset, br) - 1, none_below, tq - 1)
+        none_below = maximum(floor_div(-offset, br), 0)
+        full = maximum(ceil_div(seq_kv - offset, br) - 1, none_below)
         start = (none_below + 1) * br + offset + bc - 1
         rising = floor_sum(full - none_below, bc, br, start)
-        last_high = ceil_div(clamp(seq_q + offset, 0, seq_kv), bc)
-        above = rising + wide(tq - 1 - full) * tk + last_high
+        above = rising + wide(tq - full) * tk
         # Tiles whose last key tile is the ragged one: e_i > (tk − 1)·Bc.
-        first = clamp(floor_div((tk - 1) * bc - offset, br), 0, tq - 1)
-        at_end = (tq - 1 - first) + where(last_high == tk, 1, 0)
+        at_end = tq - maximum(floor_div((tk - 1) * bc - offset, br), 0)
     if band.left is None:
         start, below, last_low, hidden = zero, zero, zero, zero
     else:
@@ -121,8 +120,8 @@ def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) ->
     pairs = above - below
     ragged_keys = tk * bc - seq_kv
     keys = wide(pairs) * bc - wide(at_end) * ragged_keys
-    last_pairs = last_high - last_low
-    last_keys = last_pairs * bc - where(last_high == tk, ragged_keys, zero)
+    last_pairs = tk - last_low
+    last_keys = last_pairs * bc - ragged_keys
     ragged_rows = tq * br - seq_q
     unseen = none_below * br
     every = (pairs - (tq - none_below - 1)) * bc
@@ -150,10 +149,10 @@ def _aligned(left: Number, seq_q: Number, seq_kv: Number, br: Number, bc: Number
     start = shift - left + 1
     whole = clamp(floor_div(-start, br) + 1, 0, tq)
     ends = where(whole == tq, 1, 0)
-    none_below = clamp(floor_div(-shift, br), 0, tq - 1)
+    none_below = maximum(floor_div(-shift, br), 0)
     early = clamp(minimum(whole, tq - 1) - none_below, 0, tq)
     rising = floor_sum(early, bc, br, (none_below + 1) * br + shift + bc - 1)
-    first = clamp(floor_div((tk - 1) * bc - shift, br), 0, tq - 1)
+    first = maximum(floor_div((tk - 1) * bc - shift, br), 0)
     at_end = clamp(minimum(whole, tq - 1) - first, 0, tq) + ends
     # Interior tiles of the others, and how far the last of them would reach beyond the keys.
     later = clamp(tq - 1 - whole, 0, tq)

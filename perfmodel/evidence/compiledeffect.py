@@ -10,13 +10,12 @@ rest of the prediction stays as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.count import KernelCost, count
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.evidence import compilefacts, registry
@@ -25,9 +24,9 @@ from perfmodel.evidence.compilefacts import UNFIT, LaunchFacts
 from perfmodel.evidence.kernel import BundledKernel
 from perfmodel.evidence.targets import allocated_registers, target_of
 from perfmodel.hardware import Device
+from perfmodel.operators import find
+from perfmodel.operators.library import LibraryOperator
 from perfmodel.predict import Prediction, predict
-from perfmodel.timing import attention_style, matmul, rowwise
-from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.classes import resolve
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.kernel import KernelTime, Slots, Style, time_kernel
@@ -254,15 +253,10 @@ def forecast(problem: Any, device: Device, kernel: BundledKernel, config: Any) -
 
 def _style(problem: Any, here: Machine, constants: Constants) -> Style:
     """How Triton's kernels of the operator use the machine."""
-    if isinstance(problem, Attention):
-        chosen, _ = resolve("attention", "triton", problem.dtype, here)
-        return attention_style.style(problem, chosen, here, constants, Circumstances())
-    if isinstance(problem, Matmul):
-        chosen, _ = resolve("gemm", "triton", problem.dtype, here)
-        return matmul.plan(problem, chosen, here, constants, Circumstances()).parts[0].style
-    if isinstance(problem, Rowwise):
-        chosen, _ = resolve(problem.op, "triton", problem.dtype, here)
-        return rowwise.plan(problem, chosen, here, constants, Circumstances()).parts[0].style
+    operator = find(getattr(problem, "operator", ""))
+    if isinstance(operator, LibraryOperator):
+        chosen, _ = resolve(operator.name, _IMPLEMENTATION, problem.dtype, here)
+        return operator.style(problem, chosen, here, constants)
     return Style(compute="fp32", overlap=1.0, vector_share=constants["vector_share"])
 
 
@@ -314,21 +308,43 @@ def _said(kernel: str, target: str, item: KernelEffect) -> str:
     )
 
 
-def bundled_for(problem: Any, tile: Mapping[str, float]) -> tuple[str, tuple[str, str]]:
+Bundled = tuple[str, tuple[str, str]]
+
+
+def _product(problem: Any, tile: Mapping[str, float]) -> Bundled:
+    weights = problem.dtype in ("w8a16", "w4a16")
+    split = "matmul-split-k" if tile.get("slices", 1) > 1 else "matmul"
+    return f"matmul-{problem.dtype}" if weights else split, ("bm", "bn")
+
+
+def _attention(problem: Any, tile: Mapping[str, float]) -> Bundled | None:
+    forward = "attention-decode" if "splits" in tile else "attention-tiled"
+    names = {"fwd": forward, "bwd": "attention-backward"}
+    return (names[problem.direction], ("br", "bc")) if problem.direction in names else None
+
+
+def _rows(problem: Any, tile: Mapping[str, float]) -> Bundled:
+    return f"{problem.op}{'-backward' if problem.direction == 'bwd' else ''}", ("rows", "warps")
+
+
+_BUNDLED: Mapping[str, Callable[[Any, Mapping[str, float]], Bundled | None]] = {
+    "gemm": _product,
+    "attention": _attention,
+    "softmax": _rows,
+    "layernorm": _rows,
+    "rmsnorm": _rows,
+}
+
+
+def bundled_for(problem: Any, tile: Mapping[str, float]) -> Bundled:
     """The bundled kernel that carries out what `predict` chose, and its config's two tile fields.
 
     `tile` is a prediction's. Raises `ProblemError` for operators that no bundled kernel does alone.
     """
-    if isinstance(problem, Matmul):
-        weights = problem.dtype in ("w8a16", "w4a16")
-        split = "matmul-split-k" if tile.get("slices", 1) > 1 else "matmul"
-        return f"matmul-{problem.dtype}" if weights else split, ("bm", "bn")
-    if isinstance(problem, Attention) and problem.direction in ("fwd", "bwd"):
-        backward = problem.direction == "bwd"
-        forward = "attention-decode" if "splits" in tile else "attention-tiled"
-        return "attention-backward" if backward else forward, ("br", "bc")
-    if isinstance(problem, Rowwise) and problem.op in ("softmax", "layernorm", "rmsnorm"):
-        return f"{problem.op}{'-backward' if problem.direction == 'bwd' else ''}", ("rows", "warps")
+    found = _BUNDLED.get(getattr(problem, "operator", ""))
+    named = found and found(problem, tile)
+    if named:
+        return named
     raise ProblemError("no bundled kernel does this operator alone; name one to perfmodel compile")
 
 

@@ -3,8 +3,9 @@
 Two things are compiled: each kernel's small cases (all its types, masks and forms) and each config
 of its menus on full-size problems, none of which may spill or be too large for its target. Of the
 second kind the facts are kept in a table beside the kernels (`compilefacts`); `--write` makes it
-anew. Prints a line per kernel and target, and leaves with 1 where anything fails that the target
-could do.
+anew. `--kernel NAME`, which may be repeated, is for these alone: `--write` then leaves the others'
+rows as they are. Prints a line per kernel and target, and leaves with 1 where anything fails that
+the target could do.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from perfmodel.errors import ProblemError
+from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.evidence import compilefacts, registry
 from perfmodel.evidence.compiled import (
     CompiledKernel,
@@ -161,21 +162,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Compile everything; 0 where all that should compile does and the table is as it should be."""
     parser = argparse.ArgumentParser(prog="python -m perfmodel.evidence.compilesuite")
     parser.add_argument("--write", action="store_true", help="make the table of facts anew")
+    parser.add_argument("--kernel", action="append", help="only this one; may be repeated")
     options = parser.parse_args(arguments)
+    try:
+        wanted = [registry.kernel(name) for name in options.kernel or registry.kernels()]
+    except UnknownName as unknown:
+        parser.error(str(unknown))
     small: list[Outcome] = []
     full: list[Outcome] = []
-    for kernel in registry.kernels().values():
+    for kernel in wanted:
         for target in filter(lambda each: kernel.takes(each.name), TARGETS.values()):
             mine = cases([kernel], {target.name: target}), menus([kernel], {target.name: target})
             _report(kernel, target, *mine)
             small += mine[0]
             full += mine[1]
     for name, device in _PLANNED.items():
-        full += judged(planned(TARGETS[name], device))
+        full += judged(each for each in planned(TARGETS[name], device) if each.kernel in wanted)
     facts = [fact for each in full for fact in each.facts]
     failed = sum(each.status == "failed" for each in (*small, *full))
     if options.write:
-        _write(facts)
+        names = {kernel.name for kernel in wanted}
+        _write(facts, [row for row in compilefacts.table().rows() if row.kernel not in names])
         return 1 if failed else 0
     return 1 if failed or _differences(facts) else 0
 
@@ -193,9 +200,9 @@ def _report(
             print(f"  {each.reason}", flush=True)
 
 
-def _write(facts: Sequence[LaunchFacts]) -> None:
+def _write(facts: Sequence[LaunchFacts], others: Sequence[LaunchFacts]) -> None:
     path = compilefacts.folder() / compilefacts.NAME
-    rows = list({fact.key: fact for fact in facts}.values())
+    rows = list({fact.key: fact for fact in (*others, *facts)}.values())
     with replacing(path) as partial:
         partial.write_text(compilefacts.dumped(rows), encoding="utf-8")
     print(f"wrote {path.name}: {len(rows)} binaries")

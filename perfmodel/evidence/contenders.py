@@ -34,8 +34,10 @@ def _attention(case: Case) -> tuple[str, ...]:
         return ("attention-decode",)
     standard = ("attention-standard",) if small else ()
     flash1 = ("attention-flash1",) if case.size("seq_kv") <= 4096 and case.dtype != "fp8" else ()
-    whole = case.dtype in ("fp16", "bf16") and case.size("head_dim") <= 256
-    gluon = ("attention-gluon",) if whole else ()
+    gluon: tuple[str, ...] = ()
+    if case.dtype in ("fp16", "bf16"):
+        widest = {"attention-gluon": 256, "attention-gluon-blackwell": 128}
+        gluon = tuple(name for name, most in widest.items() if case.size("head_dim") <= most)
     return ("attention-tiled", *standard, *flash1, *gluon)
 
 
@@ -68,6 +70,7 @@ _BUNDLED = frozenset(
         "matmul", "matmul-split-k", "matmul-persistent", "matmul-w8a16", "matmul-w4a16",
         "attention-standard", "attention-standard-backward", "attention-tiled",
         "attention-backward", "attention-flash1", "attention-decode", "attention-gluon",
+        "attention-gluon-blackwell",
     )
 )  # fmt: skip
 

@@ -39,18 +39,6 @@ COLUMNS = (
     "measured_us", "flag",
 )  # fmt: skip
 NEEDED = ("device", "op", "dtype", "measured_us")
-_ROWWISE = ("rows", "cols")
-SIZES_OF = {
-    "gemm": ("m", "n", "k"),
-    "attention": ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"),
-    "softmax": _ROWWISE,
-    "layernorm": _ROWWISE,
-    "rmsnorm": _ROWWISE,
-    "pointwise": _ROWWISE,
-    "quantise": _ROWWISE,
-}
-"""Sizes that each operation cannot do without; the other columns have defaults."""
-
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 LEAST_US, MOST_US = 1e-6, 1e15
 """Microseconds that a measurement may have: from a picosecond to thirty years."""
@@ -91,16 +79,16 @@ def tidy(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
         if name not in table.columns:
             has = ", ".join(str(column) for column in table.columns[:40])
             raise TableError(f"{where}: no column {name!r}, which every table needs; it has: {has}")
-    _check_sizes_present(table, where)
+    own = _own_sizes(table, where)
     found: dict[str, Any] = {}
     for name in TEXT:
         found[name] = _text(table[name]) if name in table.columns else ""
-    for name in SIZES:
+    for name in (*SIZES, *own):
         if name in table.columns or name != "head_dim_v":
             found[name] = _whole(table, name, where)
     found["causal"] = _truth(table, where)
     found["measured_us"] = _measured(table, where)
-    order = [name for name in (*COLUMNS, "head_dim_v") if name in found]
+    order = [name for name in (*COLUMNS, "head_dim_v", *own) if name in found]
     rest = {str(name): table[name] for name in table.columns if name not in found}
     return pd.DataFrame({**{name: found[name] for name in order}, **rest}, index=table.index)
 
@@ -316,12 +304,23 @@ def _spelt(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
-def _check_sizes_present(table: pd.DataFrame, where: str) -> None:
-    """Raise where an operation of the table has no column for a size that it needs."""
+def _own_sizes(table: pd.DataFrame, where: str) -> tuple[str, ...]:
+    """Columns that operators of the table have beside `SIZES`: parameters of declared algorithms.
+
+    Raises `TableError` where there is no column of a size that a row must state.
+    """
+    from perfmodel.operators import find
+
+    found: dict[str, None] = {}
     for op in _text(table["op"]).unique():
-        for name in SIZES_OF.get(op, ()):
+        operator = find(op)
+        if operator is None:
+            continue
+        for name in operator.needed:
             if name not in table.columns:
                 raise TableError(f"{where}: no column {name!r}, which {op} rows need")
+        found |= dict.fromkeys(operator.measured_sizes)
+    return tuple(name for name in found if name not in SIZES and name in table.columns)
 
 
 def _text(column: pd.Series[Any]) -> pd.Series[Any]:

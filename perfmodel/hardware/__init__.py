@@ -3,17 +3,20 @@
 from perfmodel.hardware import load
 h100 = load("h100-sxm")              # slug, alias, or path of a spec file
 h100.hbm_bytes_per_s                 # 3.352e12: plain SI floats
+h100.levels()                        # memory levels from the core outwards, then the links
 h100.scaled(hbm_bandwidth=2)         # a what-if copy
 """
 
 from perfmodel.hardware.catalogue import aliases, load, names, specs
 from perfmodel.hardware.device import Device
+from perfmodel.hardware.levels import Level
 from perfmodel.hardware.physics import Finding, check
 from perfmodel.hardware.specfile import loads, validate_file
 
 __all__ = [
     "Device",
     "Finding",
+    "Level",
     "aliases",
     "check",
     "load",

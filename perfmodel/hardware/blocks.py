@@ -179,6 +179,10 @@ class Link(Block):
     """PCIe 5 x16, NVLink 4 ..."""
     bandwidth_per_direction: Bandwidth | None = None
     """One direction; vendors print the sum of both."""
+    capacity: Capacity | None = None
+    """Memory that it leads to."""
+    latency: Latency | None = None
+    """One dependent load by a unit of what lies behind it."""
 
 
 class Links(Block):

@@ -24,8 +24,9 @@ from perfmodel.hardware.blocks import (
     PeakKey,
 )
 from perfmodel.hardware.facts import Block, Count, Label, Line, Power, walk
+from perfmodel.hardware.levels import Level, levels
 
-Level = Literal["shared", "l1", "l2", "llc", "hbm"]
+Timed = Literal["shared", "l1", "l2", "llc", "hbm"]
 _STREAMS = ("read", "copy", "triad", "scale", "stream", "mixed", "write")
 
 
@@ -251,7 +252,7 @@ class Device(Block):
         """32-bit registers that one thread may use."""
         return self.occupancy.max_registers_per_thread if self.occupancy else None
 
-    def latency_seconds(self, level: Level) -> float | None:
+    def latency_seconds(self, level: Timed) -> float | None:
         """Latency of one dependent access to `level`, unloaded."""
         return _si(getattr(self.latency, level)) if self.latency else None
 
@@ -259,6 +260,14 @@ class Device(Block):
     def tdp_watts(self) -> float | None:
         """Power limit as shipped."""
         return _si(self.tdp)
+
+    def levels(self) -> tuple[Level, ...]:
+        """Its memory levels from the core outwards, then its links; see `hardware.levels`."""
+        return levels(self)
+
+    def level(self, name: str) -> Level | None:
+        """The level of that name, None where the spec has none."""
+        return next((found for found in levels(self) if found.name == name), None)
 
     def scaled(self, **factors: float) -> Device:
         """A what-if copy with some quantities multiplied; see `perfmodel.hardware.scaling`."""

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware.blocks import FlopPerClock
 from perfmodel.hardware.facts import Count, Quantity, Sourced
+from perfmodel.hardware.levels import LINKS
 from perfmodel.units import DIMENSIONS, exact, parse
 
 if TYPE_CHECKING:
@@ -37,6 +38,16 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "hbm_capacity": ("memory.hbm.capacity",),
     "l2_bandwidth": ("memory.l2.bandwidth", "memory.l2.bytes_per_clock", "measured.l2_bandwidth"),
     "l2_capacity": ("memory.l2.capacity",),
+    "llc_bandwidth": (
+        "memory.llc.bandwidth",
+        "memory.llc.bytes_per_clock",
+        "measured.llc_bandwidth",
+    ),
+    "llc_capacity": ("memory.llc.capacity",),
+    **{
+        f"{name}_bandwidth": (f"links.{entry}.bandwidth_per_direction",)
+        for name, entry in LINKS.items()
+    },
     "shared_bandwidth": _SHARED,
     "shared_capacity": ("memory.shared.capacity_per_unit", "memory.shared.max_per_block"),
     "matrix": _MATRIX,

@@ -9,7 +9,7 @@ better than the best time found is not timed. Nothing that could win is lost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,10 +22,11 @@ from perfmodel.napkin.fit import Layout, Target
 from perfmodel.napkin.fusion import groups, part
 from perfmodel.napkin.nests import Nest, nests
 from perfmodel.schedules.schedule import Schedule
-from perfmodel.timing.constants import default
+from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.kernel import time_kernel
 from perfmodel.timing.machine import machine
 from perfmodel.timing.memory import hbm_rate
+from perfmodel.timing.plan import Part
 from perfmodel.units import binary
 
 # A bound must not exceed the time it bounds through rounding alone.
@@ -36,10 +37,12 @@ _ROUNDING = 1 - 1e-9
 class Mapped:
     """The fastest way found to run some steps as one kernel.
 
-    Seconds and bytes are the kernel's own; `nests` were laid out, `candidates` counted, `fitting`
-    fit on chip, `timed` were not ruled out by their bound.
+    Seconds and bytes are the kernel's own; `part` is the kernel with its tiles, ready to be timed
+    in a plan. `nests` were laid out, `candidates` counted, `fitting` fit on chip, `timed` were not
+    ruled out by their bound.
     """
 
+    part: Part
     nest: Nest
     tiles: Mapping[str, int]
     seconds: float
@@ -83,23 +86,46 @@ class Mapping_:
     groups: Mapping[tuple[str, ...], Mapped | str]
 
 
-def search(case: Case, device: Device, *, prune: bool = True) -> Mapping_:
-    """The fastest schedule of an algorithm on a device.
+FUSIONS = ("auto", "fused", "unfused")
+"""Which cuts of the steps are searched: all, one kernel for all steps, a kernel for each step."""
+
+
+def search(
+    case: Case,
+    device: Device,
+    *,
+    constants: Constants | None = None,
+    fusion: str = "auto",
+    prune: bool = True,
+) -> Mapping_:
+    """The fastest schedule of an algorithm on a device; `fusion` is one of `FUSIONS`.
 
     Raises `ProblemError`, naming the constraint that binds and by how much, where a step fits in no
     tile. `prune=False` times every candidate, to show that pruning loses nothing.
     """
-    target = Target(machine(device), default(), case.dtype)
-    found = {steps: kernel(case, steps, target, prune=prune) for steps in groups(case.algorithm)}
+    target = Target(machine(device), constants or default(), case.dtype)
+    found = {
+        steps: kernel(case, steps, target, prune=prune)
+        if fusion == "auto" or len(steps) == _LENGTH[fusion](case)
+        else f"{' + '.join(steps)} was not searched"
+        for steps in groups(case.algorithm)
+    }
     gap = float(target.machine.at_clock(target.constants["kernel_gap"]))
     ways = sorted(_fusions(case, found, gap), key=lambda fusion: fusion.seconds)
     if not ways or not np.isfinite(ways[0].seconds):
-        alone = (found[(step.name,)] for step in case.algorithm.steps)
+        names = tuple(step.name for step in case.algorithm.steps)
+        alone = [found[names]] if fusion == "fused" else [found[(name,)] for name in names]
         raise ProblemError(next(said for said in alone if isinstance(said, str)))
     chosen = tuple(found[steps] for steps in ways[0].kernels)
     kernels = tuple(k for k in chosen if isinstance(k, Mapped))
     return Mapping_(case, device, kernels, ways[0].seconds, tuple(ways), found)
 
+
+# Steps of a kernel, where not every number of them is searched.
+_LENGTH: Mapping[str, Callable[[Case], int]] = {
+    "fused": lambda case: len(case.algorithm.steps),
+    "unfused": lambda case: 1,
+}
 
 # Algorithms of more steps than this compare the best fusions only, not all 2^(n-1) of them.
 _ALL_FUSIONS = 8
@@ -236,15 +262,14 @@ def _mapped(
         return float(np.asarray(value, dtype=np.float64).reshape(-1)[0])
 
     return Mapped(
+        part=Part(laid, layout.sizes, layout.elements, style),
         nest=layout.nest,
         tiles={axis: int(values[0]) for axis, values in tiles.items()},
         seconds=number(time.seconds),
         terms={name: number(value) for name, value in time.terms.items()},
-        bytes={
-            "hbm": number(time.hbm_bytes),
-            "l2": number(cost.bytes_at("l2")),
-            "shared": number(cost.shared_bytes),
-        },
+        # Of the L2 what blocks ask for, since that is what the search was bounded by.
+        bytes={name: number(moved) for name, moved in time.bytes.items()}
+        | {"l2": number(cost.bytes_at("l2"))},
         shared_bytes=number(cost.shared_footprint_bytes),
         register_bytes=number(cost.register_footprint_bytes),
         threads=int(number(cost.nest.kernel.threads)),

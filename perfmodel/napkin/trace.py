@@ -98,8 +98,9 @@ def _against(found: Mapping_, best: Fusion) -> Iterator[str]:
             for level in ("hbm", "l2")
         }
         yield (
-            f"{said}: {seconds / best.seconds:.3g}× the time, {ratios['hbm']:.3g}× the HBM bytes, "
-            f"{ratios['l2']:.3g}× the L2 bytes; its slowest kernel is bound by "
+            f"{said}: {seconds / best.seconds:.3g}× the time, "
+            f"{ratios['hbm']:.3g}× the bytes of memory, {ratios['l2']:.3g}× the L2 bytes; "
+            "its slowest kernel is bound by "
             f"{max(kernels, key=lambda k: k.seconds).limiter}"
         )
 

@@ -7,15 +7,16 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from perfmodel.render.figure import BLUE, GREEN, ORANGE
+from perfmodel.hardware.levels import together
+from perfmodel.render.figure import BLUE, GREEN, ORANGE, PURPLE
 from perfmodel.render.labels import text_inches
-from perfmodel.render.roofs import NAMES, Kernel, Roof, Roofs
+from perfmodel.render.roofs import GENERIC, Kernel, Roof, Roofs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-COLOURS = {"hbm": BLUE, "l2": GREEN, "shared": ORANGE}
+COLOURS = {"hbm": BLUE, "llc": PURPLE, "l2": GREEN, "shared": ORANGE}
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
 WARNING = "\u26a0"
 _CAPTION = 6.5  # points
@@ -74,8 +75,14 @@ def _kernel_handles(labels: list[str]) -> list[Line2D]:
 
 def _level_handles(devices: Sequence[Roofs], kernels: Sequence[Kernel]) -> list[Line2D]:
     """Colours are levels; hollow and filled are predicted and measured."""
-    drawn = dict.fromkeys(level for device in devices for level in device.levels)
-    handles = [_handle("s", COLOURS[level], COLOURS[level], NAMES[level]) for level in drawn]
+    drawn: dict[str, set[str]] = {}
+    for device in devices:
+        for level, roof in device.levels.items():
+            drawn.setdefault(level, set()).add(roof.name)
+    handles = [
+        _handle("s", COLOURS[level], COLOURS[level], together(names, GENERIC[level]))
+        for level, names in drawn.items()
+    ]
     if any(not kernel.measured for kernel in kernels):
         handles.append(_handle("o", "black", "white", "predicted"))
     if any(kernel.measured for kernel in kernels):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _NAMED = 6  # marks with their name on the chart; more would cover each other
 _NAMES = {
     "time_us": "Time",
-    "bytes_hbm": "HBM traffic",
+    "bytes_hbm": "Memory traffic",
     "bytes_l2": "L2 traffic",
     "footprint_bytes": "Memory footprint",
     "useful_flops": "Operations",

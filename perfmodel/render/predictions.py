@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
+from perfmodel.hardware.levels import LINKS, together
 from perfmodel.render.report import Column, Report, Row, binary, micros, quantity, ratio, text
 
 TERMS_ACROSS = 6  # predictions shown side by side when every term is asked for
@@ -23,7 +24,7 @@ def report(
     return Report(
         "predictions",
         rows,
-        [*_who(examples, varying), *_SUMMARY],
+        [*_who(examples, varying), *_summary(examples)],
         title=_title(examples, varying, follows),
         notes=_notes(examples),
         examples=examples,
@@ -38,7 +39,11 @@ def terms(
     first = list(islice(rows, TERMS_ACROSS + 1))
     wide = report(chain(first, rows), examples, varying, follows)
     if len(first) > TERMS_ACROSS:
-        extra = [_nested(f"{name} time", "terms_us", name, micros) for name in _names(examples)]
+        called = _called(examples)
+        extra = [
+            _nested(f"{called.get(name, name)} time", "terms_us", name, micros)
+            for name in _names(examples)
+        ]
         return replace(wide, columns=[*wide.columns, *extra])
     columns = [text("", "quantity")]
     columns += [_entry(_label(row, varying), i) for i, row in enumerate(first)]
@@ -87,24 +92,44 @@ def _work(row: Row) -> float:
 
 
 def _memory(row: Row) -> str:
-    return binary(row["footprint_bytes"]) + ("" if row["fits"] else "*")
+    """What lies in the device's own memory, and what lies elsewhere."""
+    beyond = (
+        f" + {binary(held)} {name}" for name, held in row["footprints"].items() if name != "hbm"
+    )
+    return binary(row["footprint_bytes"]) + "".join(beyond) + ("" if row["fits"] else "*")
 
 
 def _limiter(row: Row) -> str:
     """The limiter, and the runner-up as a share of it."""
     limiter, next_one, times = row["limiter"], row["runner_up"], row["terms_us"]
-    return f"{limiter} ({next_one} {times[next_one] / times[limiter]:.0%})"
+    share, called = times[next_one] / times[limiter], row["levels"]
+    return f"{called.get(limiter, limiter)} ({called.get(next_one, next_one)} {share:.0%})"
 
 
-_SUMMARY = (
-    Column("time", lambda row: row["time_us"], micros),
-    Column("range", _range, str),
-    Column("limiter (next)", _limiter, str, number=False),
-    Column("rate", lambda row: _work(row) / row["time_us"] * 1e6, quantity("FLOP/s")),
-    _nested("HBM", "bytes", "hbm", quantity("B")),
-    _nested("FLOP/B", "arithmetic_intensity", "hbm", ratio),
-    Column("memory", _memory, str),
-)
+def _called(rows: Sequence[Row]) -> dict[str, str]:
+    """What to call each level of memory in a header: by its name on the devices shown."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        for level, name in row["levels"].items():
+            names.setdefault(level, []).append(name)
+    return {level: together(found, _GENERIC.get(level, level)) for level, found in names.items()}
+
+
+_GENERIC = {"hbm": "main memory", "l2": "L2", "llc": "LLC"}
+
+
+def _summary(examples: Sequence[Row]) -> list[Column]:
+    called = _called(examples)
+    outside = ["hbm", *(name for name in called if name in LINKS)]
+    return [
+        Column("time", lambda row: row["time_us"], micros),
+        Column("range", _range, str),
+        Column("limiter (next)", _limiter, str, number=False),
+        Column("rate", lambda row: _work(row) / row["time_us"] * 1e6, quantity("FLOP/s")),
+        *(_nested(called.get(name, name), "bytes", name, quantity("B")) for name in outside),
+        _nested("FLOP/B", "arithmetic_intensity", "hbm", ratio),
+        Column("memory", _memory, str),
+    ]
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
@@ -122,7 +147,8 @@ def _entry(header: str, i: int) -> Column:
 
 def _lines(rows: Sequence[Row]) -> Iterable[tuple[str, list[str]]]:
     """Every quantity of the predictions, as text, one line for all of them."""
-    for column in (*_SUMMARY, Column("waves", lambda row: row["waves"], ratio)):
+    called = _called(rows)
+    for column in (*_summary(rows), Column("waves", lambda row: row["waves"], ratio)):
         yield column.header, [column.cell(row) for row in rows]
     yield "occupancy", [f"{row['occupancy']:.3g} blocks per unit" for row in rows]
     tiles = [" ".join(f"{k}={_count(v)}" for k, v in row["tile"].items()) for row in rows]
@@ -140,7 +166,7 @@ def _lines(rows: Sequence[Row]) -> Iterable[tuple[str, list[str]]]:
             if (key, name) == ("terms_us", "power"):
                 slack = ["" if row["limiter"] == "power" else ", slack" for row in rows]
                 cells = [cell + more for cell, more in zip(cells, slack, strict=True)]
-            yield f"{name} {what}", cells
+            yield f"{called.get(name, name)} {what}", cells
 
 
 def _count(value: float) -> str:

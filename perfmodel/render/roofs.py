@@ -10,8 +10,11 @@ from perfmodel.hardware import Device
 from perfmodel.timing.roofline import attainable
 from perfmodel.units import si
 
-LEVELS = ("hbm", "l2", "shared")
-NAMES = {"hbm": "HBM", "l2": "L2", "shared": "shared"}
+LEVELS = ("hbm", "llc", "l2", "shared")
+"""Levels of memory that a kernel has an intensity at, from memory inwards."""
+
+GENERIC = {"hbm": "memory", "llc": "LLC", "l2": "L2", "shared": "shared"}
+"""What to call a level of several devices that have another name for it each."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class Kernel:
 
 
 def roofs(device: Device, dtypes: Sequence[str], levels: Sequence[str] = LEVELS) -> Roofs:
-    """The roofs of `device` for these matrix types and memory levels.
+    """The roofs of `device` for these matrix types and those of the memory levels that it has.
 
     Types whose rates are equal share a ceiling. Raises `ProblemError` for a type that the device
     has no rate for, and `UnknownName` for an unknown level.
@@ -143,25 +146,17 @@ def _vector(device: Device) -> tuple[Roof, ...]:
     return tuple(found)
 
 
-def _level(device: Device, level: str) -> Roof | None:
-    """The bandwidth of a level: measured where it was, with the datasheet's beside it."""
-    name = NAMES[level]
-    if level == "hbm":
-        fact = device.memory.hbm.bandwidth
-        return _measured_or(name, device.measured_hbm_bytes_per_s, fact.si, fact.status)
-    if level == "l2":
-        peak = device.memory.l2.bandwidth if device.memory.l2 else None
-        status = peak.status if peak else ""
-        reached = device.measured_l2_bytes_per_s
-        return _measured_or(name, reached, device.l2_bytes_per_s, status)
-    shared = device.memory.shared
-    if shared is None or shared.bandwidth_per_unit is None:
+def _level(device: Device, name: str) -> Roof | None:
+    """The bandwidth of a level: measured where it was, with the datasheet's beside it.
+
+    Of the memory next to a unit the documented width, which loops of loads alone come near.
+    """
+    level = device.level(name)
+    if level is None:
         return None
-    whole = shared.bandwidth_per_unit.si * device.units * device.boost_hz
-    return Roof(name, whole, "B/s", shared.bandwidth_per_unit.status)
-
-
-def _measured_or(name: str, measured: float | None, peak: float | None, status: str) -> Roof | None:
-    if measured is not None:
-        return Roof(name, measured, "B/s", "measured", peak)
-    return None if peak is None else Roof(name, peak, "B/s", status)
+    label = GENERIC["shared"] if level.scope == "unit" else level.label
+    if level.measured_bytes_per_s is not None and level.scope != "unit":
+        return Roof(label, level.measured_bytes_per_s, "B/s", "measured", level.bytes_per_s)
+    if level.bytes_per_s is None:
+        return None
+    return Roof(label, level.bytes_per_s, "B/s", level.status)

@@ -34,6 +34,11 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
     another one that it always equals.
     """
     rows = [row for item in found for row in item.rows()]
+    devices = {item.setting.device.slug: item.setting.device for item in found}
+    called = {
+        slug: {level.name: level.short for level in device.levels()}
+        for slug, device in devices.items()
+    }
     columns = [text("device", "device")] if len({row["device"] for row in rows}) > 1 else []
     columns += [_problem(name) for name in varying]
     columns += [
@@ -43,7 +48,7 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
         Column("time", lambda row: row["time_us"], micros),
         Column("after", lambda row: row["after_us"], micros),
         Column("speed-up", lambda row: row["speedup"], lambda value: f"{value:.2f}x"),
-        Column("limiter", _limiters, number=False),
+        Column("limiter", lambda row: _limiters(row, called[row["device"]]), number=False),
     ]
     missing = {item.setting.device.slug: item.missing for item in found if item.missing}
     return Report(
@@ -77,8 +82,8 @@ def _signed(value: float, form: str = "+.2f") -> str:
     return shown if any(digit in shown for digit in "123456789") else shown[1:]
 
 
-def _limiters(row: Row) -> str:
-    before, after = row["limiter"], row["limiter_after"]
+def _limiters(row: Row, called: Mapping[str, str]) -> str:
+    before, after = (called.get(row[key], row[key]) for key in ("limiter", "limiter_after"))
     return str(before) if before == after else f"{before} → {after}"
 
 
@@ -141,7 +146,8 @@ def _bars(found: Sequence[WhatIf]) -> list[Bar]:
         mine: list[Sensitivity] = [
             next(one for one in item.sensitivities if one.quantity.name == name) for item in found
         ]
-        label = f"{mine[0].quantity.label}  ({mine[0].quantity.show(mine[0].value)})"
+        quantity = mine[0].quantity
+        label = f"{quantity.on(found[0].setting.device)}  ({quantity.show(mine[0].value)})"
         # The elasticity of a sum is the mean of the parts' own, weighted by their times.
         slope = sum(
             float(np.nansum(one.elasticity * item.now.seconds))

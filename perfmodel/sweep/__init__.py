@@ -1,7 +1,7 @@
 """Sweeps: a grid of problems and devices, predicted chunk by chunk into partitioned Parquet.
 
 from perfmodel.sweep import Grid, Sweep, run
-grid = Grid(Matmul, {"m": sizes, "n": sizes, "k": sizes}, {"dtype": ("bf16",)})
+grid = Grid(operators.load("gemm"), {"m": sizes, "n": sizes, "k": sizes}, {"dtype": ("bf16",)})
 run(Sweep(grid, (load("h100-sxm"),)), "folder")       # again: goes on where it was stopped
 
 A chunk is a contiguous range of the grid's indices. It is decoded, predicted and written on its

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.hardware import load
+from perfmodel.operators import load as load_operator
 from perfmodel.predict import predict_arrays
 from perfmodel.sweep.grid import Grid
 from perfmodel.sweep.plan import Sweep
@@ -84,15 +84,17 @@ def sweep_of(operator: str, points: int, **options: Any) -> Sweep:
         left = math.ceil(points / len(sizes["batch"]))
         sizes |= {"seq_q": 64 * np.arange(1, left + 1), "head_dim": np.array([128])}
         kinds: dict[str, tuple[Any, ...]] = {"causal": (True,), "dtype": ("bf16",)}
-        grid = Grid(Attention, sizes, kinds, {"seq_kv": "seq_q"})
+        grid = Grid(load_operator("attention"), sizes, kinds, {"seq_kv": "seq_q"})
     elif operator == "gemm":
         ks = _up_to(16, points) * 256
         left = math.ceil((points / len(ks)) ** (1 / 2))
         values = 16 * np.arange(1, left + 1)
-        grid = Grid(Matmul, {"k": ks, "m": values, "n": values}, {"dtype": ("bf16",)})
+        grid = Grid(
+            load_operator("gemm"), {"k": ks, "m": values, "n": values}, {"dtype": ("bf16",)}
+        )
     else:
         values = 8 * np.arange(1, side + 1)
-        grid = Grid(Rowwise, {"rows": values, "cols": values}, {"op": (operator,)})
+        grid = Grid(load_operator("softmax"), {"rows": values, "cols": values}, {"op": (operator,)})
     return Sweep(grid, (load(DEVICE),), **options)
 
 

@@ -11,30 +11,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perfmodel.algorithms import Problem
+from perfmodel.algorithms.problem import length, pick
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.predict import Predictions, length, pick, predict_arrays
-from perfmodel.sweep.grid import Grid, Group, Range
+from perfmodel.operators import Operator
+from perfmodel.predict import Predictions, predict_arrays
+from perfmodel.sweep.grid import Group, Range
 from perfmodel.sweep.plan import Part, Sweep
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Parts of a tile by operator; element-wise and row-wise kernels have no tile to choose.
-TILES = {"attention": ("rows", "keys", "splits"), "gemm": ("m", "n", "slices")}
 _MICRO = 1e6
 
 Piece = tuple[np.ndarray, Predictions]
 Failure = tuple[np.ndarray, str]
 
+# Levels whose bytes have a column; it is empty for devices without the level.
+_LEVELS = ("hbm", "llc", "l2", "shared")
+
 # Column name to where a prediction has it.
-_NUMBERS: dict[str, Callable[[Predictions], np.ndarray]] = {
+_NUMBERS: dict[str, Callable[[Predictions], np.ndarray | None]] = {
     "time_us": lambda p: p.seconds * _MICRO,
     "low_us": lambda p: p.low_seconds * _MICRO,
     "high_us": lambda p: p.high_seconds * _MICRO,
-    "bytes_hbm": lambda p: p.bytes["hbm"],
-    "bytes_l2": lambda p: p.bytes["l2"],
-    "bytes_shared": lambda p: p.bytes["shared"],
+    **{f"bytes_{name}": lambda p, name=name: p.bytes.get(name) for name in _LEVELS},  # type: ignore[misc]
     "flops_matrix": lambda p: p.flops["matrix"],
     "flops_vector": lambda p: p.flops["vector"],
     "flops_special": lambda p: p.flops["special"],
@@ -45,21 +47,25 @@ _NUMBERS: dict[str, Callable[[Predictions], np.ndarray]] = {
 }
 
 
-def numbers(grid: Grid) -> dict[str, Callable[[Predictions], np.ndarray | None]]:
-    """Every float64 column of a sweep over `grid`, with how a prediction gives it."""
+def numbers(sweep: Sweep) -> dict[str, Callable[[Predictions], np.ndarray | None]]:
+    """Every float64 column of a sweep, with how a prediction gives it."""
     found: dict[str, Callable[[Predictions], np.ndarray | None]] = dict(_NUMBERS)
-    for name in TILES.get(grid.operator, ()):
+    for name in dict.fromkeys(sweep.place.values()):
+        found |= {f"bytes_{name}": lambda p, name=name: p.bytes.get(name)}  # type: ignore[misc]
+        found |= {f"footprint_{name}": lambda p, name=name: p.footprints.get(name)}  # type: ignore[misc]
+    for name in sweep.grid.operator.tile:
         found[f"tile_{name}"] = lambda p, key=name: p.tile.get(key)  # type: ignore[misc]
     return found
 
 
-def column_kinds(grid: Grid) -> dict[str, str]:
+def column_kinds(sweep: Sweep) -> dict[str, str]:
     """Every column of a sweep, `device` included, as "number", "text" or "truth"."""
+    grid = sweep.grid
     found = {"device": "text", "case": "number", "schedule": "text", "implementation": "text"}
     for name, values in grid.kinds.items():
         found[name] = "truth" if _truths(values) else "text"
     found |= dict.fromkeys(grid.columns, "number")
-    found |= {"limiter": "text", **dict.fromkeys(numbers(grid), "number"), "reason": "text"}
+    found |= {"limiter": "text", **dict.fromkeys(numbers(sweep), "number"), "reason": "text"}
     return found
 
 
@@ -72,7 +78,7 @@ def chunk_table(sweep: Sweep, part: Part) -> pa.Table:
     failures: list[Failure] = []
     for group in points.groups:
         _predict(sweep, part.device, group, pieces, failures)
-    return pa.table(_columns(sweep.grid, points, pieces, failures))
+    return pa.table(_columns(sweep, points, pieces, failures))
 
 
 def _predict(
@@ -89,13 +95,13 @@ def _predict(
             schedule=group.schedule,
             implementation=sweep.implementation,
             harness=sweep.harness,
+            place=sweep.place,
             constants=sweep.constants,
         )
         pieces.append((group.rows, answer))
     except ProblemError as error:
-        # Whether a tile fits is the same for all sizes but the head dimensions (`_alike`), so a
-        # group without differences there fails as a whole.
-        parts = _alike(group)
+        # A group without differences in what decides whether a tile fits fails as a whole.
+        parts = _alike(sweep.grid.operator, group.problem)
         if len(parts) == 1:
             failures.append((group.rows, str(error)))
             return
@@ -104,24 +110,23 @@ def _predict(
             _predict(sweep, device, smaller, pieces, failures)
 
 
-def _alike(group: Group) -> list[np.ndarray]:
-    """Rows of a group by head dimensions, else (row-wise operators) by the length of a row."""
-    n = length(group.problem) if group.problem is not None else 0
-    key = np.zeros(n, dtype=np.int64)
-    for name in ("head_dim", "head_dim_v", "cols"):
-        values = getattr(group.problem, name, None)
-        if isinstance(values, np.ndarray):
-            found = np.unique(values, return_inverse=True)
+def _alike(operator: Operator, problem: Problem) -> list[np.ndarray]:
+    """Places of the problems that are alike in the sizes which decide whether a tile fits."""
+    key = np.zeros(length(problem), dtype=np.int64)
+    values = problem.values()
+    for name in operator.fits_by:
+        if isinstance(values.get(name), np.ndarray):
+            found = np.unique(values[name], return_inverse=True)
             key = key * found[0].size + found[1]
     return [np.flatnonzero(key == value) for value in np.unique(key)]
 
 
 def _columns(
-    grid: Grid, points: Range, pieces: Sequence[Piece], failures: Sequence[Failure]
+    sweep: Sweep, points: Range, pieces: Sequence[Piece], failures: Sequence[Failure]
 ) -> dict[str, Any]:
     import pyarrow as pa
 
-    n = len(points)
+    grid, n = sweep.grid, len(points)
     asked = [(group.rows, group.schedule) for group in points.groups]
     columns: dict[str, Any] = {"case": pa.array(np.arange(points.start, points.start + n))}
     ran = [(rows, answer.schedule) for rows, answer in pieces]
@@ -132,7 +137,7 @@ def _columns(
     for name in grid.columns:
         columns[name] = pa.array(points.sizes[name])
     columns["limiter"] = _limiters(n, pieces)
-    for name, get in numbers(grid).items():
+    for name, get in numbers(sweep).items():
         columns[name] = _gather(n, pieces, get)
     columns["reason"] = _labels(n, failures)
     return columns

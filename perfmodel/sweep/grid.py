@@ -7,23 +7,24 @@ Only the range that is asked for is ever decoded; the grid itself is never built
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from perfmodel.algorithms import Attention, Problem
+from perfmodel.algorithms import Problem
 from perfmodel.algorithms.sizes import MOST_CASES
 from perfmodel.errors import ProblemError
-from perfmodel.timing.operator import SCHEDULES
+from perfmodel.operators import Operator
+from perfmodel.operators.operator import groups
+from perfmodel.operators.options import Multiple
 
 LIMIT = MOST_CASES
 """Points of all devices together that a sweep may have without being asked twice."""
 
 _LARGEST = 2**62
-_PAIRS = 2**20  # pairs of query and key-value heads compared at once
-HEADS = "query heads are not a multiple of key-value heads"
+_PAIRS = 2**20  # combinations of sizes looked at before a grid is called empty
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,12 @@ class Range:
 class Grid:
     """All combinations of schedules, kinds and sizes of one operator.
 
-    `make` builds a problem (`Attention`, `Matmul`, `Rowwise`) from sizes and kinds; `follows` names
-    sizes that take the value of another one. Raises `ProblemError` where the grid is empty, and for
-    a schedule that the operator does not have.
+    `operator` makes problems of sizes and kinds; `follows` names sizes that take the value of
+    another one. Raises `ProblemError` where the grid is empty, and for a schedule that the operator
+    does not have.
     """
 
-    make: Callable[..., Problem]
+    operator: Operator
     sizes: Mapping[str, np.ndarray]
     kinds: Mapping[str, tuple[Any, ...]]
     follows: Mapping[str, str] = field(default_factory=dict)
@@ -73,24 +74,20 @@ class Grid:
         for name, values in tables.items():
             if not len(values):
                 raise ProblemError(f"the grid is empty: {name} has no value; give at least one")
-        known = SCHEDULES[self.operator if self.operator in SCHEDULES else "rowwise"]
+        known = self.operator.schedules
         for schedule in self.schedules:
             if schedule not in known:
                 said = f"it is one of {', '.join(known)}"
                 raise ProblemError(
-                    f"schedule {schedule!r} is not known for {self.operator}; {said}"
+                    f"schedule {schedule!r} is not known for {self.operator.name}; {said}"
                 )
-        if self._heads() and self._heads_that_agree() is None:
-            raise ProblemError(f"the grid is empty: in every case {HEADS}; change one of them")
+        for item in self._multiples():
+            if self._agreeing(item) is None:
+                raise ProblemError(
+                    f"the grid is empty: in every case {item.said()}; change one of them"
+                )
         if len(self) > _LARGEST:
             raise ProblemError("a grid of more than 2^62 points cannot be counted; narrow a range")
-
-    @property
-    def operator(self) -> str:
-        """The operator's name: attention, gemm, softmax ..."""
-        if self.make is Attention:
-            return "attention"
-        return str(self.kinds["op"][0]) if "op" in self.kinds else "gemm"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -120,22 +117,21 @@ class Grid:
         sizes |= {name: sizes[other] for name, other in self.follows.items()}
         schedules, *codes = np.unravel_index(outer, (len(self.schedules), *kind_shape))
         kinds = dict(zip(self.kinds, codes, strict=True))
-        groups = []
+        found: list[Group] = []
         for rows in _runs(outer):
             first = rows[0]
             chosen = {name: values[kinds[name][first]] for name, values in self.kinds.items()}
             schedule = self.schedules[schedules[first]]
-            groups += [*self._groups(schedule, chosen, sizes, rows)]
-        return Range(start, sizes, kinds, tuple(groups))
+            found += self._groups(schedule, chosen, sizes, rows)
+        return Range(start, sizes, kinds, tuple(found))
 
     def first(self, device_kinds: Mapping[str, Any], schedule: str) -> Group:
         """The first point with these kinds that has a meaning."""
         one = {name: np.asarray(values)[:1] for name, values in self.sizes.items()}
-        if self._heads():
-            agreeing = self._heads_that_agree()
+        for item in self._multiples():
+            agreeing = self._agreeing(item)
             assert agreeing is not None  # else there would be no grid
-            heads_q, heads_kv = (np.array([heads]) for heads in agreeing)
-            one |= {"heads_q": heads_q, "heads_kv": heads_kv}
+            one |= agreeing
         one |= {name: one[other] for name, other in self.follows.items()}
         return next(self._groups(schedule, device_kinds, one, np.zeros(1, dtype=np.int64)))
 
@@ -146,44 +142,55 @@ class Grid:
         sizes: Mapping[str, np.ndarray],
         rows: np.ndarray,
     ) -> Iterator[Group]:
-        """Rows of one kind in groups that one call predicts: decode apart, windowed apart."""
+        """Rows of one kind in groups that one call predicts; those without meaning apart."""
         here = {name: values[rows] for name, values in sizes.items()}
-        key = np.zeros(rows.size, dtype=np.int8)
-        if "seq_q" in here:
-            key += 2 * (here["seq_q"] == 1)
-        if "window" in here:
-            key += here["window"] > 0
-        if self._heads():
-            key[here["heads_q"] % here["heads_kv"] != 0] = 4
-        for value in range(5):
-            index = _where(key, value)
-            if not index.size:
-                continue
-            if value == 4:
-                yield Group(rows[index], schedule, None, HEADS)
-                continue
+        wrong = self.operator.meaningless(here)
+        if wrong.any():
+            reason = self.operator.multiples[0].said()
+            yield Group(rows[wrong], schedule, None, reason)
+            rows, here = rows[~wrong], {name: values[~wrong] for name, values in here.items()}
+        for index in groups(self.operator.same_call(here), rows.size) if rows.size else ():
             picked = {name: values[index] for name, values in here.items()}
-            if not value % 2:
-                picked.pop("window", None)
-            yield Group(rows[index], schedule, self.make(**picked, **kinds))
+            yield from self._made(schedule, kinds, picked, rows[index])
 
-    def _heads(self) -> bool:
-        """Whether query and key-value heads vary apart, so that some pairs have no meaning."""
-        return "heads_q" in self.sizes and "heads_kv" in self.sizes
+    def _made(
+        self,
+        schedule: str,
+        kinds: Mapping[str, Any],
+        sizes: Mapping[str, np.ndarray],
+        rows: np.ndarray,
+    ) -> Iterator[Group]:
+        """Rows as one group; where their operator refuses some of them, these by themselves."""
+        try:
+            problem = self.operator.problem(**sizes, **kinds)
+        except ProblemError as error:
+            if rows.size == 1:
+                yield Group(rows, schedule, None, str(error))
+                return
+            for half in np.array_split(np.arange(rows.size), 2):
+                picked = {name: values[half] for name, values in sizes.items()}
+                yield from self._made(schedule, kinds, picked, rows[half])
+            return
+        yield Group(rows, schedule, problem)
 
-    def _heads_that_agree(self) -> tuple[int, int] | None:
-        """The first query heads, and the first key-value heads that they are a multiple of.
+    def _multiples(self) -> tuple[Multiple, ...]:
+        """Pairs of sizes that vary apart, so that some combinations have no meaning."""
+        pairs = self.operator.multiples
+        return tuple(item for item in pairs if {item.size, item.of} <= self.sizes.keys())
+
+    def _agreeing(self, item: Multiple) -> dict[str, np.ndarray] | None:
+        """The first value of a size, and the first of another one that it is a multiple of.
 
         A block of rows at a time: all pairs of two long ranges would not fit in memory.
         """
-        queries, keys = (np.asarray(self.sizes[name]) for name in ("heads_q", "heads_kv"))
-        step = max(_PAIRS // len(keys), 1)
-        for start in range(0, len(queries), step):
-            block = queries[start : start + step]
-            good = np.argwhere(np.mod.outer(block, keys) == 0)
+        values, divisors = (np.asarray(self.sizes[name]) for name in (item.size, item.of))
+        step = max(_PAIRS // len(divisors), 1)
+        for start in range(0, len(values), step):
+            block = values[start : start + step]
+            good = np.argwhere(np.mod.outer(block, divisors) == 0)
             if good.size:
                 i, j = good[0]
-                return int(block[i]), int(keys[j])
+                return {item.size: block[i : i + 1], item.of: divisors[j : j + 1]}
         return None
 
     @staticmethod
@@ -195,8 +202,3 @@ def _runs(codes: np.ndarray) -> list[np.ndarray]:
     """Places of each run of equal codes; the codes ascend."""
     ends = np.flatnonzero(np.diff(codes)) + 1
     return np.split(np.arange(codes.size), ends)
-
-
-def _where(key: np.ndarray, value: int) -> np.ndarray:
-    """Places where `key` is `value`."""
-    return np.flatnonzero(key == value)

@@ -51,8 +51,8 @@ class Part:
 class Sweep:
     """A grid on several devices. `chunk` is the number of points in a part.
 
-    `implementation` and `harness` are those of `perfmodel.predict`. Raises `ProblemError` for no
-    device, for one named twice, and for a chunk without points.
+    `implementation`, `harness` and `place` are those of `perfmodel.predict`. Raises `ProblemError`
+    for no device, for one named twice, and for a chunk without points.
     """
 
     grid: Grid
@@ -61,6 +61,7 @@ class Sweep:
     harness: str = "kernel"
     chunk: int = CHUNK
     constants: Constants = field(default_factory=default)
+    place: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.devices:
@@ -122,14 +123,17 @@ class Sweep:
         ]
 
     def _try(self, device: Device, schedule: str, kinds: Mapping[str, Any]) -> None:
-        problem = self.grid.first(kinds, schedule).problem
-        assert problem is not None
+        group = self.grid.first(kinds, schedule)
+        problem = group.problem
+        if problem is None:
+            raise ProblemError(group.reason)
         predict_arrays(
             problem,
             device,
             schedule=schedule,
             implementation=self.implementation,
             harness=self.harness,
+            place=self.place,
             constants=self.constants,
         )
 
@@ -138,7 +142,7 @@ class Sweep:
         return {
             "schema_version": SCHEMA_VERSION,
             "version": _version(),
-            "operator": self.grid.operator,
+            "operator": self.grid.operator.name,
             "grid": {
                 "schedules": list(self.grid.schedules),
                 "kinds": {name: list(values) for name, values in self.grid.kinds.items()},
@@ -151,6 +155,7 @@ class Sweep:
             ],
             "implementation": self.implementation,
             "harness": self.harness,
+            **({"place": dict(self.place)} if self.place else {}),
             "model_hash": model_hash(),
             "constants_hash": _hash(_told(self.constants)),
             "chunk": self.chunk,

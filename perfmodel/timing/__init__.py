@@ -2,8 +2,8 @@
 
     t = start + soft maximum over resources of (what the kernel asks of it / what it gives)
 
-Start at `operator.time_operator`, which chooses the implementation class, makes candidate plans
-and times them. Then, in the order of a prediction:
+Start at `LibraryOperator.time` (perfmodel/operators/library.py), which chooses the implementation
+class, makes candidate plans and times them. Then, in the order of a prediction:
 
     machine, architectures   a device in SI units, and what its family of chips shares
     classes, rules           what a library's kernels do: tiles, slices, fusions (classes.yaml)
@@ -11,7 +11,7 @@ and times them. Then, in the order of a prediction:
     screening                which tiles of a menu are worth timing
     kernel                   one kernel: the terms, and how they join
     pipes, memory, traffic, occupancy, power    one resource a module
-    plan, floors, included   kernels of a plan, launch floors, what harnesses include
+    plan, placing, floors    kernels of a plan, operands behind a link, launch floors
     runs, circumstances      how a run was timed (runs.yaml)
     spread, physical         the range of a prediction, and the bound below it
     constants                shares and prices with their sources (constants.yaml)

@@ -18,6 +18,7 @@ TERMS: Mapping[str, str] = {
     "transpose": "no transposing of 8-bit values",
     "l2": "no L2 bandwidth",
     "translation": "no waiting for addresses of pages",
+    "llc": "no bandwidth of a memory-side cache",
     "hbm": "no memory bandwidth",
     "latency": "no latency of streamed tiles",
     "power": "no power limit",

@@ -4,35 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.arithmetic import Number
 from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.runs import table
-
-
-def operator_name(problem: Problem) -> str:
-    """What a problem computes: attention, gemm, or the row-wise operator's own name."""
-    if isinstance(problem, Attention):
-        return "attention"
-    return "gemm" if isinstance(problem, Matmul) else problem.op
-
-
-def called_as(problem: Problem) -> str:
-    """The operator whose floor a problem has.
-
-    Backward kernels are launched by autograd, without nn.Module overhead: a row-wise gradient has
-    the floor of an element-wise map, a product's gradient that of torch.bmm. A plain product is
-    timed as torch.nn.Linear, whose bias takes it to cuBLASLt, which looks up its algorithm in every
-    call. A map with a scalar operand is `scalar`.
-    """
-    if isinstance(problem, Rowwise) and problem.direction == "bwd":
-        return "pointwise"
-    if isinstance(problem, Rowwise) and problem.variant in table().scalar_maps:
-        return "scalar"
-    if isinstance(problem, Matmul) and (problem.batched or problem.gradient):
-        return "bmm"
-    return operator_name(problem)
 
 
 def host_seconds(constants: Constants, harness: str, calls: int) -> float:

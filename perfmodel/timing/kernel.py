@@ -1,6 +1,6 @@
 """One kernel's counts → seconds, every term kept.
 
-    t = price of its blocks + fill + max(power, ‖ busiest unit, L2, HBM, latency ‖)
+    t = price of its blocks + fill + max(power, ‖ busiest unit, L2, …, HBM, latency ‖)
 
 The busiest unit runs matrix, special-function and vector work with the overlap of its schedule
 class, shared-memory traffic beside the matrix work. Chip-wide resources overlap with it as a
@@ -9,7 +9,7 @@ p-norm. What is serial (starting a block, filling and draining its pipeline) is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,14 +22,22 @@ from perfmodel.elements import ElementType
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing import memory, pipes, power
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.machine import Machine
+from perfmodel.timing.machine import Link, Machine
 from perfmodel.timing.occupancy import Residency, residency
 from perfmodel.timing.pipes import Balance
 from perfmodel.timing.traffic import Traffic, traffic
 
-TERMS = (
-    "matrix", "special", "vector", "shared", "transpose", "l2", "hbm", "latency", "power", "blocks",
-)  # fmt: skip
+_NOWHERE: Mapping[str, Link] = {}
+
+# Terms of what a compute unit has for itself.
+_UNIT = ("matrix", "special", "vector", "shared", "power", "blocks")
+
+
+def term_names(boundaries: Sequence[str]) -> tuple[str, ...]:
+    """The terms of a kernel on a device whose bytes are counted at `boundaries`."""
+    unit, *behind = boundaries
+    return ("matrix", "special", "vector", unit, "transpose", *behind, "latency", "power", "blocks")
+
 
 # Floating-point and integer operations beside the special one in CUDA's expf, and in a division to
 # the last digit.
@@ -149,8 +157,7 @@ class KernelTime:
 
     seconds: np.ndarray
     terms: Mapping[str, np.ndarray]
-    hbm_bytes: np.ndarray
-    l2_bytes: np.ndarray
+    bytes: Mapping[str, np.ndarray]
     waves: np.ndarray
     occupancy: np.ndarray
 
@@ -163,11 +170,13 @@ def time_kernel(
     elements: Mapping[str, ElementType],
     style: Style,
     slots: Slots | None = None,
+    placed: Mapping[str, Link] = _NOWHERE,
 ) -> KernelTime:
     """Time one counted kernel; arrays broadcast over problems and tiles.
 
     With `slots`, the vector and special units and the shared-memory port take what the binary's
-    instructions take, in place of what the algorithm's operations would.
+    instructions take, in place of what the algorithm's operations would. Inputs `placed` behind a
+    link are read over it; see `perfmodel.timing.placing`.
     """
     where = residency(machine, cost, style.resident)
     if "waves" in constants.off:
@@ -183,12 +192,14 @@ def time_kernel(
         style.warm,
         shared=style.shared,
         multicast=style.multicast,
+        placed={name: link.name for name, link in placed.items()},
     )
+    links = {link.name: link for link in placed.values() if link.name in moved.linked_bytes}
     even = pipes.balance(cost, where, longest_first=style.longest_first)
     terms = {
         **_unit_seconds(machine, constants, cost, work, even.share, where, style, slots),
         **_memory_seconds(
-            machine, constants, cost, moved, where, even, style, schedule.algorithm.tensors
+            machine, constants, cost, moved, where, even, style, schedule.algorithm.tensors, links
         ),
         "transpose": _transposing_seconds(cost, where, even, style),
     }
@@ -196,20 +207,28 @@ def time_kernel(
     blocks = _block_seconds(machine, constants, where, style) + fill_seconds(
         terms, cost, where, style, even.share
     )
+    loads = _behind(terms)
     terms["blocks"] = np.zeros(()) if "blocks" in constants.off else blocks
     busy = busy_seconds(terms, even.longest / even.share, where, style)
-    behind = [terms["l2"], terms["hbm"], terms["latency"]]
-    if np.any(terms["transpose"]):
-        behind.append(terms["transpose"])
+    behind = [*loads, terms["transpose"]] if np.any(terms["transpose"]) else loads
     # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
     sustained = _sustained_seconds(machine, constants, work, moved, style)
     at_boost = _joined(constants, busy, behind, style)
     working = power.held_down_seconds(at_boost, sustained, style.lag_seconds)
     terms["power"] = np.minimum(sustained, working)
     seconds = np.where(where.blocks_per_unit < 1, np.inf, terms["blocks"] + working)
-    return KernelTime(
-        seconds, terms, moved.hbm_bytes, moved.l2_bytes, where.waves, where.blocks_per_unit
-    )
+    if links:
+        own = _own_seconds(machine, constants, moved, style)
+        terms |= {name: each for name, each in own.items() if name not in constants.off}
+    crossed = {"shared": np.asarray(cost.shared_bytes), "l2": moved.l2_bytes}
+    crossed |= {} if moved.llc_bytes is None else {"llc": moved.llc_bytes}
+    crossed |= {"hbm": moved.hbm_bytes, **moved.linked_bytes}
+    return KernelTime(seconds, terms, crossed, where.waves, where.blocks_per_unit)
+
+
+def _behind(terms: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """Seconds at every boundary behind the units, from the L2 outwards, and of waiting for them."""
+    return [seconds for name, seconds in terms.items() if name not in (*_UNIT, "transpose")]
 
 
 def _joined(
@@ -285,18 +304,39 @@ def _memory_seconds(
     even: Balance,
     style: Style,
     tensors: Mapping[str, Tensor],
+    links: Mapping[str, Link],
 ) -> dict[str, np.ndarray]:
-    """Seconds at the L2 and HBM boundaries, and of waiting for what is behind them."""
+    """Seconds at the boundaries from the L2 outwards, and of waiting for what is behind them.
+
+    What comes over links takes its share of the way through the boundaries before.
+    """
     l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes, tensors)
     if style.pitches and "translation" not in constants.off:
         l2 = l2 + memory.translation_seconds(machine, constants, cost, where, style.pitches)
-    hbm = memory.hbm_seconds(machine, constants, moved, style.stream_share)
-    latency = memory.mean_latency(machine, moved.missed, moved.near)
+    streams = {"l2": l2, **_own_seconds(machine, constants, moved.through(), style)}
+    for name, link in links.items():
+        streams[name] = memory.link_seconds(
+            machine, constants, link, moved.linked_bytes[name], style.stream_share
+        )
+    latency = memory.mean_latency(machine, moved.missed, moved.near, moved.caught)
+    latency = latency + memory.link_latency(machine, links, moved.linked)
     waiting = memory.latency_seconds(cost, where, even, latency, style.waits * latency)
-    waiting = memory.loaded_seconds(constants, waiting, np.maximum(hbm, l2))
+    busiest = streams["hbm"]
+    for stream in streams.values():
+        busiest = np.maximum(busiest, stream)
+    waiting = memory.loaded_seconds(constants, waiting, busiest)
     chain = machine.at_clock(style.chain_seconds)
     steps = memory.latency_seconds(cost, where, even, style.step_seconds, chain)
-    return {"l2": l2, "hbm": hbm, "latency": waiting + steps}
+    return {**streams, "latency": waiting + steps}
+
+
+def _own_seconds(
+    machine: Machine, constants: Constants, moved: Traffic, style: Style
+) -> dict[str, np.ndarray]:
+    """Seconds at the boundaries between L2 and the device's own memory, from the inner one."""
+    hbm = memory.hbm_seconds(machine, constants, moved, style.stream_share)
+    llc = memory.llc_seconds(machine, constants, moved)
+    return {"hbm": hbm} if llc is None else {"llc": llc, "hbm": hbm}
 
 
 def _transposing_seconds(
@@ -319,7 +359,7 @@ def _sustained_seconds(
         constants,
         style.compute,
         work.matrix_flops,
-        moved.hbm_bytes,
+        moved.through().hbm_bytes,
         activity=style.activity,
         share=style.matrix_share,
     )
@@ -394,8 +434,7 @@ def fill_seconds(
     if cost.nest.kernel.operand_tile is None:
         return np.zeros(())
     compute = _stages(terms, style)
-    loads = [terms[name] for name in ("l2", "hbm", "latency")]
-    first = terms["transpose"] + _beyond_longest([*compute, *loads])
+    first = terms["transpose"] + _beyond_longest([*compute, *_behind(terms)])
     later = terms["transpose"] + _beyond_longest(compute) if style.persistent else first
     tiles = np.maximum(np.asarray(cost.passes, dtype=np.float64) / cost.blocks, 1.0)
     alone = np.maximum(where.busiest - 1.0, 0.0) / np.maximum(where.blocks_per_unit, 1.0)

@@ -6,6 +6,7 @@ relative is used and the prediction carries the sentence that says so.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from perfmodel.arithmetic import Number
@@ -14,11 +15,36 @@ from perfmodel.hardware import Device
 from perfmodel.timing.architectures import Architecture, architecture_of
 from perfmodel.units import seconds, si
 
-# Watts of a board whose limit is not known.
+# Watts of a board whose limit is not known, bytes of what a unit has that is not.
 _ANY_POWER = 1e9
+_UNLIMITED = 1e18
 
 # Clock in hertz at which constants that are cycles are given in seconds.
 _CLOCK = 1.75e9
+
+
+@dataclass(frozen=True)
+class LastCache:
+    """A memory-side cache between L2 and memory."""
+
+    bytes_per_s: float
+    """What it delivers, measured where that is known."""
+    capacity_bytes: float
+    """All of it."""
+    latency_seconds: float
+    """One dependent access, unloaded."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A level beyond the device's own memory, as kernels read from it."""
+
+    name: str
+    """The level: host, peer, network."""
+    bytes_per_s: float
+    """Documented peak of one direction."""
+    latency_seconds: float
+    """One dependent load, unloaded."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +73,7 @@ class Machine:
     max_blocks: float
     l2_bytes_per_s: float
     l2_capacity: float
+    llc: LastCache | None
     hbm_bytes_per_s: float
     hbm_latency: float
     l2_latency: float
@@ -60,6 +87,11 @@ class Machine:
     hbm_is_measured: bool
     copy_bytes_per_s: float | None
     assumptions: tuple[str, ...]
+
+    @property
+    def boundaries(self) -> tuple[str, ...]:
+        """The levels whose bytes are counted, from the core outwards."""
+        return ("shared", "l2", *(("llc",) if self.llc is not None else ()), "hbm")
 
     def at_clock(self, seconds: Number) -> Number:
         """Seconds here of what takes `seconds` at the constants' clock of 1.75 GHz."""
@@ -166,7 +198,6 @@ def _machine(device: Device) -> Machine:
     l2 = device.measured_l2_bytes_per_s or device.l2_bytes_per_s
     hbm = device.hbm_bytes_per_s
     l2_rate = max(known(l2, per_clock * units * clock, "L2 bandwidth", "B/s"), 1.05 * hbm)
-    infinite = 1e18
     return Machine(
         device=device,
         units=units,
@@ -183,16 +214,17 @@ def _machine(device: Device) -> Machine:
         )
         * clock,
         shared_bytes_per_unit=shared * clock,
-        shared_capacity=float(device.shared_capacity_bytes or infinite) / parts,
-        shared_per_block=float(device.shared_max_per_block_bytes or infinite) / parts,
+        shared_capacity=_of(device.shared_capacity_bytes, parts) or _UNLIMITED,
+        shared_per_block=_of(device.shared_max_per_block_bytes, parts) or _UNLIMITED,
         shared_reserved=float(device.shared_reserved_bytes or 0),
-        registers_bytes=float(4 * device.registers) if device.registers else infinite,
+        registers_bytes=float(4 * device.registers) if device.registers else _UNLIMITED,
         # Registers are given out in eights, so that 255 of them take 256.
         thread_registers_bytes=4.0 * (device.max_registers_per_thread or 255) + 4.0,
         max_threads=float(device.max_threads or 2048),
         max_blocks=float(device.max_blocks or 32),
         l2_bytes_per_s=l2_rate,
         l2_capacity=known(device.l2_capacity_bytes, 0.0, "L2 capacity", "B"),
+        llc=_last_cache(device, l2_rate, known),
         hbm_bytes_per_s=hbm,
         hbm_latency=known(device.latency_seconds("hbm"), 650 / _CLOCK, "memory latency", "s"),
         l2_latency=known(device.latency_seconds("l2"), 260 / _CLOCK, "L2 latency", "s"),
@@ -206,6 +238,28 @@ def _machine(device: Device) -> Machine:
         hbm_is_measured=device.memory.hbm.bandwidth.status == "measured",
         copy_bytes_per_s=device.copied_hbm_bytes_per_s,
         assumptions=tuple(said),
+    )
+
+
+def _last_cache(
+    device: Device, l2_rate: float, known: Callable[[float | None, float, str, str], float]
+) -> LastCache | None:
+    """The memory-side cache. Where the spec is silent it is taken for MI300X's: half of the L2's
+    rate (64 bytes a clock of a channel beside 128, CDNA 3 white paper), 218 ns.
+    """
+    level = device.level("llc")
+    if level is None or level.total_bytes is None:
+        return None
+    rate = known(
+        level.measured_bytes_per_s or level.bytes_per_s,
+        l2_rate / 2.0,
+        f"bandwidth of {level.label}",
+        "B/s",
+    )
+    return LastCache(
+        bytes_per_s=max(rate, 1.05 * device.hbm_bytes_per_s),
+        capacity_bytes=level.total_bytes,
+        latency_seconds=known(level.latency_seconds, 218e-9, f"latency of {level.label}", "s"),
     )
 
 

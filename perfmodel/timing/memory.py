@@ -1,4 +1,4 @@
-"""Seconds at the HBM and L2 boundaries."""
+"""Seconds at the boundaries of memory and the caches in front of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perfmodel.algorithms.algorithm import Tensor
 from perfmodel.arithmetic import Number, product
 from perfmodel.count import KernelCost
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.machine import Machine
+from perfmodel.timing.machine import Link, Machine
 from perfmodel.timing.occupancy import Residency
 from perfmodel.timing.pipes import Balance, whole_extents
 from perfmodel.timing.traffic import Traffic
@@ -116,13 +116,49 @@ def page_seconds(
     return looked_up * missed * machine.at_clock(constants["translation_price"])
 
 
-def mean_latency(machine: Machine, missed: Number, near: Number = 0.0) -> np.ndarray:
+def llc_seconds(machine: Machine, constants: Constants, moved: Traffic) -> np.ndarray | None:
+    """Seconds at the boundary of a memory-side cache, None where there is none.
+
+    All bytes beyond L2 over its rate, of which mixed traffic reaches what it does of the L2's.
+    """
+    if machine.llc is None or moved.llc_bytes is None:
+        return None
+    return np.asarray(moved.llc_bytes / (machine.llc.bytes_per_s * constants["l2_share"]))
+
+
+def link_seconds(
+    machine: Machine, constants: Constants, link: Link, bytes_: np.ndarray, share: Number
+) -> np.ndarray:
+    """Seconds of reading over a link: its rate, of which a kernel gets what it gets of memory's."""
+    reached = hbm_rate(machine, constants) / machine.hbm_bytes_per_s * share
+    return np.asarray(bytes_ / (link.bytes_per_s * reached))
+
+
+def link_latency(
+    machine: Machine, links: Mapping[str, Link], linked: Mapping[str, np.ndarray]
+) -> Number:
+    """Seconds that a mean load waits longer than for memory, for those that come over links."""
+    further = (
+        linked[link.name] * max(link.latency_seconds - machine.hbm_latency, 0.0)
+        for link in links.values()
+        if link.name in linked
+    )
+    return sum(further, start=0.0)
+
+
+def mean_latency(
+    machine: Machine, missed: Number, near: Number = 0.0, caught: Number = 0.0
+) -> np.ndarray:
     """Unloaded seconds that a load waits: the L2's latency, the memory's for what it misses, the
-    L1's for what never gets there.
+    L1's for what never gets there, and a memory-side cache's for what is `caught` there.
     """
     beyond = np.maximum(machine.hbm_latency - machine.l2_latency, 0.0)
     before = np.maximum(machine.l2_latency - machine.l1_latency, 0.0)
-    return np.asarray(machine.l2_latency + missed * beyond - near * before)
+    found = machine.l2_latency + missed * beyond - near * before
+    if machine.llc is not None:
+        sooner = np.clip(machine.hbm_latency - machine.llc.latency_seconds, 0.0, beyond)
+        found = found - caught * sooner
+    return np.asarray(found)
 
 
 def latency_seconds(

@@ -43,6 +43,10 @@ class Candidates:
         blocks = sizes["b"] * tiles * self.slices
         return np.asarray((self.slices == 1) | (blocks <= most))
 
+    def of_tiles(self, part: np.ndarray) -> np.ndarray:
+        """What a (1, m) menu has one of a column as one of a tile, shape (tiles, 1)."""
+        return part[0, :: self.splits, None]
+
     def take(self, index: np.ndarray) -> Candidates:
         """The columns `index` (n, c) of a (1, m) menu."""
         return replace(

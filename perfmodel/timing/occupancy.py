@@ -12,7 +12,7 @@ from perfmodel.timing.machine import Machine
 
 # Registers of a thread that hold addresses, indices and masks rather than tiles. Kernels that only
 # stream rows need fewer: a unit holds two of their blocks of 1024 threads.
-_ADDRESSING_REGISTERS = 40
+ADDRESSING_REGISTERS = 40
 _STREAMING_REGISTERS = 24
 
 
@@ -32,7 +32,7 @@ class Residency:
 def addressing_registers(cost: KernelCost) -> int:
     """Registers of a thread beside those of its tiles."""
     streams = cost.nest.kernel.operand_tile is None
-    return _STREAMING_REGISTERS if streams else _ADDRESSING_REGISTERS
+    return _STREAMING_REGISTERS if streams else ADDRESSING_REGISTERS
 
 
 def residency(machine: Machine, cost: KernelCost, most: Number = np.inf) -> Residency:

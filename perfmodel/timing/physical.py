@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfmodel.algorithms import Attention, Matmul, Problem
-from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.algorithms import Problem
 from perfmodel.arithmetic import Number
 from perfmodel.count import compulsory_bytes
 from perfmodel.hardware import Device
@@ -21,7 +20,7 @@ def floor_seconds(problem: Problem, device: Device, executed_flops: Number) -> n
     caches = (device.memory.l2, device.memory.llc)
     cached = max((cache.capacity.si for cache in caches if cache), default=0.0)
     seconds = np.maximum(compulsory_bytes(problem) - cached, 0.0) / device.hbm_bytes_per_s
-    if isinstance(problem, Attention | Matmul):
+    if problem.multiplied():
         work = np.minimum(executed_flops, np.asarray(problem.flops(), dtype=np.float64))
         seconds = np.maximum(seconds, work / dense_peak(problem, device))
     return np.asarray(seconds, dtype=np.float64)
@@ -32,11 +31,7 @@ def dense_peak(problem: Problem, device: Device) -> float:
 
     As they are, or widened to fp32; of all units where none takes either.
     """
-    if isinstance(problem, Matmul):
-        kinds = {matmul_format(problem.dtype).compute}
-    else:
-        elements = problem.elements()
-        kinds = {elements["data"].compute, elements.get("kv", elements["data"]).compute}
+    kinds = set(problem.multiplied() or {problem.compute_type})
     rates = {str(name): rate.si for name, rate in device.compute.matrix.items()}
     vector = {str(name): rate.si for name, rate in device.compute.vector.items()}
     if "fp64" not in kinds:

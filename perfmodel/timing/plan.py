@@ -6,7 +6,7 @@ Arrays of problems have shape (n, 1) and menus (1, m): every count and every tim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +17,8 @@ from perfmodel.count import Cost, KernelCost, count, rule
 from perfmodel.elements import ElementType
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.kernel import TERMS, KernelTime, Style, time_kernel
-from perfmodel.timing.machine import Machine
+from perfmodel.timing.kernel import KernelTime, Style, term_names, time_kernel
+from perfmodel.timing.machine import Link, Machine
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Part:
     """A schedule with its sizes and types, the style of its kernels, and a price for its start.
 
     Of the schedule's kernels those named in `only` run here; all of them where that is empty.
+    Inputs that lie behind a link are in `placed`.
     """
 
     schedule: Schedule
@@ -34,6 +35,19 @@ class Part:
     style: Style
     styles: Mapping[str, Style] = field(default_factory=dict)
     only: tuple[str, ...] = ()
+    placed: Mapping[str, Link] = field(default_factory=dict)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Inputs with memory of their own."""
+        every = self.schedule.algorithm.inputs
+        return tuple(name for name in every if name not in self.style.shared)
+
+    def bytes_of(self, names: Iterable[str]) -> Number:
+        """Bytes that some tensors take in memory."""
+        tensors = (self.schedule.algorithm.tensors[name] for name in names)
+        each = (rule.size(self.sizes, item) * self.elements[item.element].bytes for item in tensors)
+        return sum(each)
 
 
 @dataclass(frozen=True)
@@ -67,12 +81,18 @@ class Estimate:
     waves: np.ndarray
     occupancy: np.ndarray
     memory_bytes: np.ndarray
+    beyond_bytes: dict[str, np.ndarray]
 
     def plus(self, other: Estimate) -> Estimate:
         """This estimate and another one after it."""
 
-        def both(mine: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dict[str, Any]:
-            return {name: mine[name] + theirs[name] for name in mine}
+        def both(
+            mine: dict[str, np.ndarray], theirs: dict[str, np.ndarray], join: Any = np.add
+        ) -> dict[str, Any]:
+            return {
+                name: join(mine.get(name, 0.0), theirs.get(name, 0.0))
+                for name in {**mine, **theirs}
+            }
 
         return Estimate(
             seconds=self.seconds + other.seconds,
@@ -84,6 +104,7 @@ class Estimate:
             waves=np.maximum(self.waves, other.waves),
             occupancy=np.minimum(self.occupancy, other.occupancy),
             memory_bytes=np.maximum(self.memory_bytes, other.memory_bytes),
+            beyond_bytes=both(self.beyond_bytes, other.beyond_bytes, np.maximum),
         )
 
 
@@ -112,6 +133,8 @@ class Timing:
     launches: tuple[Launch, ...]
     seconds: np.ndarray
     memory_bytes: np.ndarray
+    beyond_bytes: Mapping[str, np.ndarray]
+    levels: tuple[str, ...]
 
     def at(self, column: np.ndarray) -> Estimate:
         """The sums in one column of the menu for each problem."""
@@ -126,14 +149,18 @@ class Timing:
         zero = np.zeros(len(column))
         total = Estimate(
             seconds=pick(self.seconds),
-            terms={**dict.fromkeys(TERMS, zero), "gap": zero + pick(self.plan.beside)},
+            terms={
+                **dict.fromkeys(term_names(self.levels), zero),
+                "gap": zero + pick(self.plan.beside),
+            },
             matrix_flops=zero,
             vector_ops=zero,
             special_ops=zero,
-            bytes={"hbm": zero, "l2": zero, "shared": zero},
+            bytes=dict.fromkeys(reversed(self.levels), zero),
             waves=zero,
             occupancy=zero,
             memory_bytes=zero + pick(self.memory_bytes),
+            beyond_bytes={name: zero + pick(held) for name, held in self.beyond_bytes.items()},
         )
         for launch in self.launches:
             _add(total, launch, pick)
@@ -144,20 +171,20 @@ def time_plan(machine: Machine, constants: Constants, plan: Plan, shape: tuple[i
     """Time every kernel of a plan and add up; infinite where a tile does not fit."""
     launches: list[Launch] = []
     held = np.asarray(plan.memory_bytes, dtype=np.float64)
+    beyond: dict[str, np.ndarray] = {}
     for part in plan.parts:
         cost = count(part.schedule, part.sizes, part.elements)
         launches += _launches(machine, constants, part, cost, first=not launches)
-        held = np.maximum(held, np.asarray(cost.memory_bytes, dtype=np.float64) - _shared(part))
+        apart = part.bytes_of((*part.style.shared, *part.placed))
+        held = np.maximum(held, np.asarray(cost.memory_bytes, dtype=np.float64) - apart)
+        for level in dict.fromkeys(link.name for link in part.placed.values()):
+            there = part.bytes_of(n for n, link in part.placed.items() if link.name == level)
+            beyond[level] = np.maximum(beyond.get(level, 0.0), there)
     spent = sum(launch.used * (launch.time.seconds + launch.gap) for launch in launches)
     seconds = np.where(plan.allowed, spent + plan.beside, np.inf)
-    return Timing(plan, tuple(launches), np.broadcast_to(seconds, shape), held)
-
-
-def _shared(part: Part) -> Number:
-    """Bytes of inputs that lie in the memory of others."""
-    tensors = (part.schedule.algorithm.tensors[name] for name in part.style.shared)
-    each = (rule.size(part.sizes, item) * part.elements[item.element].bytes for item in tensors)
-    return sum(each)
+    whole = np.broadcast_to(seconds, shape)
+    levels = (*machine.boundaries, *beyond)
+    return Timing(plan, tuple(launches), whole, held, beyond, levels)
 
 
 def combining_seconds(machine: Machine, constants: Constants, style: Style) -> float:
@@ -182,7 +209,9 @@ def _launches(
         if part.only and kernel.name not in part.only:
             continue
         style = part.styles.get(kernel.name, part.style)
-        time = time_kernel(machine, constants, part.schedule, kernel, part.elements, style)
+        time = time_kernel(
+            machine, constants, part.schedule, kernel, part.elements, style, placed=part.placed
+        )
         leads = not found
         gap = 0.0 if first and leads else float(machine.at_clock(constants["kernel_gap"]))
         used: Number = 1.0
@@ -197,15 +226,14 @@ def _launches(
 def _add(total: Estimate, launch: Launch, pick: Callable[[Number], np.ndarray]) -> None:
     """Add one kernel to the sums, `pick` taking the chosen column of its counts and times."""
     cost, time, used = launch.cost, launch.time, pick(launch.used)
-    for name in TERMS:
-        total.terms[name] = total.terms[name] + used * pick(time.terms[name])
+    for name, seconds in time.terms.items():
+        total.terms[name] = total.terms[name] + used * pick(seconds)
     total.terms["gap"] = total.terms["gap"] + used * launch.gap
     total.matrix_flops = total.matrix_flops + pick(cost.matrix_flops)
     total.vector_ops = total.vector_ops + pick(cost.vector_ops)
     total.special_ops = total.special_ops + pick(cost.special_ops)
-    total.bytes["hbm"] = total.bytes["hbm"] + pick(time.hbm_bytes)
-    total.bytes["l2"] = total.bytes["l2"] + pick(time.l2_bytes)
-    total.bytes["shared"] = total.bytes["shared"] + pick(cost.shared_bytes)
+    for level, crossed in time.bytes.items():
+        total.bytes[level] = total.bytes[level] + pick(crossed)
     if launch.leads:
         total.waves = np.maximum(total.waves, pick(time.waves))
         total.occupancy = np.maximum(total.occupancy, pick(time.occupancy))

@@ -50,7 +50,7 @@ def power_seconds(
     constants: Constants,
     dtype: str,
     operations: Number,
-    dram_bytes: Number,
+    dram_bytes: Number = 0.0,
     *,
     activity: float,
     share: Number,

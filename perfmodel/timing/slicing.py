@@ -13,6 +13,7 @@ from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import loaded_seconds
+from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.plan import combining_seconds
 from perfmodel.timing.rules import CAPTURED, EvenRule, GraphRule, HeadRule, SplitRule, WaveRule
 
@@ -30,7 +31,7 @@ def by_rule(
 ) -> np.ndarray:
     """Numbers of slices (n, 1) that the library's own rule takes; see `SplitRule`."""
     rows, bc, _ = tile
-    b, g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqx")
+    b, g, r, q, x = columns(sizes, "bgrqx")
     slots = machine.units * rule.blocks_per_unit
     grid = b * g * np.ceil(r * q / rows)
     tiles = np.ceil(x / bc)
@@ -49,7 +50,7 @@ def by_rule(
 
 def queries_of_heads(sizes: Mapping[str, Number], rule: HeadRule, machine: Machine) -> np.ndarray:
     """Numbers of slices (n, 1) of a head's queries; see `HeadRule`."""
-    b, g, r = (sizes[axis] * np.ones((1, 1)) for axis in "bgr")
+    b, g, r = columns(sizes, "bgr")
     slices = np.arange(1.0, rule.most + 1)[None]
     fill = _last_wave(b * g * r * slices / (machine.units * rule.blocks_per_unit))
     enough = fill > rule.near * fill.max(axis=1, keepdims=True)
@@ -60,11 +61,16 @@ def keys_of_heads(
     sizes: Mapping[str, Number], bc: Number, rule: HeadRule, machine: Machine, *, causal: bool
 ) -> np.ndarray:
     """Numbers of slices (n, 1) of a head's keys in the backward pass; see `HeadRule`."""
-    b, g, r, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrx")
+    b, g, r, x = columns(sizes, "bgrx")
     heads, tiles = b * g * r / machine.units, np.ceil(x / bc)
     worth = _last_wave(heads * tiles) / (1.0 + (0.5 if causal else 1.0) * bc / x)
     spread = (worth > _last_wave(heads)) | (causal & (tiles >= rule.spread))
     return np.where(spread, tiles, 1.0)
+
+
+def columns(sizes: Mapping[str, Number], axes: str) -> list[np.ndarray]:
+    """Sizes as (n, 1) columns, or (1, 1) where all problems share one."""
+    return [np.atleast_2d(np.asarray(sizes[axis], dtype=np.float64)) for axis in axes]
 
 
 def _last_wave(waves: np.ndarray) -> np.ndarray:
@@ -84,7 +90,7 @@ def evenly(
     Shaped (n, 1), or (n, c) for tiles of (1, c) rows and keys.
     """
     rows, bc = tile[:2]
-    b, g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqx")
+    b, g, r, q, x = columns(sizes, "bgrqx")
     tiles = np.ceil(x / bc)
     share = np.ceil(rule.margin * b * g * np.ceil(r * q / rows) * tiles / machine.units)
     most = np.full_like(b, rule.most)
@@ -98,7 +104,7 @@ def by_waves(sizes: Mapping[str, Number], rule: WaveRule, machine: Machine) -> n
 
     A block has one query of all heads that share their keys.
     """
-    b, g, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "bgqx")
+    b, g, q, x = columns(sizes, "bgqx")
     slices = np.ceil(x / rule.keys) if rule.rounds_up else np.floor(x / rule.keys)
     if rule.root:
         slices = np.minimum(slices, np.round(np.sqrt(rule.root * slices)))
@@ -119,7 +125,7 @@ def cuts(
 ) -> np.ndarray:
     """Whether a grid of many queries may be cut at all, shaped as `evenly`; see `EvenRule`."""
     rows, bc = tile[:2]
-    g, r, q, x = (sizes[axis] * np.ones((1, 1)) for axis in "grqx")
+    g, r, q, x = columns(sizes, "grqx")
     seen = x if window is None else np.minimum(x, window + rows)
     few = g * np.ceil(r * q / rows) < rule.full * machine.units
     return np.asarray(few & (np.ceil(seen / bc) > rule.whole_tiles))
@@ -127,7 +133,7 @@ def cuts(
 
 def slice_keys(keys: Number, splits: np.ndarray, bc: Number) -> np.ndarray:
     """Keys of a slice: whole tiles."""
-    return np.asarray(np.ceil(np.ceil(keys * np.ones((1, 1)) / splits) / bc) * bc)
+    return np.asarray(np.ceil(np.ceil(np.atleast_2d(keys) / splits) / bc) * bc)
 
 
 def rounds_of_slices(splits: Number, kernel: KernelClass) -> Number:
@@ -153,42 +159,85 @@ def promising(
     splits = SPLITS[None].astype(np.float64)
     if keep >= splits.size:
         return splits
-    rows, bc, threads = tile
-    b, g, r, q, x, d = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqxd")
-    length = slice_keys(x, splits, bc)
-    slices = np.ceil(x / length)
-    tiles = np.ceil(np.minimum(length, x) / bc)
-    grid = b * g * np.ceil(q / np.maximum(rows // r, 1)) * slices
-    busiest = np.ceil(grid / machine.units)
-    held = (rows + 2 * kernel.stages * bc) * d * width + machine.shared_reserved
-    registers = 4.0 * rows * (d + bc) + 160.0 * threads
-    registers = np.minimum(registers, machine.thread_registers_bytes * threads)
-    together = np.minimum(machine.shared_capacity // held, machine.registers_bytes // registers)
-    most = np.minimum(machine.max_threads // threads, how.resident)
-    together = np.clip(together, 1.0, most)
-    rounds = np.maximum(busiest / together, 1.0)
-    scores = rows * bc
-    pipes = (
-        4.0 * scores * d / (machine.matrix_per_unit(how.compute) * how.matrix_share),
-        SOFTMAX_VECTOR * scores / (machine.vector_ops_per_unit * how.vector_share),
-    )
-    busy = np.maximum(*pipes) + (1.0 - how.overlap) * np.minimum(*pipes)
-    stream = 2.0 * b * g * x * d * width / machine.hbm_bytes_per_s
-    waiting = tiles * rounds * machine.hbm_latency / max(kernel.stages - 1, 1)
-    chain = np.hypot(loaded_seconds(constants, waiting, stream), tiles * busiest * busy)
-    price = machine.at_clock(constants["block_price"] * how.price)
-    # The combining kernel has a block a row of the result.
-    adding = np.maximum(b * g * r * q / (machine.units * _COMBINING), 1.0)
-    partial = (8.0 / machine.l2_bytes_per_s) * b * g * r * q * d * slices
-    second = (
-        adding * machine.at_clock(constants["block_price"])
-        + combining_seconds(machine, constants, how)
-        + np.maximum(
-            adding * machine.l2_latency * (1.0 + rounds_of_slices(slices, kernel)), partial
-        )
-    )
-    score = rounds * price + np.where(slices > 1, second, 0.0) + np.hypot(chain, stream)
+    score = scores(sizes, tile, kernel, machine, constants, how, width)
+    slices = np.ceil(sizes["x"] / slice_keys(sizes["x"], splits, tile[1]))
     # A slicing that comes to the same as the one before it is out.
     score[:, 1:] = np.where(slices[:, 1:] == slices[:, :-1], np.inf, score[:, 1:])
     best = np.argpartition(score, keep, axis=1)[:, :keep]
     return np.take_along_axis(np.broadcast_to(splits, score.shape), best, axis=1)
+
+
+def scores(
+    sizes: Mapping[str, Number],
+    tile: tuple[Number, ...],
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    how: Style,
+    width: float,
+) -> np.ndarray:
+    """Seconds (n, splits) of every number of slices, by the terms that tell them apart."""
+    rows, bc, _ = tile
+    b, g, r, q, x, d = columns(sizes, "bgrqxd")
+    length = slice_keys(x, SPLITS[None].astype(np.float64), bc)
+    slices = np.ceil(x / length)
+    tiles = np.ceil(np.minimum(length, x) / bc)
+    grid = b * g * np.ceil(q / np.maximum(rows // r, 1)) * slices
+    busiest = np.ceil(grid / machine.units)
+    together = resident_blocks(tile, d, kernel, machine, how, width)
+    rounds = np.maximum(busiest / together, 1.0)
+    stream = 2.0 * b * g * x * d * width / machine.hbm_bytes_per_s
+    waiting = tiles * rounds * machine.hbm_latency / max(kernel.stages - 1, 1)
+    products = tiles * busiest * tile_seconds(tile, d, machine, how)
+    chain = np.hypot(loaded_seconds(constants, waiting, stream), products)
+    price = machine.at_clock(constants["block_price"] * how.price)
+    second = adding_seconds(b * g * r * q, d, slices, kernel, machine, constants, how)
+    second = np.where(slices > 1, second, 0.0)
+    return np.asarray(rounds * price + second + np.hypot(chain, stream))
+
+
+def resident_blocks(
+    tile: tuple[Number, ...],
+    dim: Number,
+    kernel: KernelClass,
+    machine: Machine,
+    how: Style,
+    width: float,
+) -> np.ndarray:
+    """Blocks of a tile that a unit holds at once; see `occupancy.residency`."""
+    rows, bc, threads = tile
+    held = (rows + 2 * kernel.stages * bc) * dim * width + machine.shared_reserved
+    registers = 4.0 * rows * (dim + bc) + 4.0 * ADDRESSING_REGISTERS * threads
+    registers = np.minimum(registers, machine.thread_registers_bytes * threads)
+    together = np.minimum(machine.shared_capacity // held, machine.registers_bytes // registers)
+    most = np.minimum(machine.max_threads // threads, how.resident)
+    return np.asarray(np.clip(together, 1.0, most))
+
+
+def tile_seconds(tile: tuple[Number, ...], dim: Number, machine: Machine, how: Style) -> np.ndarray:
+    """Seconds of a unit for the two products and the softmax of a tile of scores."""
+    scores = tile[0] * tile[1]
+    pipes = (
+        4.0 * scores * dim / (machine.matrix_per_unit(how.compute) * how.matrix_share),
+        SOFTMAX_VECTOR * scores / (machine.vector_ops_per_unit * how.vector_share),
+    )
+    return np.asarray(np.maximum(*pipes) + (1.0 - how.overlap) * np.minimum(*pipes))
+
+
+def adding_seconds(
+    rows: Number,
+    dim: Number,
+    slices: np.ndarray,
+    kernel: KernelClass,
+    machine: Machine,
+    constants: Constants,
+    how: Style,
+) -> np.ndarray:
+    """Seconds of the kernel that adds slices up: a block for each of the result's `rows`."""
+    adding = np.maximum(rows / (machine.units * _COMBINING), 1.0)
+    partial = (8.0 / machine.l2_bytes_per_s) * rows * dim * slices
+    waits = adding * machine.l2_latency * (1.0 + rounds_of_slices(slices, kernel))
+    start = adding * machine.at_clock(constants["block_price"])
+    return np.asarray(
+        start + combining_seconds(machine, constants, how) + np.maximum(waits, partial)
+    )

@@ -127,7 +127,7 @@ def _in_graph(
     Every round of blocks looks for its sequences, on average among half of them, and rounds of
     blocks without keys cost their launch.
     """
-    b, q = (sizes[axis] * np.ones((1, 1)) for axis in "bq")
+    b, q = slicing.columns(sizes, "bq")
     asked = np.where(b * q <= CAPTURED, float(rule.slices), 1.0)
     used, idle = _with_keys(sizes, tile, asked, machine, constants, how)
     search = ceil_div(b, 2.0 * SEARCHED) * machine.at_clock(constants["tile_search"])
@@ -144,7 +144,8 @@ def _with_keys(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Slices with keys of those `launched`, and seconds of the rounds of blocks without."""
     rows, bc = tile[:2]
-    tiles = ceil_div(sizes["x"] * np.ones((1, 1)), bc)
+    (x,) = slicing.columns(sizes, "x")
+    tiles = ceil_div(x, bc)
     used = ceil_div(tiles, ceil_div(tiles, launched))
     idle = _rounds(sizes, rows, launched, machine) - _rounds(sizes, rows, used, machine)
     return used, idle * machine.at_clock(constants["block_price"] * how.price)
@@ -154,7 +155,7 @@ def _rounds(
     sizes: Mapping[str, Number], rows: Number, slices: np.ndarray, machine: Machine
 ) -> np.ndarray:
     """Rounds of blocks, one a unit, of so many slices of every tile of rows."""
-    b, g, r, q = (sizes[axis] * np.ones((1, 1)) for axis in "bgrq")
+    b, g, r, q = slicing.columns(sizes, "bgrq")
     return np.asarray(ceil_div(b * g * ceil_div(r * q, rows) * slices / machine.units, 1.0))
 
 
@@ -271,7 +272,7 @@ def _idle_combining(
     result, learns that from three loads one after another: where its sequence begins, how long it
     is, how many slices it has (flash_fwd_combine_kernel.h).
     """
-    b, g, r, q, d = (sizes[axis] * np.ones((1, 1)) for axis in "bgrqd")
+    b, g, r, q, d = slicing.columns(sizes, "bgrqd")
     columns = np.where(d <= 64, 64.0, 128.0)
     blocks = b * np.ceil(g * r * q * columns / 1024) * np.ceil(d / columns)
     rounds = np.maximum(blocks / (machine.units * _IDLE_COMBINING), 1.0)

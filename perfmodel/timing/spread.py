@@ -17,22 +17,11 @@ from typing import Any
 import numpy as np
 import yaml
 
-from perfmodel.algorithms import Attention, Matmul, Problem
 from perfmodel.hardware import Device
 from perfmodel.timing.architectures import architecture_of
 
 # Families without measurements of their own: the range of an honest first guess.
 _UNKNOWN = 0.7
-
-
-def family(problem: Problem) -> str:
-    """Which row of the table a problem belongs to."""
-    if isinstance(problem, Attention):
-        phase = problem.phase if problem.direction == "fwd" else problem.direction
-        return f"attention-{phase}"
-    if isinstance(problem, Matmul):
-        return family_of_matmul(problem.dtype)
-    return problem.op
 
 
 def family_of_matmul(dtype: str) -> str:
@@ -58,7 +47,7 @@ def _together(widenings: Iterable[float]) -> float:
 
 
 def interval(
-    problem: Problem,
+    family: str,
     device: Device,
     seconds: np.ndarray,
     floor: np.ndarray,
@@ -66,12 +55,15 @@ def interval(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(low, high) of the 80 % range in seconds; `low` never below the physical floor.
 
+    `family` is the row of the table (`Operator.family`).
+
     The range is wider by what errors are larger where a thing is not known: the architecture of the
     device, or what `unknowns` names ("implementation", "harness"). Of devices that are no GPU none
-    was fitted: their range is that of an honest first guess at least.
+    was fitted, nor of operands behind a "link": their range is that of an honest first guess at
+    least.
     """
     known = table()
-    entry = known["families"].get(family(problem))
+    entry = known["families"].get(family)
     if entry is None:
         low, high = np.full(seconds.shape, -_UNKNOWN), np.full(seconds.shape, _UNKNOWN)
     else:
@@ -83,7 +75,7 @@ def interval(
         doubts.add("device")
     widening = _together(known["widening"][name] for name in doubts & known["widening"].keys())
     low, high = low * widening, high * widening
-    if device.kind != "gpu":
+    if device.kind != "gpu" or "link" in doubts:
         low, high = np.minimum(low, -_UNKNOWN), np.maximum(high, _UNKNOWN)
     below = np.maximum(seconds * np.exp(np.minimum(low, 0.0)), np.minimum(floor, seconds))
     return below, seconds * np.exp(np.maximum(high, 0.0))

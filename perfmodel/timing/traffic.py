@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from perfmodel.timing.occupancy import Residency
 
 Retain = Callable[[Number, float, float], np.ndarray]
 _ZERO = np.zeros(())
+_NOWHERE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -26,16 +27,43 @@ class Traffic:
     """Bytes over HBM and L2, and which level serves a block's loads."""
 
     hbm_bytes: np.ndarray
-    """Bytes between HBM and L2."""
+    """Bytes between HBM and the caches in front of it."""
     turnaround_bytes: np.ndarray
     """The smaller of HBM's bytes read and written: what DRAM bus turnarounds are charged on."""
     l2_bytes: np.ndarray
     """Bytes between L2 and the units."""
     missed: np.ndarray
-    """Share of a block's loads that HBM serves. Concurrent requests for one tile share one miss,
-    which counts once in the bytes and for each of them here."""
+    """Share of a block's loads that the L2 does not serve. Concurrent requests for one tile share
+    one miss, which counts once in the bytes and for each of them here."""
     near: np.ndarray
     """Share of a block's loads that the unit's own L1 serves."""
+    llc_bytes: np.ndarray | None = None
+    """Bytes between L2 and a memory-side cache; None where there is none."""
+    caught: np.ndarray = field(default_factory=lambda: _ZERO)
+    """Share of a block's loads that the memory-side cache serves, of those that the L2 missed."""
+    written_bytes: np.ndarray = field(default_factory=lambda: _ZERO)
+    """Bytes of `hbm_bytes` that are written."""
+    linked_bytes: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Bytes read over each link, by level; they are in none of the bytes behind the L2."""
+    linked: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Share of a block's loads that come over each link, of those that the L2 missed."""
+
+    def through(self) -> Traffic:
+        """The same with what comes over links counted at each boundary behind the L2.
+
+        It takes the same way into the L2. Whether a device gets more through links and memory
+        together than its memory alone gives is not known, and is not taken for granted.
+        """
+        if not self.linked_bytes:
+            return self
+        more = sum(self.linked_bytes.values(), start=_ZERO)
+        every = np.asarray(self.hbm_bytes + more)
+        return replace(
+            self,
+            hbm_bytes=every,
+            turnaround_bytes=np.minimum(every - self.written_bytes, self.written_bytes),
+            llc_bytes=None if self.llc_bytes is None else np.asarray(self.llc_bytes + more),
+        )
 
 
 def held_share(working_set: Number, capacity: float, knee: float) -> np.ndarray:
@@ -62,6 +90,7 @@ def traffic(
     retain: Retain = held_share,
     shared: Sequence[str] = (),
     multicast: float = 1.0,
+    placed: Mapping[str, str] = _NOWHERE,
 ) -> Traffic:
     """Bytes over HBM: each tensor once per pass that the waves of blocks cannot share in L2.
 
@@ -72,22 +101,102 @@ def traffic(
     `warm` is the share of inputs that fit in L2 and are still there from an earlier run of the same
     kernel, as in timing loops that do not clear the cache. An input that is `shared` lies in the
     memory of another, whose bytes are there when it asks for them. `retain` gives the share of a
-    working set that the L2 still holds, from its size, the capacity and the fitted knee.
+    working set that a cache still holds, from its size, the capacity and the fitted knee.
+
+    A memory-side cache sees what the L2 misses and keeps by the same rule. All that the L2 holds
+    has come through it, so that the larger of the two counts and not their sum. Inputs `placed`
+    behind a link, by level, come from there whenever the L2 does not hold them: no earlier run left
+    them, since lines of another memory do not outlast a kernel, and no memory-side cache sees them.
     """
 
-    def held(working_set: Number) -> np.ndarray:
+    def by_l2(working_set: Number) -> np.ndarray:
         return retain(working_set, machine.l2_capacity, constants["l2_knee"])
 
+    def by_either(working_set: Number) -> np.ndarray:
+        capacity = machine.llc.capacity_bytes if machine.llc is not None else 0.0
+        found = retain(working_set, capacity, constants["l2_knee"])
+        return np.asarray(np.maximum(by_l2(working_set), found))
+
+    caches = (by_l2,) if machine.llc is None else (by_l2, by_either)
     asked = np.asarray(cost.bytes_at("l2"), dtype=np.float64)
-    touched = sum((t.total_bytes for t in cost.hbm.values()), start=_ZERO)
     if not cost.nest.kernel.steps:  # a combining kernel reads what was just written
-        missed = 1.0 - held(touched)
-        return Traffic(np.asarray(touched * missed), _ZERO, asked, missed, _ZERO)
+        touched = sum((t.total_bytes for t in cost.hbm.values()), start=_ZERO)
+        shares = [1.0 - held(touched) for held in caches]
+        return _traffic([_Crossing(touched * share, _ZERO) for share in shares], shares, asked)
     wave = _wave(schedule, cost, elements, where)
     near_share = _l1_share(machine, cost, wave, where)
+    crossings = [
+        _crossing(schedule, cost, elements, wave, near_share, held, warm, shared, placed)
+        for held in caches
+    ]
+    loads, near = _ZERO, _ZERO
+    for name in wave.reads:
+        loads = loads + cost.l2[name].read_bytes
+        near = near + near_share * _repeated(schedule, cost, wave, where, name)
+    loads = np.maximum(loads, 1.0)
+    linked = crossings[0].linked
+    over = sum(linked.values(), start=_ZERO)
+    missed = [np.minimum((each.loaded + over) * wave.sharing / loads, 1.0) for each in crossings]
+    spared = np.clip(loads - np.maximum(loads / multicast, crossings[0].loaded + over), 0.0, None)
+    within = np.minimum(near / loads, 1.0 - missed[0])
+    found = _traffic(crossings, missed, asked - near - spared, within)
+    if not linked:
+        return found
+    share = {name: np.minimum(each * wave.sharing / loads, 1.0) for name, each in linked.items()}
+    return replace(found, linked_bytes=linked, linked=share)
+
+
+@dataclass(frozen=True)
+class _Crossing:
+    """Bytes that the caches up to a boundary leave to cross it."""
+
+    loaded: np.ndarray
+    written: np.ndarray
+    linked: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def _traffic(
+    crossings: Sequence[_Crossing],
+    missed: Sequence[np.ndarray],
+    l2_bytes: np.ndarray,
+    near: np.ndarray = _ZERO,
+) -> Traffic:
+    """What crosses the boundary behind the L2 and, where there is another cache, the one behind it.
+
+    That one holds no dirty data: what leaves the L2 is written through to memory, and only what is
+    read back of it may be found there, half of the bytes that an output is rewritten with.
+    """
+    inner, outer = crossings[0], crossings[-1]
+    written = inner.written if inner is outer else (inner.written + outer.written) / 2.0
+    return Traffic(
+        np.asarray(outer.loaded + written),
+        np.minimum(outer.loaded, written),
+        np.asarray(l2_bytes),
+        np.asarray(missed[0]),
+        np.asarray(near),
+        None if inner is outer else np.asarray(inner.loaded + inner.written),
+        np.asarray(missed[0] - missed[-1]),
+        np.asarray(written),
+    )
+
+
+def _crossing(
+    schedule: Schedule,
+    cost: KernelCost,
+    elements: Mapping[str, ElementType],
+    wave: _Wave,
+    near_share: Number,
+    held: Callable[[Number], np.ndarray],
+    warm: float,
+    shared: Sequence[str],
+    placed: Mapping[str, str],
+) -> _Crossing:
+    """Bytes that cross behind caches which still hold the share `held` of a working set."""
+    touched = sum((t.total_bytes for t in cost.hbm.values()), start=_ZERO)
     kept = {name: warm * held(touched) for name in wave.reads}
-    kept |= dict.fromkeys(shared, np.ones(()))
-    loaded, written, loads, near = _ZERO, _ZERO, _ZERO, _ZERO
+    kept |= dict.fromkeys(placed, _ZERO) | dict.fromkeys(shared, np.ones(()))
+    loaded, written = _ZERO, _ZERO
+    linked: dict[str, np.ndarray] = {}
     for name, least in cost.hbm.items():
         if name not in wave.reads:
             written = written + _written(schedule, cost, elements, wave, name, held)
@@ -100,19 +209,12 @@ def traffic(
             between = wave.load_bytes + (wave.all_bytes - wave.load_bytes) / times
             passes = passes + (times - 1) * (1.0 - near_share) * (1.0 - held(between))
         fetched = least.read_bytes * passes
-        loaded = loaded + fetched * (1.0 - kept[name])
-        loads = loads + cost.l2[name].read_bytes
-        near = near + near_share * _repeated(schedule, cost, wave, where, name)
-    loads = np.maximum(loads, 1.0)
-    missed = np.minimum(loaded * wave.sharing / loads, 1.0)
-    spared = np.clip(loads - np.maximum(loads / multicast, loaded), 0.0, None)
-    return Traffic(
-        np.asarray(loaded + written),
-        np.minimum(loaded, written),
-        np.asarray(asked - near - spared),
-        np.asarray(missed),
-        np.asarray(np.minimum(near / loads, 1.0 - missed)),
-    )
+        fetched = fetched * (1.0 - kept[name])
+        if name in placed:
+            linked[placed[name]] = linked.get(placed[name], _ZERO) + fetched
+        else:
+            loaded = loaded + fetched
+    return _Crossing(loaded, written, linked)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import argparse
 import multiprocessing
 import os
 import random
+import re
 import secrets
 import shutil
 import subprocess
@@ -34,9 +35,9 @@ COPIED = (
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md",
 )  # fmt: skip
 TESTS = (
-    "timing_memory", "mechanisms", "unfused", "timing_terms", "slices", "library_rules", "waves",
-    "matmul_counts", "rowwise_counts", "attention_examples", "right_answers", "predict", "classes",
-    "timing_pipeline", "physics", "rule", "band",
+    "timing_memory", "mechanisms", "screening", "slicing", "machine", "unfused", "timing_terms",
+    "slices", "library_rules", "waves", "matmul_counts", "rowwise_counts", "attention_examples",
+    "right_answers", "predict", "classes", "timing_pipeline", "physics", "rule", "band",
 )  # fmt: skip
 """Modules that are run for each mutant, the quick ones first."""
 LATER = ("docs", "timing_laws", "attention_counts", "spread", "mapper")
@@ -104,6 +105,13 @@ def failure(folder: Path, modules: Sequence[str], limit: float | None = None) ->
     return done.stdout.decode(errors="replace")[-1000:] if done.returncode else ""
 
 
+def nearest_first(path: str) -> list[str]:
+    """The quick modules, those that name a file's module before the others."""
+    name = re.compile(rf"\b{Path(path).stem}\b")
+    texts = {module: (ROOT / "tests" / f"test_{module}.py").read_text() for module in TESTS}
+    return sorted(TESTS, key=lambda module: name.search(texts[module]) is None)
+
+
 _tree: Path | None = None
 
 
@@ -116,7 +124,8 @@ def survived(job: tuple[Mutant, float]) -> tuple[Mutant, bool]:
     kept = path.read_bytes()
     path.write_bytes(mutant.mutation.applied(kept))
     try:
-        return mutant, not (failure(_tree, TESTS, limit) or failure(_tree, LATER, 8.0 * limit))
+        quick = nearest_first(mutant.path)
+        return mutant, not (failure(_tree, quick, limit) or failure(_tree, LATER, 8.0 * limit))
     finally:
         path.write_bytes(kept)
 

@@ -1,0 +1,142 @@
+"""The problem of a declared algorithm: its parameters and the type of its data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from perfmodel.algorithms.algorithm import Algorithm, Step
+from perfmodel.algorithms.case import Case, Declaration
+from perfmodel.algorithms.problem import Problem
+from perfmodel.arithmetic import Number
+from perfmodel.elements import ElementType
+
+
+@dataclass(frozen=True)
+class DeclaredProblem(Problem):
+    """A declared algorithm at given parameters, or arrays of such problems.
+
+    Raises `UnknownName` for a parameter that is not declared and `ProblemError` for sizes without
+    meaning.
+    """
+
+    declaration: Declaration
+    """What is computed."""
+    given: Mapping[str, Any]
+    """Parameters that differ from the declared ones; whole numbers may be arrays."""
+    dtype: str = "bf16"
+    """Type of the data."""
+
+    def __post_init__(self) -> None:
+        assert self.cases  # makes them all, and complains of what has no meaning
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """The algorithm at the parameters of each problem."""
+        n = max((v.size for v in self.given.values() if isinstance(v, np.ndarray)), default=1)
+        return tuple(self.declaration.at(self.dtype, **self._plain(i)) for i in range(n))
+
+    def _plain(self, i: int) -> dict[str, Any]:
+        return {
+            name: value.reshape(-1)[i].item() if isinstance(value, np.ndarray) else value
+            for name, value in self.given.items()
+        }
+
+    @property
+    def operator(self) -> str:
+        """The declaration's name."""
+        return self.declaration.name
+
+    def sizes(self) -> Mapping[str, Number]:
+        """Extent of every axis; arrays where the parameters are."""
+        axes = self.declaration.algorithm.axes
+        return {axis: self._each(case.sizes[axis] for case in self.cases) for axis in axes}
+
+    def _each(self, values: Iterable[Any]) -> Any:
+        """A value for each problem: an array if any parameter is one."""
+        found = np.asarray(list(values))
+        plain = not any(isinstance(value, np.ndarray) for value in self.given.values())
+        return found[0].item() if plain else found
+
+    def elements(self) -> Mapping[str, ElementType]:
+        """Element type of every tensor role."""
+        return self.declaration.elements(self.dtype)
+
+    def algorithm(self) -> Algorithm:
+        """The declared algorithm, its mask that of the first problem."""
+        return self.cases[0].algorithm
+
+    def seen(self) -> Mapping[str, Number]:
+        """Queries that see some key, and keys that some query sees; of a pattern of tiles, all."""
+        found = [_seen(case) for case in self.cases]
+        return {axis: self._each(one[axis] for one in found) for axis in found[0]}
+
+    def multiplied(self) -> frozenset[str]:
+        """Types of the inputs of its contractions; none without contractions."""
+        parts, elements = self.declaration.algorithm.tensors, self.elements()
+        steps = self.declaration.algorithm.steps
+        inputs = (name for step in steps if step.kind == "contraction" for name in step.inputs)
+        return frozenset(elements[parts[name].element].compute for name in inputs)
+
+    def flops(self) -> Number:
+        """2 operations for each point of its contractions that the mask leaves."""
+        return self._each(_flops(case) for case in self.cases)
+
+    def values(self) -> dict[str, Any]:
+        """Every parameter with its value, an array where it differs between the problems."""
+        resolved = {
+            name: self._value(name, [case.parameters[name] for case in self.cases])
+            for name in self.declaration.parameters
+        }
+        return {**resolved, "dtype": self.dtype}
+
+    def _value(self, name: str, found: list[Any]) -> Any:
+        given = isinstance(self.given.get(name), np.ndarray)
+        return np.asarray(found) if given or found.count(found[0]) < len(found) else found[0]
+
+    def having(self, **values: Any) -> Self:
+        """A copy with some parameters, or the type, changed."""
+        dtype = values.pop("dtype", self.dtype)
+        return type(self)(self.declaration, {**self.given, **values}, dtype)
+
+    def said(self) -> dict[str, Any]:
+        """As `values`."""
+        return self.values()
+
+
+def _seen(case: Case) -> dict[str, Number]:
+    """Extents of the axes, of the masked ones without what nobody sees.
+
+    The last query stands at the last key: query i of Q sees key j of X if
+    i + X − Q − left < j ≤ i + X − Q + right.
+    """
+    sizes: dict[str, Number] = dict(case.sizes)
+    band = case.algorithm.mask
+    if band is None or band.sparse:
+        return sizes
+    queries, keys = sizes[band.query], sizes[band.key]
+    if band.left is not None:
+        sizes[band.key] = min(keys, queries + band.left)
+    if band.right is not None:
+        sizes[band.query] = min(queries, keys + band.right)
+    return sizes
+
+
+def _flops(case: Case) -> float:
+    steps = (step for step in case.algorithm.steps if step.kind == "contraction")
+    return float(sum(2 * _points(case, step) for step in steps))
+
+
+def _points(case: Case, step: Step) -> float:
+    """Points of a step's axes that the mask leaves."""
+    axes, band = set(case.algorithm.step_axes(step)), case.algorithm.mask
+    points: float = 1
+    if band is not None and {band.query, band.key} <= axes:
+        axes -= {band.query, band.key}
+        points = float(band.visible_pairs(case.sizes[band.query], case.sizes[band.key]))
+    return points * math.prod(case.sizes[axis] for axis in axes)

@@ -1,0 +1,122 @@
+"""Command groups with a command for each operator: predict, roofline, sweep, whatif.
+
+`operator_group` joins the options of an operator to those of what is done with its cases, so that
+an operator's options are declared once, in `perfmodel.operators`. A declaration of one's own is a
+command too: `perfmodel predict mine.yaml`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from perfmodel import operators
+from perfmodel.cli import cases
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.operators import Flag, Operator, Option, Size
+
+Action = Callable[..., None]
+
+
+def operator_group(
+    action: Action,
+    examples: Callable[[Operator], str],
+    more: Mapping[str, tuple[typer.Typer, str]] | None = None,
+) -> type[TyperGroup]:
+    """A group with a command for each operator, made when it is asked for.
+
+    `action` is given the cases first; `examples` are shown at the end of a command's help; `more`
+    are further commands with their one-line help.
+    """
+    others = more or {}
+
+    class Operators(TyperGroup):
+        def list_commands(self, ctx: Any) -> list[str]:
+            return [*operators.names(), *others]
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            if cmd_name in others:
+                found = typer.main.get_command(others[cmd_name][0])
+            else:
+                app = typer.Typer(rich_markup_mode=None, add_completion=False)
+                operator = operators.load(cmd_name)
+                app.command(cmd_name)(command(operator, action, examples(operator)))
+                found = typer.main.get_command(app)
+            found.name = cmd_name
+            return found
+
+        def format_commands(self, ctx: Any, formatter: Any) -> None:
+            about = {name: operators.load(name).about for name in operators.names()}
+            about |= {name: said for name, (_, said) in others.items()}
+            with formatter.section("Commands"):
+                formatter.write_dl(list(about.items()))
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            try:
+                return super().resolve_command(ctx, args)
+            except UnknownName as error:
+                raise UnknownName(
+                    "command",
+                    args[0],
+                    self.list_commands(ctx),
+                    f"(see '{ctx.command_path} --help')",
+                ) from error
+
+    return Operators
+
+
+def command(operator: Operator, action: Action, examples: str) -> Action:
+    """A command with the options of `operator` and of `action`, which is given the cases first."""
+    rest = list(inspect.signature(action, eval_str=True).parameters.values())[1:]
+    # A parameter of a declaration may be called anything; an argument of Python may not.
+    places = {f"option_{i}": item for i, item in enumerate(operator.options)}
+
+    def run(**options: Any) -> None:
+        given = {item.name: options.pop(place) for place, item in places.items()}
+        action(cases.read(operator, given), **options)
+
+    own = [_parameter(place, item) for place, item in places.items()]
+    _check_flags(operator, rest)
+    parameters = [*own, *(item.replace(kind=item.KEYWORD_ONLY) for item in rest)]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {item.name: item.annotation for item in parameters}
+    run.__name__ = "run"
+    run.__doc__ = f"{operator.about}\n\n{examples}"
+    return run
+
+
+def _parameter(place: str, item: Option) -> inspect.Parameter:
+    """The argument of Python for an option."""
+    default: Any = False if isinstance(item, Flag) else item.default
+    kind: Any = bool if isinstance(item, Flag) else str if default is not None else str | None
+    metavar = (
+        None if isinstance(item, Flag) else "SIZES" if isinstance(item, Size) else item.metavar
+    )
+    option = typer.Option(*item.flags, metavar=metavar, help=item.help)
+    return inspect.Parameter(
+        place, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
+    )
+
+
+def _check_flags(operator: Operator, rest: list[inspect.Parameter]) -> None:
+    """Raise `ProblemError` where a parameter is called as an option of the command itself."""
+    taken = {flag for item in rest for flag in _flags(item)}
+    for option in operator.options:
+        for flag in option.flags:
+            if flag in taken:
+                raise ProblemError(
+                    f"parameter {option.name} of {operator.name} is called as the option {flag} of "
+                    "the command; rename it in the declaration"
+                )
+
+
+def _flags(item: inspect.Parameter) -> tuple[str, ...]:
+    """How an option is written; under Annotated, Typer keeps the first spelling as the default."""
+    (option,) = (meta for meta in item.annotation.__metadata__ if hasattr(meta, "param_decls"))
+    written = (option.default, *(option.param_decls or ()))
+    found = tuple(text for text in written if isinstance(text, str) and text.startswith("-"))
+    return found or (f"--{item.name.replace('_', '-')}",)

@@ -1,0 +1,174 @@
+"""The memory levels of a device as an ordered list: from the core outwards, then the links.
+
+`shared` is the memory next to a unit, `l2` the cache in front of memory, `llc` a memory-side cache
+between the two, `hbm` the device's own memory whatever it is made of. Beyond lie what the links
+reach: `host` memory, `peer` devices in the node, the `network`. A level is here where the spec has
+its block; what the spec leaves open is None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from perfmodel.hardware.blocks import Cache, Link
+from perfmodel.hardware.facts import Quantity, Sourced
+
+if TYPE_CHECKING:
+    from perfmodel.hardware.device import Device
+
+Scope = Literal["unit", "device", "link"]
+
+LINKS = {"host": "host", "peer": "scale_up", "network": "scale_out"}
+"""Levels beyond the device's own memory, to the entry of `links` that leads there."""
+
+_TECHNOLOGY = re.compile(r"[A-Z]{2,}\w*")
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of memory."""
+
+    name: str
+    """What terms, bytes and options call it: shared, l2, llc, hbm, host, peer, network."""
+    label: str
+    """What people call it on this device: LDS, Infinity Cache, GDDR6, PCIe 5 x16."""
+    scope: Scope
+    """Whether a unit has its own, the device has it, or a link leads there."""
+    bytes_per_s: float | None
+    """Documented peak, all instances together; of a link, one direction."""
+    measured_bytes_per_s: float | None
+    """What a benchmark achieved, where one is known."""
+    capacity_bytes: float | None
+    """Bytes of one instance."""
+    latency_seconds: float | None
+    """One dependent access, unloaded."""
+    instances: int
+    """How many there are: one a unit, private parts of a cache, or one."""
+    shared_by: int
+    """Units that share an instance."""
+    facts: tuple[Sourced, ...]
+    """The spec's entries behind bandwidth and capacity, with their sources."""
+
+    @property
+    def short(self) -> str:
+        """What a table calls it: DDR5 of DDR5-4800 x12, and a link by what lies behind it."""
+        if self.scope == "link":
+            return self.name
+        found = _TECHNOLOGY.search(self.label) if self.name == "hbm" else None
+        return found[0] if found is not None else self.label
+
+    @property
+    def total_bytes(self) -> float | None:
+        """Capacity of all instances together."""
+        return None if self.capacity_bytes is None else self.capacity_bytes * self.instances
+
+    @property
+    def status(self) -> str:
+        """How far to trust the documented peak; empty where there is none."""
+        return next((fact.status for fact in self.facts if self.bytes_per_s is not None), "")
+
+    @property
+    def source(self) -> tuple[str, ...]:
+        """Keys into the spec's `sources`, each once."""
+        return tuple(dict.fromkeys(key for fact in self.facts for key in fact.source))
+
+
+def levels(device: Device) -> tuple[Level, ...]:
+    """The levels that the spec of `device` has, from the core outwards."""
+    return (*_on_device(device), *_links(device))
+
+
+def together(names: Iterable[str], otherwise: str) -> str:
+    """One name for a level of several devices: HBM for HBM2e and HBM3, else `otherwise`."""
+    found = set(names)
+    if len(found) == 1:
+        return found.pop()
+    families = {match[0] if (match := re.match(r"[A-Z]+", name)) else "" for name in found}
+    family = families.pop() if len(families) == 1 else ""
+    return family if len(family) > 2 else otherwise
+
+
+def _on_device(device: Device) -> Iterator[Level]:
+    memory, measured = device.memory, device.measured
+    if memory.shared is not None:
+        shared = memory.shared
+        rate = device.shared_bytes_per_clock
+        yield Level(
+            name="shared",
+            label=shared.label,
+            scope="unit",
+            bytes_per_s=None if rate is None else rate * device.units * device.boost_hz,
+            measured_bytes_per_s=_si(measured.shared_bandwidth if measured else None),
+            capacity_bytes=shared.capacity_per_unit.si,
+            latency_seconds=device.latency_seconds("shared"),
+            instances=device.units,
+            shared_by=1,
+            facts=_facts(shared.bandwidth_per_unit, shared.capacity_per_unit),
+        )
+    if memory.l2 is not None:
+        yield _cache(device, "l2", "L2", memory.l2, device.measured_l2_bytes_per_s)
+    if memory.llc is not None:
+        achieved = _si(measured.llc_bandwidth if measured else None)
+        yield _cache(device, "llc", "LLC", memory.llc, achieved)
+    yield Level(
+        name="hbm",
+        label=device.hbm_technology,
+        scope="device",
+        bytes_per_s=device.hbm_bytes_per_s,
+        measured_bytes_per_s=device.measured_hbm_bytes_per_s,
+        capacity_bytes=device.hbm_capacity_bytes,
+        latency_seconds=device.latency_seconds("hbm"),
+        instances=1,
+        shared_by=device.units,
+        facts=_facts(memory.hbm.bandwidth, memory.hbm.capacity),
+    )
+
+
+def _cache(
+    device: Device, name: Literal["l2", "llc"], label: str, cache: Cache, achieved: float | None
+) -> Level:
+    """A cache of the device; its parts are caches of their own where units are tied to one."""
+    private = cache.shared_by_all is False and cache.partitions is not None
+    parts = cache.partitions.value if private and cache.partitions is not None else 1
+    return Level(
+        name=name,
+        label=cache.label or label,
+        scope="device",
+        bytes_per_s=_si(cache.bandwidth),
+        measured_bytes_per_s=achieved,
+        capacity_bytes=cache.capacity.si / parts,
+        latency_seconds=device.latency_seconds(name),
+        instances=parts,
+        shared_by=max(device.units // parts, 1),
+        facts=_facts(cache.bandwidth, cache.capacity),
+    )
+
+
+def _links(device: Device) -> Iterator[Level]:
+    for name, entry in LINKS.items():
+        link: Link | None = getattr(device.links, entry) if device.links is not None else None
+        if link is not None:
+            yield Level(
+                name=name,
+                label=link.name,
+                scope="link",
+                bytes_per_s=_si(link.bandwidth_per_direction),
+                measured_bytes_per_s=None,
+                capacity_bytes=_si(link.capacity),
+                latency_seconds=_si(link.latency),
+                instances=1,
+                shared_by=device.units,
+                facts=_facts(link.bandwidth_per_direction, link.capacity),
+            )
+
+
+def _facts(*facts: Sourced | None) -> tuple[Sourced, ...]:
+    return tuple(fact for fact in facts if fact is not None)
+
+
+def _si(fact: Quantity | None) -> float | None:
+    """The SI value of an optional fact."""
+    return None if fact is None else fact.si

@@ -1,0 +1,136 @@
+"""Attention as an operator: MHA, GQA, MQA; prefill, decode and backward; fused and unfused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms import Attention, Problem
+from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
+from perfmodel.operators.operator import Request
+from perfmodel.operators.options import DIRECTION, DTYPE, Choice, Flag, Multiple, size
+from perfmodel.timing import attention, attention_backward, attention_style, unfused
+from perfmodel.timing.circumstances import Circumstances
+from perfmodel.timing.classes import KernelClass, resolve, usual
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.kernel import Style
+from perfmodel.timing.machine import Machine
+from perfmodel.timing.plan import Plan
+
+_BY_SCHEDULE = {"standard": "eager", "tiled-1": "flash1", "tiled-2": "flash2", "tiled-3": "flash3"}
+# What a row of the measured-run table may say in its variant, joined by +.
+_VARIANTS = ("padding_mask", "dropout", "keys_only")
+
+
+class AttentionOperator(LibraryOperator):
+    """Scaled dot-product attention."""
+
+    name = "attention"
+    about = "Scaled dot-product attention: MHA, GQA, MQA; prefill and decode."
+    schedules = ("auto", "standard", "tiled", "tiled-1", "tiled-2", "tiled-3", "split-kv")
+    tile = ("rows", "keys", "splits")
+    fits_by = ("head_dim", "head_dim_v")
+    multiples = (Multiple("heads_q", "heads_kv", "query heads", "key-value heads"),)
+    smaller = "a smaller head dimension"
+    needed = ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim")
+    options = (
+        size("batch", default="1", help="Sequences: {size}."),
+        size("heads_q", "--heads", default="32", help="Query heads."),
+        size("head_dim", default="128", help="Dimension of a head."),
+        size(
+            "heads_kv",
+            "--kv-heads",
+            default=None,
+            follows="heads_q",
+            help="Key-value heads [default: as --heads].",
+        ),
+        size("seq", default="4096", argument=False, help="Queries and keys alike."),
+        size("seq_q", default=None, source="seq", help="Queries, where they differ; 1 is decode."),
+        size(
+            "seq_kv", default=None, source="seq", follows="seq_q", help="Keys, where they differ."
+        ),
+        size("head_dim_v", default=None, help="Dimension of values, where it differs."),
+        size("window", default=None, least=0, help="See the nearest keys only; 0: all."),
+        Flag("causal", ("--causal",), "Hide later keys.", always=True),
+        DTYPE,
+        Choice("kv_dtype", ("--kv-dtype",), None, "Type of keys and values."),
+        DIRECTION,
+        Flag("padding_mask", ("--padding-mask",), "Mask padded keys."),
+        Flag("dropout", ("--dropout",), "Drop scores, as in training."),
+        Flag("keys_only", ("--keys-only",), "Values lie in the keys' memory."),
+    )
+
+    def problem(self, **given: Any) -> Attention:
+        """An `Attention`; a window of 0 everywhere is none."""
+        if "window" in given and not np.any(given["window"]):
+            del given["window"]
+        return Attention(**given)
+
+    def same_call(self, sizes: Mapping[str, Any]) -> np.ndarray:
+        """A head dimension each; decode apart, windowed apart."""
+        window = sizes.get("window")
+        windowed = np.asarray(0 if window is None else window) > 0
+        decode = np.asarray(sizes["seq_q"]) == 1
+        return np.asarray(4 * np.asarray(sizes["head_dim"]) + 2 * decode + windowed)
+
+    def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
+        """One attention; its mask, dropout and shared memory stand in the variant."""
+        optional = ["head_dim_v"] if "head_dim_v" in sizes else []
+        optional += ["window"] if np.any(sizes["window"]) else []
+        given: dict[str, Any] = {name: sizes[name] for name in (*self.needed, *optional)}
+        said = str(row["variant"]).split("+")
+        return [
+            Attention(
+                **given,
+                causal=bool(row["causal"]),
+                dtype=row["dtype"],
+                kv_dtype=row["kv_dtype"] or None,
+                direction=row["direction"],
+                **{name: name in said for name in _VARIANTS},
+            )
+        ]
+
+    def family(self, problem: Any) -> str:
+        """By direction; forward by phase."""
+        phase = problem.phase if problem.direction == "fwd" else problem.direction
+        return f"attention-{phase}"
+
+    def kernels(self, problem: Attention, request: Request, here: Machine) -> Chosen:
+        """The class asked for, the one that a schedule stands for, or the usual one."""
+        implementation = request.implementation or _BY_SCHEDULE.get(request.schedule)
+        dtype, widened = multiplied_as(problem.dtype, problem.dtype, here)
+        if request.schedule in ("tiled", "split-kv") and implementation is None:
+            return usual("attention", dtype, here), widened
+        decode = problem.phase == "decode"
+        kernel, said = resolve("attention", implementation, dtype, here, decode=decode)
+        return kernel, (*widened, *said)
+
+    def style(
+        self, problem: Attention, kernel: KernelClass, here: Machine, constants: Constants
+    ) -> Style:
+        """That of the tiled kernel, whatever its phase."""
+        return attention_style.style(problem, kernel, here, constants, Circumstances())
+
+    def plans(
+        self,
+        problem: Attention,
+        schedule: str,
+        kernel: KernelClass,
+        here: Machine,
+        constants: Constants,
+        around: Circumstances,
+    ) -> list[Plan]:
+        """The unfused chain; or the fused forward kernel, backward kernels, or both."""
+        if kernel.schedule == "standard":
+            return unfused.plans(problem, here, constants, around)
+        found = []
+        if problem.direction in ("fwd", "fwdbwd"):
+            split = schedule == "split-kv"
+            found.append(
+                attention.forward_plan(problem, kernel, here, constants, around, split=split)
+            )
+        if problem.direction in ("bwd", "fwdbwd"):
+            found.append(attention_backward.backward_plan(problem, kernel, here, constants, around))
+        return found

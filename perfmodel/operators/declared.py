@@ -1,0 +1,250 @@
+"""Declared algorithms as operators: schedules are the mapper's, options are their parameters.
+
+Where a declaration says which built-in operator it is (`operator:`), a library's kernels are timed,
+as that operator times them; `fastest` compares them with what the mapper finds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms import Problem
+from perfmodel.algorithms.case import Case, Declaration
+from perfmodel.algorithms.declaredproblem import DeclaredProblem
+from perfmodel.algorithms.expressions import evaluate
+from perfmodel.arithmetic import Number
+from perfmodel.count import rule
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.hardware import Device
+from perfmodel.napkin.mapper import FUSIONS, Mapping_, search
+from perfmodel.operators.builtin import BUILT_IN
+from perfmodel.operators.library import unknowns
+from perfmodel.operators.operator import Operator, Request, Timed
+from perfmodel.operators.options import DTYPE, Choice, Flag, Option, Size
+from perfmodel.plaintext import quoted
+from perfmodel.timing import floors
+from perfmodel.timing.classes import KernelClass
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.machine import machine
+from perfmodel.timing.placing import placed
+from perfmodel.timing.plan import Plan, time_plan
+
+MAPPED = KernelClass("mapped", "declared", "the fastest schedule that the mapper finds")
+"""What runs where no library's kernel is known."""
+
+FAMILY = "declared"
+"""The row of the table of ranges: there is none, so that the range is that of a first guess."""
+
+
+FLOOR = "rowwise"
+"""The operators whose launch floor it has: any framework call's."""
+
+
+class DeclaredOperator(Operator):
+    """An algorithm declared in YAML or in Python."""
+
+    schedules = FUSIONS
+    chunk = 1  # each problem has a schedule of its own
+
+    def __init__(self, declaration: Declaration) -> None:
+        self.declaration = declaration
+        self.name, self.about = declaration.name, declaration.about
+        parameters = declaration.parameters.items()
+        self.options = (*(_option(declaration, *item) for item in parameters), DTYPE)
+        self.fits_by = tuple(declaration.parameters)
+        self.library = str((declaration.operator or {}).get("name", ""))
+
+    def problem(self, **given: Any) -> DeclaredProblem:
+        """A `DeclaredProblem`."""
+        dtype = given.pop("dtype", "bf16")
+        stated = {
+            name: _share(name, value) if isinstance(value, str) else value
+            for name, value in given.items()
+            if value is not None
+        }
+        return DeclaredProblem(self.declaration, stated, dtype)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Parameters that are plain numbers: those that are expressions follow from others."""
+        return tuple(item.name for item in self.sizes if item.default is not None)
+
+    def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
+        """One problem; the table has a column for each parameter that it states."""
+        given = {item.name: sizes[item.name] for item in self.sizes if item.name in sizes}
+        return [self.problem(**given, dtype=row["dtype"])]
+
+    def family(self, problem: Any) -> str:
+        """That of the built-in operator, where the declaration names one."""
+        built_in = as_built_in(problem.cases[0])
+        return FAMILY if built_in is None else built_in[0].family(built_in[1])
+
+    def called_as(self, problem: Problem) -> str:
+        """As any other operator."""
+        return FLOOR
+
+    def time(
+        self, problem: Problem, device: Device, constants: Constants, request: Request
+    ) -> Timed:
+        """Search the fastest schedule of one problem; or time the library's kernel for it."""
+        assert isinstance(problem, DeclaredProblem)
+        (case,) = problem.cases
+        if request.schedule not in self.schedules:
+            known = ", ".join(self.schedules)
+            raise ProblemError(
+                f"schedule {request.schedule!r} is not known for {self.name}; it is one of {known}"
+            )
+        built_in = as_built_in(case)
+        if built_in is not None and request.schedule == "auto":
+            operator, same = built_in
+            return operator.time(same, device, constants, request)
+        found = search(case, device, constants=constants, fusion=request.schedule)
+        return self._timed(case, found, device, constants, request)
+
+    def _timed(
+        self,
+        case: Case,
+        found: Mapping_,
+        device: Device,
+        constants: Constants,
+        request: Request,
+    ) -> Timed:
+        here, kernels = machine(device), found.kernels
+        plan = Plan(
+            schedule=" | ".join("+".join(item.nest.steps) for item in kernels),
+            parts=tuple(item.part for item in kernels),
+            tile={},
+            memory_bytes=held_bytes(case, found),
+        )
+        (plan,), elsewhere = placed([plan], request.place, device)
+        estimate = time_plan(here, constants, plan, (1, 1)).at(np.zeros(1, dtype=np.intp))
+        calls = len(kernels) if len(kernels) > 1 else 0
+        seconds = floors.with_floor(
+            constants,
+            request.harness,
+            FLOOR,
+            estimate.seconds,
+            MAPPED,
+        )
+        seconds = np.maximum(seconds, floors.host_seconds(constants, request.harness, calls))
+        unknown = unknowns(FAMILY, request.implementation, request.harness, device)
+        if elsewhere:
+            unknown["link"] = "; ".join(elsewhere)
+        longest = max(kernels, key=lambda item: item.seconds)
+        return Timed(
+            schedule=plan.schedule,
+            implementation=MAPPED.name,
+            seconds=seconds,
+            estimate=estimate,
+            launch_seconds=seconds - estimate.seconds,
+            included_seconds=np.zeros(1),
+            tile={axis: np.array([float(size)]) for axis, size in longest.tiles.items()},
+            assumptions=(*here.assumptions, _ASSUMED, *unknown.values()),
+            unknowns=unknown,
+        )
+
+
+_ASSUMED = "no library's kernel is known: the fastest schedule that the search finds"
+
+
+@dataclass(frozen=True)
+class Fastest:
+    """The fastest way to run a declared algorithm: what the mapper finds, or a library's kernel."""
+
+    found: Mapping_
+    """The mapper's."""
+    library: Timed | None
+    """The library's, where one has a kernel."""
+
+    @property
+    def of_library(self) -> bool:
+        """Whether a library's kernel is the faster one."""
+        return self.library is not None and float(self.library.seconds[0]) < self.found.seconds
+
+    @property
+    def seconds(self) -> float:
+        """The shorter time."""
+        return (
+            float(self.library.seconds[0])
+            if self.of_library and self.library
+            else self.found.seconds
+        )
+
+
+def fastest(case: Case, device: Device, constants: Constants) -> Fastest:
+    """The faster of the mapper's schedule and, where the declaration names one, a library's kernel.
+
+    Raises `ProblemError` where no schedule fits on chip.
+    """
+    found = search(case, device, constants=constants)
+    built_in = as_built_in(case)
+    if built_in is None:
+        return Fastest(found, None)
+    operator, problem = built_in
+    try:
+        return Fastest(found, operator.time(problem, device, constants, Request()))
+    except ProblemError:  # the library has no tile that fits
+        return Fastest(found, None)
+
+
+def as_built_in(case: Case) -> tuple[Operator, Problem] | None:
+    """The built-in operator that a declaration says it is, and its problem at these sizes."""
+    said = case.operator
+    if said is None:
+        return None
+    name = str(said["name"])
+    if name not in BUILT_IN:
+        raise UnknownName(f"operator that {case.algorithm.name} is", name, BUILT_IN)
+    operator = BUILT_IN[name]
+    known = [item.name for item in operator.options]
+    for field in said:
+        if field != "name" and field not in known:
+            raise UnknownName(f"size of {name} that {case.algorithm.name} gives", field, known)
+    values = {
+        field: evaluate(text, case.parameters) for field, text in said.items() if field != "name"
+    }
+    return operator, operator.problem(**operator.fixed, **values, dtype=case.dtype)
+
+
+def held_bytes(case: Case, found: Mapping_) -> Number:
+    """Bytes of inputs, outputs, and what one kernel leaves in memory for another."""
+    algorithm = case.algorithm
+    home = {name: i for i, item in enumerate(found.kernels) for name in item.nest.steps}
+    made = {name: home[step.name] for step in algorithm.steps for name in step.outputs}
+    handed = {
+        name
+        for step in algorithm.steps
+        for name in step.inputs
+        if name in made and made[name] != home[step.name]
+    }
+    kept = dict.fromkeys((*algorithm.inputs, *algorithm.outputs, *handed))
+    parts = [algorithm.tensors[name] for name in kept]
+    return sum(rule.size(case.sizes, item) * case.elements[item.element].bytes for item in parts)
+
+
+def _share(name: str, text: str) -> float:
+    """A share from the command line."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not math.isfinite(share):
+        raise ProblemError(f"{name} {quoted(text)} is no number; write 0.25")
+    return share
+
+
+def _option(declaration: Declaration, name: str, default: Any) -> Option:
+    """The option of a parameter, by its declared default."""
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(default, bool):
+        return Flag(name, (flag,), f"{name} of {declaration.name}.")
+    if isinstance(default, int):
+        return Size(name, (flag,), str(default), f"{name} of {declaration.name}.", least=0)
+    if isinstance(default, float):
+        return Choice(name, (flag,), str(default), f"{name}, a share.", metavar="NUMBER")
+    return Size(name, (flag,), None, f"[default: {default}].", least=0)

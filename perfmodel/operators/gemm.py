@@ -1,0 +1,95 @@
+"""Matrix products as an operator: plain, batched, and of low-precision weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms import Matmul, Problem
+from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
+from perfmodel.operators.operator import CHUNK, Request
+from perfmodel.operators.options import DTYPE, size
+from perfmodel.timing import matmul
+from perfmodel.timing.circumstances import Circumstances
+from perfmodel.timing.classes import KernelClass, resolve, usual
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.machine import Machine
+from perfmodel.timing.plan import Plan
+from perfmodel.timing.spread import family_of_matmul
+
+
+class GemmOperator(LibraryOperator):
+    """Matrix multiplication."""
+
+    name = "gemm"
+    about = "Matrix product C[m,n] = A[m,k] B[k,n], batched; low-precision weights too."
+    schedules = ("auto", "tiled", "split-k")
+    tile = ("m", "n", "slices")
+    chunk = CHUNK // 2  # its menu is the longest
+    needed = ("m", "n", "k")
+    options = (
+        size("m", "-m", "--m", default="4096", help="Rows of C: {size}."),
+        size("n", "-n", "--n", default="4096", help="Columns of C."),
+        size("k", "-k", "--k", default="4096", help="Summed dimension."),
+        size("batch", default="1", help="Products."),
+        DTYPE,
+    )
+
+    def problem(self, **given: Any) -> Matmul:
+        """A `Matmul`."""
+        return Matmul(**given)
+
+    def same_call(self, sizes: Mapping[str, Any]) -> np.ndarray:
+        """Strided batches run by kernels of their own."""
+        return np.asarray(np.asarray(sizes.get("batch", 1)) > 1, dtype=np.int64)
+
+    def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
+        """C = A·B; its backward pass is two products: dA = dC·Bᵀ and dB = Aᵀ·dC."""
+        m, n, k, batch = (sizes[name] for name in ("m", "n", "k", "batch"))
+        dtype = row["dtype"]
+        forward: Problem = Matmul(m, n, k, batch, dtype)
+        sides = ((m, k, n), (k, n, m))
+        backward: list[Problem] = [Matmul(*side, batch, dtype, gradient=True) for side in sides]
+        parts = {"fwd": [forward], "bwd": backward, "fwdbwd": [forward, *backward]}
+        return parts[row["direction"]]
+
+    def family(self, problem: Problem) -> str:
+        """By how the operands are stored and multiplied."""
+        return family_of_matmul(problem.dtype)
+
+    def called_as(self, problem: Any) -> str:
+        """Batched and gradients: as torch.bmm. Plain: as torch.nn.Linear.
+
+        Its bias takes a plain product to cuBLASLt, which looks up its algorithm in every call.
+        """
+        return "bmm" if problem.batched or problem.gradient else "gemm"
+
+    def rows(self, problem: Any) -> Any:
+        """m."""
+        return problem.m
+
+    def kernels(self, problem: Matmul, request: Request, here: Machine) -> Chosen:
+        """The class asked for, or the usual one."""
+        dtype, widened = multiplied_as(problem.compute_type, problem.dtype, here)
+        implementation = request.implementation
+        if request.schedule == "tiled" and implementation is None:
+            return usual("gemm", dtype, here), widened
+        kernel, said = resolve("gemm", implementation, dtype, here, batched=problem.batched)
+        return kernel, (*widened, *said)
+
+    def plans(
+        self,
+        problem: Matmul,
+        schedule: str,
+        kernel: KernelClass,
+        here: Machine,
+        constants: Constants,
+        around: Circumstances,
+    ) -> list[Plan]:
+        """One kernel, and another one where slices of k are added up."""
+        if schedule == "tiled":
+            kernel = replace(kernel, splits=(1,))
+        return [matmul.plan(problem, kernel, here, constants, around)]

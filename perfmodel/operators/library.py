@@ -1,0 +1,197 @@
+"""Operators that libraries have kernels of: class → plans → best tile → floor, as arrays."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms import Problem
+from perfmodel.algorithms.problem import columns
+from perfmodel.arithmetic import Number
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
+from perfmodel.operators.included import included_seconds
+from perfmodel.operators.operator import Operator, Request, Timed
+from perfmodel.timing import floors
+from perfmodel.timing.circumstances import Circumstances, circumstances
+from perfmodel.timing.classes import KernelClass, is_known
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.kernel import Style
+from perfmodel.timing.machine import Machine, machine
+from perfmodel.timing.placing import placed
+from perfmodel.timing.plan import Estimate, Plan, time_plan
+from perfmodel.timing.runs import UNKNOWN
+
+Chosen = tuple[KernelClass, tuple[str, ...]]
+"""A class of kernels, and what is to be said of the choice."""
+
+
+class LibraryOperator(Operator):
+    """An operator whose schedules are those that libraries' kernels have."""
+
+    smaller = "a narrower type"
+    """What to ask for where no tile fits on chip."""
+
+    @property
+    def library(self) -> str:  # type: ignore[override]
+        """Its own."""
+        return self.name
+
+    @abstractmethod
+    def kernels(self, problem: Any, request: Request, here: Machine) -> Chosen:
+        """The class of kernels that runs the problem, and what was assumed."""
+
+    @abstractmethod
+    def plans(
+        self,
+        problem: Any,
+        schedule: str,
+        kernel: KernelClass,
+        here: Machine,
+        constants: Constants,
+        around: Circumstances,
+    ) -> list[Plan]:
+        """What the class launches for it, each with its whole menu of tiles."""
+
+    def style(
+        self, problem: Any, kernel: KernelClass, here: Machine, constants: Constants
+    ) -> Style:
+        """How the class's main kernel uses the machine."""
+        plan, *_ = self.plans(problem, "auto", kernel, here, constants, Circumstances())
+        return plan.parts[0].style
+
+    def rows(self, problem: Any) -> Number:
+        """Rows that decide between a library's kernels of few and of many rows."""
+        return np.inf
+
+    def check_schedule(self, schedule: str) -> None:
+        """Raise `ProblemError` for a schedule that the operator does not have."""
+        if schedule not in self.schedules:
+            raise ProblemError(
+                f"schedule {schedule!r} is not known for {self.name}; it is one of "
+                f"{', '.join(self.schedules)}"
+            )
+
+    def time(
+        self, problem: Problem, device: Device, constants: Constants, request: Request
+    ) -> Timed:
+        """Time n problems; their arrays must share one code of `same_call`."""
+        here = machine(device)
+        shaped, n = columns(problem)
+        around = circumstances(request.harness, problem.operator, constants)
+        self.check_schedule(request.schedule)
+        kernel, said = self.kernels(shaped, request, here)
+        kernel = _ablated(kernel, constants)
+        plans = self.plans(shaped, request.schedule, kernel, here, constants, around)
+        plans, elsewhere = placed(plans, request.place, device)
+        total, tile = best(here, constants, plans, n)
+        if not np.all(np.isfinite(total.seconds)):
+            raise ProblemError(self._does_not_fit(device, plans[0]))
+        found = unknowns(problem.operator, request.implementation, request.harness, device)
+        if elsewhere:
+            found["link"] = "; ".join(elsewhere)
+        other = self._included(shaped, request, kernel, here, constants, around)
+        extra = np.broadcast_to(np.asarray(other, dtype=np.float64).reshape(-1), (n,))
+        device_seconds = total.seconds + extra
+        seconds = floors.with_floor(
+            constants,
+            request.harness,
+            self.called_as(problem),
+            device_seconds,
+            kernel,
+            np.asarray(self.rows(problem)),
+        )
+        calls = sum(plan.calls for plan in plans)
+        seconds = np.maximum(seconds, floors.host_seconds(constants, request.harness, calls))
+        return Timed(
+            schedule=" + ".join(dict.fromkeys(plan.schedule for plan in plans)),
+            implementation=kernel.name,
+            seconds=seconds,
+            estimate=total,
+            launch_seconds=seconds - device_seconds,
+            included_seconds=extra,
+            tile=tile,
+            assumptions=(*here.assumptions, *said, *found.values()),
+            unknowns=found,
+        )
+
+    def _included(
+        self,
+        problem: Any,
+        request: Request,
+        kernel: KernelClass,
+        here: Machine,
+        constants: Constants,
+        around: Circumstances,
+    ) -> Number:
+        """Seconds of the other kernels in the timed region."""
+        includes = request.includes
+        if kernel.quantises and constants.run(request.harness).library_kernels:
+            includes = (*includes, "quantise_activations")
+        includes = () if "included" in constants.off else tuple(dict.fromkeys(includes))
+        return included_seconds(here, constants, problem, kernel, includes, around)
+
+    def _does_not_fit(self, device: Device, plan: Plan) -> str:
+        limit = machine(device).shared_per_block / 1024
+        return (
+            f"no tile of {plan.schedule} fits on {device.slug}: a block may hold "
+            f"{limit:.0f} KiB of shared memory; use {self.smaller} or another schedule"
+        )
+
+
+def unknowns(name: str, implementation: str | None, harness: str, device: Device) -> dict[str, str]:
+    """What is not known of a run: its kernel, how it was timed, a device that is no GPU.
+
+    `name` is the operator's.
+    """
+    found = {}
+    if implementation and not is_known(name, implementation):
+        said = f"implementation {implementation!r} is not known: a good library's is taken"
+        found["implementation"] = said
+    if harness == UNKNOWN:
+        found["harness"] = "how the run was timed is not known: device time is taken"
+    if device.kind != "gpu":
+        found["kind"] = f"{device.slug} is no GPU, and the model is fitted to GPUs alone"
+    return found
+
+
+def _ablated(kernel: KernelClass, constants: Constants) -> KernelClass:
+    """The class with its menu or its slicing left out, where these are switched off."""
+    if "menu" in constants.off:
+        kernel = replace(kernel, tiles={dim: menu[:1] for dim, menu in kernel.tiles.items()})
+    return replace(kernel, splits=(1,)) if "split" in constants.off else kernel
+
+
+def multiplied_as(wanted: str, dtype: str, here: Machine) -> tuple[str, tuple[str, ...]]:
+    """The type that picks the library's kernel, and what is to be said where it is another one.
+
+    `wanted` is the type that `dtype` is multiplied in. Quantised operands keep the kernels of their
+    format, whatever these multiply.
+    """
+    run = here.multiplied_as(wanted)
+    if run == wanted:
+        return dtype, ()
+    said = f"{here.device.slug} has no {wanted} rate: values are widened and multiplied as {run}"
+    return (run if dtype == wanted else dtype), (said,)
+
+
+def best(
+    here: Machine, constants: Constants, plans: list[Plan], n: int
+) -> tuple[Estimate, Mapping[str, np.ndarray]]:
+    """Each plan's fastest column for every problem, added over the plans; the first one's tile."""
+    total: Estimate | None = None
+    tile: dict[str, np.ndarray] = {}
+    for plan in plans:
+        width = max((value.shape[-1] for value in plan.tile.values()), default=1)
+        timing = time_plan(here, constants, plan, (n, width))
+        column = np.argmin(timing.seconds, axis=1)
+        found = timing.at(column)
+        total = found if total is None else total.plus(found)
+        tile = tile or {name: np.broadcast_to(v, (n, width))[np.arange(n), column]
+                        for name, v in plan.tile.items()}  # fmt: skip
+    assert total is not None
+    return total, tile

@@ -1,0 +1,162 @@
+"""What an operator is: options, problems, which of them one call can time, how long they take."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms import Problem
+from perfmodel.hardware import Device
+from perfmodel.operators.options import Choice, Multiple, Option, Size
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.plan import Estimate
+
+CHUNK = 4096
+"""Problems timed at once: few enough that arrays of problems × menu stay in cache."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """How a problem is to be carried out, and how it would be timed."""
+
+    schedule: str = "auto"
+    """One of the operator's `schedules`."""
+    implementation: str | None = None
+    """A class of kernels, or a library's name for one; None: a good library's."""
+    harness: str = "kernel"
+    """How the run would be timed; "kernel" is device time alone."""
+    includes: tuple[str, ...] = ()
+    """What else the timed region holds."""
+    place: Mapping[str, str] = field(default_factory=dict)
+    """The level that an operand lies in, by role or tensor, where that is not the own memory."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The best schedule of each of n problems, with the floor of the harness added."""
+
+    schedule: str
+    """What to call it: tiled, split-kv, unfused ..."""
+    implementation: str
+    """The class of kernels that ran."""
+    seconds: np.ndarray
+    """What the harness would report, shape (n,)."""
+    estimate: Estimate
+    """Terms, operations, bytes and footprint of the kernels."""
+    launch_seconds: np.ndarray
+    """The harness's share of `seconds`."""
+    included_seconds: np.ndarray
+    """The share of other kernels in the timed region."""
+    tile: Mapping[str, np.ndarray]
+    """The tile chosen, by the name of its dimension."""
+    assumptions: tuple[str, ...]
+    """What was taken for what the device or the caller leaves open."""
+    unknowns: Mapping[str, str]
+    """Those of the assumptions that widen the range, by what is not known."""
+
+
+class Operator(ABC):
+    """What a user can ask for by name; without state, so that a sweep can send it to others."""
+
+    name: str
+    """As the command line and the measured-run table call it."""
+    about: str
+    """One line."""
+    options: tuple[Option, ...]
+    """What a user may set, in the order of a sweep's product."""
+    schedules: tuple[str, ...] = ("auto",)
+    """Names that `Request.schedule` takes."""
+    fixed: Mapping[str, Any] = {}
+    """Arguments of the problem that the operator's name stands for."""
+    multiples: tuple[Multiple, ...] = ()
+    """Sizes that must be multiples of others."""
+    library: str = ""
+    """The operator whose kernels of libraries it has; empty where none is known."""
+    fits_by: tuple[str, ...] = ()
+    """Sizes that decide whether a tile fits on chip."""
+    tile: tuple[str, ...] = ()
+    """Dimensions of a tile that a sweep stores a column of."""
+    chunk: int = CHUNK
+    """Problems timed at once."""
+
+    @abstractmethod
+    def problem(self, **given: Any) -> Problem:
+        """The problem with these values; raises `ProblemError` for what has no meaning."""
+
+    @abstractmethod
+    def time(
+        self, problem: Problem, device: Device, constants: Constants, request: Request
+    ) -> Timed:
+        """Time problems that are alike (`same_call`).
+
+        Raises `ProblemError` for a schedule, harness or type that is not there, and where nothing
+        fits on chip.
+        """
+
+    def same_call(self, sizes: Mapping[str, Any]) -> np.ndarray | None:
+        """A code for each of the problems with these values: those that share one can be one call.
+
+        None where all can. Values are arrays or plain; what is missing has its default.
+        """
+        return None
+
+    def meaningless(self, sizes: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Which combinations of sizes are no problem, as a mask; see `multiples`."""
+        found = np.zeros(max((v.size for v in sizes.values()), default=1), dtype=bool)
+        for item in self.multiples:
+            found |= sizes[item.size] % np.maximum(sizes[item.of], 1) != 0
+        return found
+
+    def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
+        """The problems that a row of the measured-run table runs one after another.
+
+        `row` has what no size is (dtype, direction, variant ...), `sizes` arrays of the columns.
+        """
+        given = {name: sizes[name] for name in self.measured_sizes if name in sizes}
+        chosen = {item.name: row[item.name] or None for item in self.choices if item.name in row}
+        return [self.problem(**self.fixed, **given, **chosen)]
+
+    def least(self, name: str) -> int:
+        """The smallest value of a size."""
+        return next((item.least for item in self.sizes if item.name == name), 1)
+
+    @property
+    def measured_sizes(self) -> tuple[str, ...]:
+        """Sizes that the measured-run table has a column of."""
+        return tuple(item.name for item in self.sizes)
+
+    def family(self, problem: Problem) -> str:
+        """The row of the table of ranges that a problem belongs to."""
+        return self.name
+
+    def called_as(self, problem: Problem) -> str:
+        """The operator whose launch floor a problem has."""
+        return self.name
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """The options that are sizes of the problem."""
+        return tuple(item for item in self.options if isinstance(item, Size) and item.argument)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Sizes that a measured run must state; the others have defaults."""
+        return tuple(item.name for item in self.sizes)
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The options that are names."""
+        return tuple(item for item in self.options if isinstance(item, Choice))
+
+
+def groups(codes: np.ndarray | None, n: int) -> Sequence[np.ndarray]:
+    """Places of the n problems that share a code, the smallest code first."""
+    if codes is None:
+        return [np.arange(n)]
+    spread = np.broadcast_to(codes, (n,))
+    # Not np.unique: it loads numpy.ma, which a single prediction can do without.
+    return [np.flatnonzero(spread == value) for value in sorted(set(spread.tolist()))]

@@ -1,0 +1,86 @@
+"""Operators by name: built in, declared in YAML, and those that other packages bring.
+
+A package names its operators under the entry point `perfmodel.operators`: an `Operator`, or a
+`Declaration` (perfmodel.algorithms.declaration), each under the name that a user types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+
+from perfmodel.algorithms import Problem, library
+from perfmodel.algorithms.case import Declaration
+from perfmodel.algorithms.declaredproblem import DeclaredProblem
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.operators.builtin import BUILT_IN
+from perfmodel.operators.operator import Operator
+
+GROUP = "perfmodel.operators"
+"""The entry point."""
+
+
+def names() -> tuple[str, ...]:
+    """Every name that `load` knows: built in, of other packages, declared."""
+    return tuple(dict.fromkeys((*BUILT_IN, *sorted(_brought()), *library.names())))
+
+
+def load(name: str) -> Operator:
+    """The operator called `name`, or declared in this file (a name with a slash, or ending .yaml).
+
+    Raises `UnknownName` with the nearest names, `SpecError` for a file that declares nothing
+    usable, and `ProblemError` for an entry point that brings no operator.
+    """
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    try:
+        return _declared(library.load(name))
+    except UnknownName:
+        brought = _brought().get(name)
+        if brought is None:
+            raise UnknownName("operator", name, names()) from None
+    return _loaded(brought)
+
+
+def find(name: str) -> Operator | None:
+    """The operator of this name, and None where there is none; opens no file of the user's."""
+    return load(name) if name in BUILT_IN or name in names() else None
+
+
+def operator_of(problem: Problem) -> Operator:
+    """The operator of a problem."""
+    if isinstance(problem, DeclaredProblem):
+        return _declared(problem.declaration)
+    return load(problem.operator)
+
+
+def _declared(declaration: Declaration) -> Operator:
+    """The operator of a declaration; only here is the mapper loaded."""
+    from perfmodel.operators.declared import DeclaredOperator
+
+    return DeclaredOperator(declaration)
+
+
+@lru_cache(maxsize=1)
+def _brought() -> Mapping[str, EntryPoint]:
+    return {item.name: item for item in entry_points(group=GROUP)}
+
+
+def _loaded(point: EntryPoint) -> Operator:
+    """What the package has under its entry point."""
+    try:
+        found = point.load()
+    except Exception as error:  # anything may go wrong in another package
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ProblemError(
+            f"operator {point.name} of {point.value} fails to load: {said}"
+        ) from error
+    if isinstance(found, Declaration):
+        return _declared(found)
+    if isinstance(found, Operator):
+        return found
+    raise ProblemError(
+        f"{point.value}, the entry point of operator {point.name}, is neither an Operator nor a "
+        "Declaration; mend that package"
+    )

@@ -1,0 +1,106 @@
+"""Row-wise and element-wise operators: softmax, norms, maps, quantisation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms import Problem, Rowwise
+from perfmodel.algorithms.rowwise import MAPS
+from perfmodel.operators.library import Chosen, LibraryOperator
+from perfmodel.operators.operator import Request
+from perfmodel.operators.options import DIRECTION, DTYPE, Choice, size
+from perfmodel.timing import rowwise
+from perfmodel.timing.circumstances import Circumstances
+from perfmodel.timing.classes import KernelClass, resolve
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.machine import Machine
+from perfmodel.timing.plan import Plan
+from perfmodel.timing.runs import table
+
+_ROWS = size("rows", default="4096", help="Rows: {size}.")
+_COLS = size("cols", default="4096", help="Columns, along which it runs.")
+
+
+class RowwiseOperator(LibraryOperator):
+    """One operation over rows × cols."""
+
+    needed = ("rows", "cols")
+    fits_by = ("cols",)
+
+    def __init__(self, op: str, about: str, *options: Any) -> None:
+        self.name, self.about = op, about
+        self.fixed = {"op": op}
+        self.options = (_ROWS, _COLS, *options)
+
+    def problem(self, **given: Any) -> Rowwise:
+        """A `Rowwise`."""
+        return Rowwise(**{**self.fixed, **given})
+
+    def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
+        """One kernel a direction."""
+        names = [item.name for item in self.sizes]
+        shape: dict[str, Any] = {name: sizes[name] for name in names}
+        kind: dict[str, Any] = {"variant": row["variant"], "dtype": row["dtype"]}
+        both = row["direction"] == "fwdbwd"
+        ways = ("fwd", "bwd") if both else (row["direction"],)
+        return [self.problem(**shape, **kind, direction=way) for way in ways]
+
+    def called_as(self, problem: Any) -> str:
+        """Autograd launches gradients without nn.Module overhead, as it does an element-wise map.
+
+        A map with a scalar operand is `scalar`.
+        """
+        if problem.direction == "bwd":
+            return "pointwise"
+        return "scalar" if problem.variant in table().scalar_maps else self.name
+
+    def kernels(self, problem: Rowwise, request: Request, here: Machine) -> Chosen:
+        """The class asked for, or the usual one."""
+        return resolve(
+            problem.op, request.implementation, problem.dtype, here, variant=problem.variant
+        )
+
+    def plans(
+        self,
+        problem: Rowwise,
+        schedule: str,
+        kernel: KernelClass,
+        here: Machine,
+        constants: Constants,
+        around: Circumstances,
+    ) -> list[Plan]:
+        """One kernel; norms' gradients have a second one for the weights."""
+        return [rowwise.plan(problem, kernel, here, constants, around)]
+
+
+OPERATORS = (
+    RowwiseOperator("softmax", "Softmax along each row.", DTYPE, DIRECTION),
+    RowwiseOperator("layernorm", "Layer normalisation along each row.", DTYPE, DIRECTION),
+    RowwiseOperator("rmsnorm", "Root-mean-square normalisation along each row.", DTYPE, DIRECTION),
+    RowwiseOperator(
+        "pointwise",
+        "An element-wise map over rows x cols.",
+        size("inputs", default="1", help="Tensors read."),
+        size("outputs", default="1", help="Tensors written."),
+        Choice(
+            "variant",
+            ("--variant",),
+            "add",
+            "add, gelu, silu_mul, ...; lists too.",
+            metavar="NAME",
+            known=MAPS,
+            kind="variant of pointwise",
+        ),
+        DTYPE,
+        DIRECTION,
+    ),
+    RowwiseOperator(
+        "quantise",
+        "Quantisation of rows x cols, by default bf16 to fp8.",
+        DTYPE,
+        Choice("output_dtype", ("--output-dtype",), "fp8", "Type written."),
+    ),
+)

@@ -1,0 +1,31 @@
+"""Whether what a problem keeps in each level of memory fits there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from perfmodel.hardware import Device
+from perfmodel.timing.placing import OWN
+from perfmodel.units import binary
+
+
+def rooms(device: Device, held: Iterable[str]) -> dict[str, float]:
+    """Capacity in bytes of the levels that hold something, where it is known."""
+    known = {
+        name: device.hbm_capacity_bytes if name == OWN else _capacity(device, name) for name in held
+    }
+    return {name: room for name, room in known.items() if room is not None}
+
+
+def _capacity(device: Device, name: str) -> float | None:
+    level = device.level(name)
+    return None if level is None else level.total_bytes
+
+
+def too_large(device: Device, least: Mapping[str, float]) -> tuple[str, ...]:
+    """A line for each level that does not hold the `least` bytes that some problems need of it."""
+    return tuple(
+        f"needs {binary(least[name])} or more, and {device.slug} has {binary(room)} of "
+        f"{'memory' if name == OWN else f'{name} memory'}: it could not run"
+        for name, room in rooms(device, least).items()
+    )

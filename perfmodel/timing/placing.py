@@ -1,0 +1,109 @@
+"""Operands that lie further out than the device's own memory, behind one of its links.
+
+A kernel reads them where they lie, each load over the link and past the L2, as zero-copy reads of
+pinned host memory and loads from a peer are. A copy that runs ahead of the kernel has to bring the
+same bytes at the same rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.hardware import Device, Level
+from perfmodel.timing.machine import Link
+from perfmodel.timing.plan import Part, Plan
+from perfmodel.units import seconds, si
+
+OWN = "hbm"
+"""The level that operands lie in unless they are placed: the device's own memory."""
+
+# Round trip of a load to host memory over PCIe 3: 1.0 to 1.6 us (Min et al., EMOGI, VLDB 2020).
+_ROUND_TRIP = 1e-6
+
+
+def placed(
+    plans: Sequence[Plan], place: Mapping[str, str], device: Device
+) -> tuple[list[Plan], tuple[str, ...]]:
+    """The plans with operands placed, and what was assumed of the links.
+
+    `place` maps an operand, by its tensor's name (K) or its role (kv), to the level that it lies
+    in. Raises `UnknownName` for an operand or level that is not there, `ProblemError` where the
+    spec has no bandwidth of the link, where an operand is placed twice or has no memory of its own,
+    and for unfused attention, whose operators read copies.
+    """
+    links: dict[str, Link] = {}
+    said: list[str] = []
+    for name in place.values():
+        if name != OWN and name not in links:
+            links[name] = _link(device, name, said)
+    if not place:
+        return list(plans), ()
+    if any(plan.schedule.startswith("standard") for plan in plans):
+        raise ProblemError(
+            "unfused attention copies its operands first, so none can be placed; "
+            "take a tiled schedule"
+        )
+    where = _by_tensor([part for plan in plans for part in plan.parts], place)
+    found = {name: links[level] for name, level in where.items() if level != OWN}
+    return [
+        replace(plan, parts=tuple(_placed_part(part, found) for part in plan.parts))
+        for plan in plans
+    ], tuple(said)
+
+
+def _placed_part(part: Part, where: Mapping[str, Link]) -> Part:
+    """A part whose own inputs lie where they are placed."""
+    mine = {name: where[name] for name in part.inputs if name in where}
+    return replace(part, placed=mine)
+
+
+def _by_tensor(parts: Sequence[Part], place: Mapping[str, str]) -> dict[str, str]:
+    """The level of each tensor placed."""
+    roles: dict[str, set[str]] = {}
+    for part in parts:
+        for name in part.inputs:
+            roles.setdefault(part.schedule.algorithm.tensors[name].element, set()).add(name)
+    operands = sorted({name for names in roles.values() for name in names})
+    found: dict[str, str] = {}
+    for asked, level in place.items():
+        names = {asked} if asked in operands else roles.get(asked, set())
+        if not names:
+            aliased = {name for part in parts for name in part.style.shared}
+            if asked in aliased:
+                raise ProblemError(f"{asked} lies in another operand's memory; place that one")
+            raise UnknownName("operand", asked, [*operands, *roles])
+        for name in sorted(names):
+            if found.setdefault(name, level) != level:
+                raise ProblemError(f"{name} is placed in {found[name]} and in {level}; choose one")
+    return found
+
+
+def _link(device: Device, name: str, said: list[str]) -> Link:
+    """The link to a level, and a line on what its spec leaves open."""
+    beyond = {level.name: level for level in device.levels() if level.scope == "link"}
+    if name not in beyond:
+        within = device.level(name)
+        if within is not None:
+            raise ProblemError(
+                f"operands are placed in {OWN} or beyond, not in {name} ({within.label}); "
+                f"{device.slug} has {', '.join((OWN, *beyond))}"
+            )
+        raise UnknownName(f"level of {device.slug} to place operands in", name, (OWN, *beyond))
+    level = beyond[name]
+    if level.bytes_per_s is None:
+        raise ProblemError(
+            f"the spec of {device.slug} has no bandwidth of {level.label}, so nothing can be "
+            f"placed in {name}; add bandwidth_per_direction"
+        )
+    said.append(_sentence(level, level.bytes_per_s))
+    return Link(name, level.bytes_per_s, level.latency_seconds or _ROUND_TRIP)
+
+
+def _sentence(level: Level, rate: float) -> str:
+    waits = "" if level.latency_seconds else f", {seconds(_ROUND_TRIP)} a load"
+    return (
+        f"{level.name} is read over {level.label} at its documented {si(rate, 'B/s')}{waits}, "
+        "which no measured run was compared with"
+    )

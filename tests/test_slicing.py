@@ -1,0 +1,362 @@
+"""The score by which numbers of slices are chosen: its parts by hand, and against full plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from draws import sizes
+
+from perfmodel.algorithms import Attention
+from perfmodel.algorithms.attention import SOFTMAX_VECTOR
+from perfmodel.arithmetic import as_floats
+from perfmodel.hardware import load
+from perfmodel.timing import attention_style, slicing, splitkv
+from perfmodel.timing.circumstances import Circumstances
+from perfmodel.timing.classes import kernel_class
+from perfmodel.timing.constants import default
+from perfmodel.timing.kernel import Style
+from perfmodel.timing.machine import machine
+from perfmodel.timing.occupancy import residency
+from perfmodel.timing.plan import combining_seconds, time_plan
+
+CONSTANTS, BARE = default(), Circumstances()
+FREE = replace(
+    kernel_class("flash-triton"), even_rule=None, split_rule=None, wave_rule=None, graph_rule=None
+)
+H100 = machine(load("h100-sxm"))
+near = pytest.approx
+
+
+def decode(n: int = 60) -> Attention:
+    """Random problems of one query, of any batch and any number of keys."""
+    draw = np.random.default_rng(3)
+    groups, each = sizes(draw, 1, 8, n)[:, None], sizes(draw, 1, 8, n)[:, None]
+    batch, keys = sizes(draw, 1, 64, n)[:, None], sizes(draw, 1, 131072, n)[:, None]
+    return Attention(batch, groups * each, groups, 1, keys, 128, dtype="fp16")
+
+
+@pytest.mark.parametrize("slug", ["h100-sxm", "a100-sxm4-80gb", "t4", "mi300x", "b200"])
+def test_scores_of_slices_follow_their_full_times(slug):
+    here, problem = machine(load(slug)), decode()
+    how = attention_style.style(problem, FREE, here, CONSTANTS, BARE)
+    axes, tile = as_floats(problem.sizes()), splitkv._tile(problem, FREE, here)
+    found = slicing.scores(axes, tile, FREE, here, CONSTANTS, how, 2.0)
+    every = splitkv.split_plan(
+        problem, None, FREE, here, CONSTANTS, BARE, how, keep=slicing.SPLITS.size
+    )
+    full = time_plan(here, CONSTANTS, every, found.shape)
+    cost = full.launches[0].cost
+    held = residency(here, cost, how.resident).blocks_per_unit
+    assert slicing.resident_blocks(tile, 128.0, FREE, here, how, 2.0) == near(np.max(held))
+    slices = np.ceil(axes["x"] / slicing.slice_keys(axes["x"], slicing.SPLITS[None], tile[1]))
+    # Where slices are added up, and where there is no more to choose than whether they are.
+    apart = np.log(found / full.seconds)[slices > 1]
+    assert np.quantile(np.abs(apart - np.median(apart)), 0.95) < 0.45
+    assert -0.3 < np.median(apart) < 0.1
+    added = full.launches[1]
+    adding = slicing.adding_seconds(
+        axes["b"] * axes["g"] * axes["r"], 128.0, slices, FREE, here, CONSTANTS, how
+    )
+    ratio = (adding / (added.gap + added.time.seconds))[slices > 1]
+    assert 0.95 < np.median(ratio) < 1.01
+    # The number that is best by the score is seldom far from the best.
+    chosen = np.take_along_axis(full.seconds, found.argmin(axis=1)[:, None], axis=1)
+    assert np.median(chosen[:, 0] / full.seconds.min(axis=1)) < 1.02
+
+
+# 64 rows × 64 keys of 128 threads, head dimension 128, two stages of keys and of values.
+TILE, DIM = (64, 64, 128), 128.0
+
+
+@pytest.mark.parametrize(
+    ("limits", "blocks"),
+    [
+        # (64 + 2 · 2 · 64) · 128 · 2 B = 80 KiB, and what the system keeps of each block.
+        ({"shared_capacity": 3 * 2.0**13 * 10, "shared_reserved": 0.0}, 3),
+        ({"shared_capacity": 3 * 2.0**13 * 10, "shared_reserved": 1024.0}, 2),
+        # 64 · (128 + 64) numbers of 4 B and 40 registers of 128 threads: 68 KiB.
+        ({"registers_bytes": 4 * 17 * 4096.0}, 4),
+        ({"registers_bytes": 4 * 17 * 4096.0 - 1}, 3),
+        # No thread has more than it may: 32 registers of each are 16 KiB.
+        ({"registers_bytes": 4 * 17 * 4096.0, "thread_registers_bytes": 128.0}, 17),
+        ({"max_threads": 5 * 128.0 + 127}, 5),
+        ({"shared_capacity": 1.0}, 1),
+    ],
+)
+def test_blocks_of_a_decode_tile_by_each_resource(limits, blocks):
+    plenty = {"shared_capacity": 1e9, "registers_bytes": 1e9, "max_threads": 1e9}
+    here = replace(H100, **{**plenty, "thread_registers_bytes": 1024.0, **limits})
+    how = Style("fp16")
+    assert slicing.resident_blocks(TILE, DIM, FREE, here, how, 2.0) == blocks
+    assert slicing.resident_blocks(TILE, DIM, FREE, here, replace(how, resident=1), 2.0) == 1
+
+
+def test_seconds_of_a_tile_of_scores_worked_by_hand():
+    matrix = 4 * 64 * 64 * 128 / (0.5 * H100.matrix_per_unit("fp16"))
+    vector = SOFTMAX_VECTOR * 64 * 64 / (0.25 * H100.vector_ops_per_unit)
+    for overlap in (0.0, 0.75, 1.0):
+        how = Style("fp16", matrix_share=0.5, vector_share=0.25, overlap=overlap)
+        found = slicing.tile_seconds(TILE, DIM, H100, how)
+        both = max(matrix, vector) + (1 - overlap) * min(matrix, vector)
+        assert found == near(both)
+    assert matrix != near(vector, rel=0.1)
+
+
+def test_seconds_of_adding_slices_up_worked_by_hand():
+    how, loads = Style("fp16"), replace(FREE, combine_loads=3)
+    start = combining_seconds(H100, CONSTANTS, how)
+    price = H100.at_clock(CONSTANTS["block_price"])
+
+    def adding(rows, slices, kernel, here=H100):
+        found = slicing.adding_seconds(rows, DIM, np.array([slices]), kernel, here, CONSTANTS, how)
+        return found.item()
+
+    # A few rows: a block, a round trip to the L2, or one more for each three slices.
+    assert adding(8.0, 6.0, FREE) == near(start + price + H100.l2_latency)
+    assert adding(8.0, 6.0, loads) == near(start + price + 3 * H100.l2_latency)
+    # Rows beyond 12 blocks a unit take another round of everything.
+    rows = 24.0 * H100.units
+    slow = replace(H100, l2_latency=1.0)
+    start = combining_seconds(slow, CONSTANTS, how)
+    assert adding(rows, 6.0, loads, slow) == near(start + 2 * (price + 3.0))
+    # Many slices are bytes: 4 written and 4 read for each number.
+    narrow = replace(H100, l2_bytes_per_s=1e9, l2_latency=1e-9)
+    start = combining_seconds(narrow, CONSTANTS, how)
+    assert adding(rows, 6.0, FREE, narrow) == near(start + 2 * price + 8 * rows * 128 * 6 / 1e9)
+
+
+def axes_of(**given: float) -> dict[str, np.ndarray]:
+    """Axes of one problem as (1, 1) columns; one of each where nothing is said."""
+    return {axis: np.array([[float(given.get(axis, 1.0))]]) for axis in "bgrqxd"}
+
+
+def scored(here, how=None, kernel=FREE, **given: float) -> np.ndarray:
+    """Scores of one problem by numbers of slices."""
+    plain = Style("fp16") if how is None else how
+    found = slicing.scores(axes_of(d=128.0, **given), TILE, kernel, here, CONSTANTS, plain, 2.0)
+    return dict(zip(slicing.SPLITS.tolist(), found[0].tolist(), strict=True))
+
+
+def test_the_score_of_slices_worked_by_hand():
+    block = slicing.tile_seconds(TILE, DIM, H100, Style("fp16")).item()
+    price = H100.at_clock(CONSTANTS["block_price"])
+    # One block of 64 tiles that are all arithmetic, and 2, 4, … of them on as many units.
+    here = replace(H100, hbm_latency=0.0, hbm_bytes_per_s=1e30)
+    adding = {n: slicing.adding_seconds(1.0, DIM, np.array([float(n)]), FREE, here, CONSTANTS,
+                                        Style("fp16")).item() for n in (2, 64)}  # fmt: skip
+    found = scored(here, x=64 * 64)
+    assert found[1] == near(64 * block + price)
+    assert found[2] == near(32 * block + price + adding[2])
+    assert found[64] == near(block + price + adding[64])
+    # 96 and 128 slices have no more keys to cut.
+    assert found[96] == found[128] == found[64]
+    # 65 tiles in two slices are 33 of them and 32; the longer counts.
+    assert scored(here, x=65 * 64)[2] == near(33 * block + price + adding[2])
+    # Fewer keys than a tile are one.
+    assert scored(here, x=1)[1] == near(block + price)
+    # Blocks beyond the units wait their turn, and those of one unit start together.
+    units = here.units
+    assert slicing.resident_blocks(TILE, DIM, FREE, here, Style("fp16"), 2.0) == 2
+    assert scored(here, x=64, b=3 * units)[1] == near(3 * block + 1.5 * price)
+    assert scored(here, x=64, g=3 * units)[1] == near(3 * block + 1.5 * price)
+    assert scored(here, x=64, b=3 * units + 1)[1] == near(4 * block + 2 * price)
+    # 40 heads of a group and 5 queries: one query of each in a tile of 64 rows, five tiles.
+    for together, blocks in ((40, 5), (20, 2), (100, 5)):
+        found = scored(here, x=64, b=units, r=together, q=5)[1]
+        assert found == near(blocks * block + blocks / 2 * price)
+    dear = Style("fp16", price=3.0)
+    assert scored(here, dear, x=64)[1] == near(block + 3 * price)
+
+
+def test_slices_wait_for_memory_as_worked_by_hand():
+    price = H100.at_clock(CONSTANTS["block_price"])
+    fast = Style("fp16", matrix_share=1e12, vector_share=1e12)
+    # 64 tiles one after another, each a microsecond away, while memory has next to nothing to do.
+    far = replace(H100, hbm_latency=1e-6, hbm_bytes_per_s=1e30)
+    assert scored(far, fast, x=64 * 64)[1] == near(64e-6 + price)
+    deep = replace(FREE, stages=5)
+    assert scored(far, fast, deep, x=64 * 64)[1] == near(16e-6 + price)
+    assert scored(far, fast, replace(FREE, stages=1), x=64 * 64)[1] == near(64e-6 + price)
+    # Two blocks a unit wait side by side, and six of them in three rounds.
+    assert scored(far, fast, x=64, b=6 * H100.units)[1] == near(3e-6 + 3 * price)
+    # Keys and values of 2 bytes at the memory's rate.
+    thin = replace(H100, hbm_latency=0.0, hbm_bytes_per_s=1e9)
+    for given in ({"x": 640.0}, {"x": 64.0, "b": 10.0}, {"x": 64.0, "g": 10.0}):
+        assert scored(thin, fast, **given)[1] == near(2 * 640 * 128 * 2 / 1e9 + price)
+    # Waiting while memory is busy: each load queues behind others, and the two overlap.
+    both = replace(H100, hbm_latency=1.0, hbm_bytes_per_s=2 * 64 * 128 * 2 / 3.0)
+    longer = 1 + (CONSTANTS["latency_share"] - 1) * 3 / 4
+    assert scored(both, fast, x=64)[1] == near(np.hypot(longer, 3.0), rel=1e-4)
+
+
+def test_slices_that_come_to_the_same_are_tried_once():
+    problem = replace(decode(), seq_kv=np.array([[256]] * 60))
+    axes = as_floats(problem.sizes())
+    how = attention_style.style(problem, FREE, H100, CONSTANTS, BARE)
+    kept = slicing.promising(axes, TILE, FREE, H100, CONSTANTS, how, 2.0, 4)
+    # 256 keys are 4 tiles: 3 slices come to the same as 2, and those beyond 4 to 4.
+    assert {tuple(sorted(row)) for row in kept.astype(int).tolist()} <= {
+        (1, 2, 4, 6), (1, 2, 3, 4), *((1, 2, 4, int(n)) for n in slicing.SPLITS)
+    }  # fmt: skip
+    assert np.all((kept == 1).any(axis=1) & (kept == 4).any(axis=1))
+    every = slicing.promising(axes, TILE, FREE, H100, CONSTANTS, how, 2.0, slicing.SPLITS.size)
+    assert every.tolist() == [slicing.SPLITS.tolist()]
+
+
+# ---- Rules of libraries --------------------------------------------------------------------------
+
+
+def test_decode_slices_stop_at_128_and_count_all_rows_of_a_group():
+    rule = replace(kernel_class("flash2").split_rule, near=0.999)
+    one = {"r": 2.0, "x": 128.0 * 100_000}  # flash2 cuts for grouped queries alone
+    here = replace(H100, units=512)
+
+    def slices(**given: float) -> float:
+        return slicing.by_rule(axes_of(**one | given), (64, 128, 128), rule, here).item()
+
+    # One block alone fills its slots the better, the more slices: as many as there may be.
+    assert slices() == 128
+    # 100 rows of 64 are 2 blocks, whether of one query's heads or of one head's queries.
+    assert slices(r=100.0) == slices(q=50.0) == slices(b=2.0) == slices(g=2.0)
+    assert slices(r=64.0) == slices(q=32.0) == 128
+    assert slices(b=32.0) == slices(g=32.0) == slices(q=1024.0) < 128
+    few = replace(H100, units=4)
+    found = slicing.by_rule(axes_of(**one), (64, 128, 128), rule, few).item()
+    assert found == rule.blocks_per_unit * 4
+    # The grid fills the slots by itself.
+    full = rule.full * rule.blocks_per_unit * 512
+    assert slices(b=np.ceil(full)) == 1
+    assert slices(b=np.ceil(full) - 1) > 1 or rule.near < rule.full
+
+
+def queries_one_by_one(heads: int, rule, units: int) -> int:
+    """FlashAttention-1's rule as a loop (fmha_fwd_launch_template.h, num_splits_heuristic_fwd)."""
+    waves = [heads * n / (units * rule.blocks_per_unit) for n in range(1, rule.most + 1)]
+    fills = [each / np.ceil(each) for each in waves]
+    return next(n for n, fill in enumerate(fills, 1) if fill > rule.near * max(fills))
+
+
+@pytest.mark.parametrize("heads", [(1, 1, 1), (2, 3, 5), (4, 8, 3), (16, 16, 1), (7, 1, 31)])
+def test_slices_of_a_heads_queries_are_those_of_the_rule(heads):
+    rule, units = kernel_class("flash1").head_rule, H100.units
+    b, g, r = heads
+    found = slicing.queries_of_heads(axes_of(b=b, g=g, r=r), rule, H100)
+    assert found == [[queries_one_by_one(b * g * r, rule, units)]]
+    # A machine that 30 slices do not fill is cut into all 30, or nearly as many.
+    large = replace(H100, units=10**6)
+    for near_best, most in ((rule.near, 29), (0.999, 30)):
+        each = replace(rule, near=near_best)
+        assert slicing.queries_of_heads(axes_of(b=b, g=g, r=r), each, large).item() == most
+
+
+def test_a_block_takes_one_tile_of_keys_where_that_fills_waves_better():
+    rule = kernel_class("flash1").head_rule
+
+    def tiles(b, keys, *, causal=False, g=1.0, r=1.0):
+        axes = axes_of(b=b, g=g, r=r, x=keys)
+        return slicing.keys_of_heads(axes, 128, rule, H100, causal=causal).item()
+
+    units = H100.units
+    # A head a unit is full already; half as many are filled by two tiles, worth 1 / (1 + 1/2).
+    assert tiles(units, 1024.0) == 1
+    assert tiles(units / 2, 256.0) == 2
+    # 80 % of the units are worth more than two tiles that fill 2/3 of them twice, 0.8 of 2 waves.
+    assert tiles(0.8 * units, 256.0) == 1
+    # Three quarters of 60 % are worth less than those; 90 % under a causal mask, 0.72, are more.
+    assert tiles(0.65 * units, 256.0) == 1
+    assert tiles(0.45 * units, 256.0, causal=True) == 2
+    # 257 keys are three tiles; and heads of all groups count.
+    assert tiles(units / 4, 257.0) == 3
+    assert tiles(1.0, 257.0, g=units / 2, r=0.5) == tiles(units / 4, 257.0)
+    # Ten tiles under a causal mask are spread whatever they fill.
+    assert tiles(units, 1280.0, causal=True) == 10
+    assert tiles(units, 1152.0, causal=True) == 1
+    assert tiles(units, 1280.0) == 1
+
+
+def test_the_worth_of_a_tile_of_keys_falls_by_its_share():
+    rule = kernel_class("flash1").head_rule
+    # 90 % of the units; two tiles fill 1.8 waves of 2, as full: worth less by half a tile or one.
+    axes = axes_of(b=0.9 * H100.units, x=256.0)
+    assert slicing.keys_of_heads(axes, 128, rule, H100, causal=True).item() == 1
+    # 70 %: two tiles fill 1.4 of 2 waves, 0.7; three 2.1 of 3; four 2.8 of 3, 0.933 / (1 + 1/4) of
+    # all keys is more than 0.7, and with half of the share more so.
+    for keys, causal, spread in ((512.0, False, 4), (512.0, True, 4), (256.0, False, 1)):
+        axes = axes_of(b=0.7 * H100.units, x=keys)
+        found = slicing.keys_of_heads(axes, 128, rule, H100, causal=causal).item()
+        assert found == spread
+    # 80 %: four tiles fill 3.2 of 4, five 4 of 4: 1 / (1 + 1/5) = 0.833 and 1 / (1 + 1/10).
+    for causal in (False, True):
+        axes = axes_of(b=0.8 * H100.units, x=640.0)
+        assert slicing.keys_of_heads(axes, 128, rule, H100, causal=causal).item() == 5
+    # 86 %: seven tiles fill 6.02 of 7, worth 0.86 / (1 + 1/7) and less than one.
+    axes = axes_of(b=0.86 * H100.units, x=7 * 128.0)
+    assert slicing.keys_of_heads(axes, 128, rule, H100, causal=False).item() == 1
+
+
+def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
+    rule = kernel_class("flash3").even_rule
+    least = rule.full * H100.units  # 105.6 row blocks of one sequence
+
+    def cut(window=None, **given):
+        axes = axes_of(**{"x": 128.0 * 64, "q": 128.0, **given})
+        return bool(slicing.cuts(axes, (128, 128, 256), rule, H100, window).item())
+
+    assert cut()
+    assert cut(g=np.floor(least))
+    assert not cut(g=np.ceil(least))
+    assert cut(q=128 * np.floor(least))
+    assert not cut(q=128 * np.floor(least) + 1)
+    assert cut(r=np.floor(least))
+    assert not cut(r=np.ceil(least))
+    # Every sequence is looked at by itself.
+    assert cut(b=1000.0)
+    # Rows that see four tiles of keys are whole, five are cut.
+    assert not cut(x=512.0)
+    assert cut(x=513.0)
+    # Behind a window they see it and their own queries.
+    assert cut(window=385)
+    assert not cut(window=384)
+    assert not cut(window=10**6, x=512.0)
+
+
+def test_even_slices_count_all_rows_and_a_graph_all_queries():
+    rule, graph = kernel_class("flash3").even_rule, kernel_class("flash3").graph_rule
+    tile = (64, 128, 256)
+
+    def even(with_graph=False, **given):
+        axes = axes_of(**{"x": 128.0 * 1000, **given})
+        chosen = graph if with_graph else None
+        return slicing.evenly(axes, tile, rule, H100, chosen).item()
+
+    # 1,000 tiles of a row block on 132 units: shares of ⌈1.1 · 1000 / 132⌉ = 9 are 112 slices.
+    assert even() == 112
+    # Two row blocks, whatever makes them: ⌈16.7⌉ = 17 a share, 59 slices.
+    for given in ({"r": 100.0}, {"q": 100.0}, {"r": 10.0, "q": 10.0}, {"b": 2.0}, {"g": 2.0}):
+        assert even(**given) == 59
+    # Up to 512 queries a graph has its own most.
+    assert even(True) == graph.slices
+    assert even(True, q=100.0, b=5.0) == min(graph.slices, even(q=100.0, b=5.0))
+    assert even(True, q=600.0, r=0.1) == even(q=600.0, r=0.1) > 0
+    tiles = even(q=300.0, b=2.0)
+    assert even(True, q=300.0, b=2.0) == tiles
+
+
+def test_waves_of_slices_count_a_block_for_every_query():
+    rule = kernel_class("trtllm-xqa").wave_rule
+    one = slicing.by_waves(axes_of(x=128.0 * 256, b=64.0), rule, H100).item()
+    for given in ({"q": 64.0}, {"g": 64.0}, {"b": 8.0, "q": 8.0}):
+        assert slicing.by_waves(axes_of(x=128.0 * 256, **given), rule, H100).item() == one
+    assert 1 < one < slicing.by_waves(axes_of(x=128.0 * 256, b=8.0), rule, H100).item()
+
+
+def test_rows_that_are_added_up_are_those_of_every_head_and_query():
+    # 12 blocks a unit at once: rows of any axis make further rounds of a combining kernel.
+    block = 24.0 * H100.units
+    slow = replace(H100, l2_latency=1.0, hbm_bytes_per_s=1e30, hbm_latency=0.0)
+    for axis in "bgrq":
+        found = scored(slow, x=64 * 64, **{axis: block})
+        start = combining_seconds(slow, CONSTANTS, Style("fp16"))
+        assert 2.0 < found[2] - start < 2.0 + 0.1, axis
