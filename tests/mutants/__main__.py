@@ -35,9 +35,10 @@ COPIED = (
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md",
 )  # fmt: skip
 TESTS = (
-    "timing_memory", "mechanisms", "screening", "slicing", "machine", "unfused", "timing_terms",
-    "slices", "library_rules", "waves", "matmul_counts", "rowwise_counts", "attention_examples",
-    "right_answers", "predict", "classes", "timing_pipeline", "physics", "rule", "band",
+    "timing_memory", "mechanisms", "screening", "slicing", "machine", "occupancy", "plans",
+    "unfused", "timing_terms", "slices", "library_rules", "waves", "matmul_counts",
+    "rowwise_counts", "attention_examples", "right_answers", "predict", "classes",
+    "timing_pipeline", "physics", "rule", "band",
 )  # fmt: skip
 """Modules that are run for each mutant, the quick ones first."""
 LATER = ("docs", "timing_laws", "attention_counts", "spread", "mapper")
