@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor
+from perfmodel.arithmetic import ceil_div
 from perfmodel.count import count, rule
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load
@@ -271,7 +272,7 @@ def test_buffers_of_a_product_fill_half_of_shared_memory_or_all_of_it():
 @given(st.integers(1, 10**6), st.integers(1, 128), st.sampled_from([8, 32, 64]))
 def test_slices_of_k_are_whole_pairs_of_steps(k, slices, depth):
     found = float(slice_k(np.array(float(k)), np.array(float(slices)), depth))
-    assert found == -(-(-(-k // slices)) // (2 * depth)) * 2 * depth
+    assert found == ceil_div(ceil_div(k, slices), 2 * depth) * 2 * depth
 
 
 def test_steps_of_k_are_a_line_or_what_the_threads_of_few_rows_load():
