@@ -109,7 +109,7 @@ STEEP = [
     ),
     (Matmul(7, 1449, 1536, dtype="fp32"), {"k": 1537}, "slices of k in whole pairs of steps"),
     # A block of the backward pass streams queries: 64 of them are one step, 65 are two.
-    (Attention(7, 4, 4, 64, 665, 64, direction="fwdbwd"), {"seq_q": 65}, "a pipeline of one step"),
+    (Attention(7, 4, 4, 64, 665, 64, direction="fwdbwd"), {"seq_q": 65}, "a pipeline of few steps"),
     # Eight heads share their keys, and no tile of the backward pass: 1,275 queries begin where a
     # tile of keys does.
     (
@@ -129,7 +129,7 @@ DEVICES = {
     "slices of the keys by a library's rule": "a10",
     "a mask that crosses fewer tiles": "a10",
     "slices of k in whole pairs of steps": "p100-pcie-16gb",
-    "a pipeline of one step": "max-1550",
+    "a pipeline of few steps": "max-1550",
 }
 
 

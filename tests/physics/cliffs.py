@@ -154,15 +154,33 @@ def _rows_streamed(change: Change) -> np.ndarray | bool:
     return change.before.occupancy < change.after.occupancy
 
 
-def _one_step(change: Change) -> np.ndarray | bool:
-    """Whether blocks go from one step of their stream to two."""
+def _few_rows_rounds(change: Change) -> np.ndarray:
+    """Times as many rounds of blocks of the kernel for few rows as of the one for more."""
+    first, second = (np.maximum(each.waves, 1.0) for each in (change.before, change.after))
+    return np.maximum(2.6, first / second)
+
+
+def _few_steps(change: Change) -> np.ndarray | bool:
+    """Whether blocks of one step of their stream, or two, get more."""
     if change.what == "k":
         first, second = change.sizes("k")
         return (first <= 128) & (second > 8)
     if change.what not in ("seq_kv", "seq_q", "window"):
         return False
-    both = zip(steps_streamed(change.before), steps_streamed(change.after), strict=False)
-    return np.any([(first <= 1) & (second > first) for first, second in both], axis=0)
+    return np.any([(a <= 2) & (b > a) for a, b in _steps(change)], axis=0)
+
+
+def _steps(change: Change) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Steps before and after, for every tile of either pass."""
+    return list(zip(steps_streamed(change.before), steps_streamed(change.after), strict=False))
+
+
+def _less_in_turn(change: Change) -> np.ndarray | float:
+    """Times as much is left unhidden of a stage as long as the longest, 1 / n of it at n steps."""
+    if change.what == "k":
+        return 1.25
+    ratios = [(1.0 + 1.0 / a) / (1.0 + 1.0 / b) for a, b in _steps(change)]
+    return np.minimum(1.25, np.max(ratios, axis=0))
 
 
 def _times_fewer_accesses(change: Change) -> np.ndarray:
@@ -255,9 +273,10 @@ CLIFFS = (
     Cliff(
         "a kernel for few rows",
         _few_rows_ended,
-        constant(2.6),
+        _few_rows_rounds,
         "TensorRT-LLM has a kernel on the vector unit for up to 4 rows of int8 "
-        "(int8SQ.cu: smoothQuantGemmPlugin), which short k does not pay for.",
+        "(int8SQ.cu: smoothQuantGemmPlugin), in blocks of 8 columns: short k does not pay for so "
+        "many, and a few units start them in turn.",
     ),
     Cliff(
         "products that become batched",
@@ -317,11 +336,12 @@ CLIFFS = (
         "a unit, which wait for each other's loads.",
     ),
     Cliff(
-        "a pipeline of one step",
-        _one_step,
-        constant(1.25),
+        "a pipeline of few steps",
+        _few_steps,
+        _less_in_turn,
         "A block of one step loads, multiplies and stores in turn; with two steps half of that "
-        "goes on side by side. A limit of the model: the store of the result does not.",
+        "goes on side by side, with three two thirds. A limit of the model: the store of the "
+        "result does not.",
     ),
     Cliff(
         "what a mask costs beside its tiles",
