@@ -249,6 +249,20 @@ def test_arrays_with_what_a_run_includes_are_each_of_their_problems():
         assert alone.terms["included"] > 0
 
 
+def test_a_library_that_quantises_does_so_in_every_run_but_of_the_kernel_alone():
+    shape, name = Matmul(64, 4096, 4096, dtype="fp8_block"), "vllm_default"
+
+    def extra(harness: str, *names: str) -> float:
+        found = predict(shape, H100.device, implementation=name, harness=harness, includes=names)
+        return found.terms["included"]
+
+    assert extra("kernel") == 0
+    asked = extra("kernel", "quantise_activations")
+    assert asked > 0
+    assert extra("cuda_graph") > 0
+    assert extra("cuda_graph") == extra("cuda_graph", "quantise_activations")
+
+
 # ---- Products ------------------------------------------------------------------------------------
 
 
