@@ -103,6 +103,21 @@ STEEP = [
     (Rowwise("quantise", 2515, 17187), {"cols": 17188}, "rows that come to end on a whole load"),
     (Rowwise("layernorm", 1000, 856), {"cols": 1712}, "four short rows to a block"),
     (
+        Rowwise("layernorm", 11351, 16449, direction="bwd"),
+        {"cols": 32898},
+        "ragged rows that get longer",
+    ),
+    (Matmul(7, 1449, 1536, dtype="fp32"), {"k": 1537}, "slices of k in whole pairs of steps"),
+    # A block of the backward pass streams queries: 64 of them are one step, 65 are two.
+    (Attention(7, 4, 4, 64, 665, 64, direction="fwdbwd"), {"seq_q": 65}, "a pipeline of few steps"),
+    # Eight heads share their keys, and no tile of the backward pass: 1,275 queries begin where a
+    # tile of keys does.
+    (
+        Attention(50, 32, 4, 1049, 1275, 64, causal=True, direction="bwd"),
+        {"seq_q": 1275},
+        "a mask that crosses fewer tiles",
+    ),
+    (
         Attention(2, 6, 6, 45, 877, 64, causal=True, window=846),
         {"window": 1692},
         "tiles of another kernel behind a window",
@@ -110,10 +125,18 @@ STEEP = [
 ]  # fmt: skip
 
 
+DEVICES = {
+    "slices of the keys by a library's rule": "a10",
+    "a mask that crosses fewer tiles": "a10",
+    "slices of k in whole pairs of steps": "p100-pcie-16gb",
+    "a pipeline of few steps": "max-1550",
+}
+
+
 @pytest.mark.parametrize(("problem", "grown", "name"), STEEP, ids=[name for *_, name in STEEP])
 def test_cliffs_lie_where_their_rules_turn_and_nowhere_else(problem, grown, name):
     (cliff,) = (each for each in CLIFFS if each.name == name)
-    device = load("a10") if "slices" in name or "mask" in name else H100
+    device = load(DEVICES.get(name, "h100-sxm"))
     ((axis, value),) = grown.items()
 
     def change(size):

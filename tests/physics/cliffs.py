@@ -12,14 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from changes import PARTS, Change
+from tilings import k_of_busiest, query_slices, steps_streamed, visited
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
-from perfmodel.arithmetic import as_floats, ceil_div
-from perfmodel.count.band import visit
 from perfmodel.predict import Predictions, predict_arrays
-from perfmodel.timing import matmul, slicing, splitkv
-from perfmodel.timing.classes import classes
-from perfmodel.timing.machine import machine
+from perfmodel.timing import matmul, rowwise, splitkv
 
 TOLERANCES = {"units": 1.05, "k": 1.10, "n": 1.10}
 """What a law may be missed by without a reason of its own.
@@ -73,21 +70,6 @@ def _longer_slices(change: Change) -> np.ndarray | bool:
     return first != second
 
 
-def query_slices(found: Predictions) -> tuple[np.ndarray, np.ndarray]:
-    """Slices that FlashAttention-1's rule cuts a head's queries into, and the queries of each.
-
-    Both 1 for other classes.
-    """
-    kernel = classes().get(found.implementation)
-    if kernel is None or kernel.head_rule is None:
-        return np.ones(len(found)), np.ones(len(found))
-    sizes = {axis: np.reshape(s, (-1, 1)) for axis, s in as_floats(found.problem.sizes()).items()}
-    asked = slicing.queries_of_heads(sizes, kernel.head_rule, machine(found.device))
-    rows = found.tile["rows"][:, None]
-    queries = ceil_div(ceil_div(sizes["q"], asked), rows) * rows
-    return ceil_div(sizes["q"], queries)[:, 0], queries[:, 0]
-
-
 def _crosses_fewer(change: Change) -> np.ndarray | bool:
     """Whether a mask moves and leaves fewer tiles, in all or to the longest block."""
     moving = change.what in ("seq_q", "seq_kv", "window")
@@ -107,21 +89,6 @@ def _mask_moves(change: Change) -> bool:
     """Whether a size grew that moves the edges of a mask."""
     moving = change.what in ("seq_q", "seq_kv", "window")
     return moving and isinstance(change.problem, Attention) and change.problem.mask() is not None
-
-
-def visited(found: Predictions) -> tuple[np.ndarray, ...]:
-    """Matrix operations; of a head, pairs of tiles, those of its longest row and column of them."""
-    problem = found.problem
-    assert isinstance(problem, Attention)
-    group = problem.heads_q // problem.heads_kv
-    kernel = classes().get(found.implementation)
-    # Slices of keys take all query heads of a group in a tile, whatever the class.
-    packs = "splits" in found.tile or (kernel is not None and kernel.packs)
-    rows = np.maximum(found.tile["rows"] // (group if packs else 1), 1.0)
-    sizes = problem.sizes()
-    visits = visit(problem.mask(), sizes["q"], sizes["x"], rows, found.tile["keys"])
-    longest = ceil_div(visits.most_keys, found.tile["keys"]), ceil_div(visits.most_queries, rows)
-    return found.flops["matrix"], visits.pairs, *longest
 
 
 def _more_memory_bytes(change: Change) -> np.ndarray:
@@ -168,11 +135,15 @@ def _window_tiles(change: Change) -> np.ndarray | bool:
 
 def _rows_spread(change: Change) -> np.ndarray | bool:
     """Whether rows become too long for four to a block, or start another block of four."""
+    if isinstance(change.problem, Attention):
+        columns = "seq_kv" if change.before.implementation == "eager" else ""
+    else:
+        columns = "cols" if isinstance(change.problem, Rowwise) else ""
+    first, second = change.sizes(change.what) if change.what not in PARTS else (0, 0)
+    if columns and change.what == columns:
+        return (first <= 1024) & (second > 1024)
     if not isinstance(change.problem, Rowwise):
         return False
-    first, second = change.sizes(change.what) if change.what not in PARTS else (0, 0)
-    if change.what == "cols":
-        return (first <= 1024) & (second > 1024)
     return (change.what == "rows") & (np.asarray(change.problem.cols) <= 1024) & (first <= 64)
 
 
@@ -183,15 +154,62 @@ def _rows_streamed(change: Change) -> np.ndarray | bool:
     return change.before.occupancy < change.after.occupancy
 
 
-def _one_step(change: Change) -> np.ndarray | bool:
-    """Whether blocks go from one step of their stream to two."""
+def _few_rows_rounds(change: Change) -> np.ndarray:
+    """Times as many rounds of blocks of the kernel for few rows as of the one for more."""
+    first, second = (np.maximum(each.waves, 1.0) for each in (change.before, change.after))
+    return np.maximum(2.6, first / second)
+
+
+def _few_steps(change: Change) -> np.ndarray | bool:
+    """Whether blocks of one step of their stream, or two, get more."""
     if change.what == "k":
         first, second = change.sizes("k")
         return (first <= 128) & (second > 8)
-    if change.what not in ("seq_kv", "seq_q", "window") or "keys" not in change.before.tile:
+    if change.what not in ("seq_kv", "seq_q", "window"):
         return False
-    first, second = visited(change.before)[2], visited(change.after)[2]
-    return (first <= 1) & (second > first)
+    return np.any([(a <= 2) & (b > a) for a, b in _steps(change)], axis=0)
+
+
+def _steps(change: Change) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Steps before and after, for every tile of either pass."""
+    return list(zip(steps_streamed(change.before), steps_streamed(change.after), strict=False))
+
+
+def _less_in_turn(change: Change) -> np.ndarray | float:
+    """Times as much is left unhidden of a stage as long as the longest, 1 / n of it at n steps."""
+    if change.what == "k":
+        return 1.25
+    ratios = [(1.0 + 1.0 / a) / (1.0 + 1.0 / b) for a, b in _steps(change)]
+    return np.minimum(1.25, np.max(ratios, axis=0))
+
+
+def _times_fewer_accesses(change: Change) -> np.ndarray:
+    """Times as many integer instructions of accesses an element before; 1 of other operators."""
+    kernel = change.kernel
+    if not isinstance(change.problem, Rowwise) or kernel is None or kernel.rows is None:
+        return np.ones(len(change.before))
+
+    def each(found: Predictions) -> np.ndarray:
+        problem = found.problem
+        assert isinstance(problem, Rowwise)
+        layout = rowwise._for_type(kernel.rows, problem)
+        elements = np.asarray(problem.rows, float) * problem.cols
+        return np.asarray(rowwise._integer_ops(problem, layout) / elements)
+
+    return each(change.before) / each(change.after)
+
+
+def _accesses_fewer(change: Change) -> np.ndarray | bool:
+    """Whether rows of a gradient grow so that fewer of their elements are accessed one by one."""
+    gradient = isinstance(change.problem, Rowwise) and change.problem.direction == "bwd"
+    return (change.what == "cols") & gradient & (_times_fewer_accesses(change) > 1.0)
+
+
+def _slices_shorter(change: Change) -> np.ndarray | bool:
+    """Whether k grows so that slices come out shorter and the busiest unit has less of it."""
+    if change.what != "k" or not isinstance(change.problem, Matmul):
+        return False
+    return k_of_busiest(change.before) > k_of_busiest(change.after)
 
 
 def _few_rounds(change: Change) -> np.ndarray | bool:
@@ -255,9 +273,10 @@ CLIFFS = (
     Cliff(
         "a kernel for few rows",
         _few_rows_ended,
-        constant(2.6),
+        _few_rows_rounds,
         "TensorRT-LLM has a kernel on the vector unit for up to 4 rows of int8 "
-        "(int8SQ.cu: smoothQuantGemmPlugin), which short k does not pay for.",
+        "(int8SQ.cu: smoothQuantGemmPlugin), in blocks of 8 columns: short k does not pay for so "
+        "many, and a few units start them in turn.",
     ),
     Cliff(
         "products that become batched",
@@ -290,8 +309,24 @@ CLIFFS = (
         "four short rows to a block",
         _rows_spread,
         constant(2.1),
-        "Rows of up to 1,024 elements go a warp each, four to a block, longer ones a block each: "
-        "few of them spread over four times the units (PyTorch, PersistentSoftmax.cuh).",
+        "Rows of up to 1,024 elements, of a softmax over scores as well, go a warp each, four to a "
+        "block, longer ones a block each: few of them spread over four times the units (PyTorch, "
+        "PersistentSoftmax.cuh).",
+    ),
+    Cliff(
+        "ragged rows that get longer",
+        _accesses_fewer,
+        _times_fewer_accesses,
+        "A row of no whole loads starts with a round of single elements, a smaller share of a "
+        "longer one. A limit of the model: the kernel of the weights' gradients is charged as many "
+        "accesses an element, and where it has fewer blocks than there are units they show.",
+    ),
+    Cliff(
+        "slices of k in whole pairs of steps",
+        _slices_shorter,
+        lambda change: SCREENED * k_of_busiest(change.before) / k_of_busiest(change.after),
+        "Libraries cut k into slices from a short list, each a whole number of pairs of steps: one "
+        "k more may be the first to come out as shorter slices that still fill as many rounds.",
     ),
     Cliff(
         "rows that registers no longer hold",
@@ -301,11 +336,12 @@ CLIFFS = (
         "a unit, which wait for each other's loads.",
     ),
     Cliff(
-        "a pipeline of one step",
-        _one_step,
-        constant(1.25),
+        "a pipeline of few steps",
+        _few_steps,
+        _less_in_turn,
         "A block of one step loads, multiplies and stores in turn; with two steps half of that "
-        "goes on side by side. A limit of the model: the store of the result does not.",
+        "goes on side by side, with three two thirds. A limit of the model: the store of the "
+        "result does not.",
     ),
     Cliff(
         "what a mask costs beside its tiles",
