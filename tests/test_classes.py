@@ -255,7 +255,7 @@ def test_a_wrong_key_in_the_table_is_one_line(entry, said, monkeypatch):
 
 @pytest.mark.parametrize("text", [None, "a: [1,\n b: 2"])
 def test_a_table_that_is_not_there_or_no_yaml_is_one_line(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(table, "files", lambda package: tmp_path)
+    monkeypatch.setattr(table, "_PATH", tmp_path / "classes.yaml")
     if text is not None:
         (tmp_path / "classes.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(PerfmodelError, match=r"no table of classes .*; reinstall") as caught:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from difflib import get_close_matches
 from functools import lru_cache
-from importlib import resources
+from importlib import import_module
 from pathlib import Path
 
 from perfmodel.errors import SpecError, UnknownName, reason
@@ -70,7 +70,7 @@ def folders() -> list[Path]:
 def shipped() -> Path:
     """The folder of the shipped specs: the installed package, or the bare checkout beside us."""
     try:
-        return Path(str(resources.files("perfmodel.hardware_specs")))
+        return Path(import_module("perfmodel.hardware_specs").__path__[0])
     except ModuleNotFoundError:
         return Path(__file__).resolve().parents[2] / "hardware_specs"
 

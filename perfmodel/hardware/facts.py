@@ -9,8 +9,8 @@ units, `fact.text` what the file says, so a spec written back is the spec that w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -68,6 +68,26 @@ class Block(BaseModel):
     # would cost a prediction a tenth of its time. So would a validator for every part: built when
     # first needed, there is one for the whole spec.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    @classmethod
+    def trusted(cls, data: Mapping[str, Any]) -> Self:
+        """The block that `data` describes, unchecked: data of a shipped file, which tests check."""
+        fields = cls.model_fields
+        parts = {key: _trusted(fields[key].annotation, value) for key, value in data.items()}
+        return cast(Self, cls.model_construct(set(parts), **parts))
+
+
+def _trusted(kind: Any, value: Any) -> Any:
+    """A value of a file as its field holds it: tuples for lists, blocks for mappings."""
+    if isinstance(value, list):
+        return tuple(value)
+    if not isinstance(value, dict):
+        return value
+    parts = get_args(kind) or (kind,)  # of dict[key, part], part | None, part
+    part = next((one for one in parts if isinstance(one, type) and issubclass(one, Block)), None)
+    if get_origin(kind) is not dict:
+        return value if part is None else part.trusted(value)
+    return {key: item if part is None else part.trusted(item) for key, item in value.items()}
 
 
 class Sourced(Block):

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from perfmodel import yamltable
 from perfmodel.errors import SpecError
 from perfmodel.hardware import physics, yamlfile
 from perfmodel.hardware.device import Device
@@ -23,7 +24,9 @@ def loads(text: str, where: str = "<text>") -> Device:
 
 def read(path: Path) -> Device:
     """The device described by the file at `path`; raises `SpecError`."""
-    return loads(yamlfile.read(path), str(path))
+    text = yamlfile.read(path)
+    known = yamltable.compiled(path, text)
+    return loads(text, str(path)) if known is None else Device.trusted(known)
 
 
 def validate_file(path: str | Path) -> list[str]:

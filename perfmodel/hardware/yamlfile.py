@@ -1,8 +1,6 @@
 """YAML read strictly: plain data, with the line of every key, and nothing that surprises.
 
-The reader walks libyaml's events itself. That keeps the line of each key for error messages and
-refuses what a spec never needs: duplicate keys, tags, anchors and aliases, several documents, deep
-nesting, and implicit types other than text, number, true/false and null.
+What is refused, and how, is in `yamlreader`, which is loaded when there is something to parse.
 """
 
 from __future__ import annotations
@@ -12,15 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from perfmodel.errors import SpecError, reason
-from perfmodel.plaintext import quoted
 
 MAX_BYTES = 256 * 1024
-MAX_DEPTH = 16
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_TAG = "tag:yaml.org,2002:"
 KeyPath = tuple[str | int, ...]
 
 
@@ -62,119 +54,13 @@ def read(path: Path) -> str:
 
 def parse(text: str, where: str) -> Document:
     """The mapping in `text`; every problem is a `SpecError` of one line, "where:line: message"."""
-    return _Reader(text, where).document()
+    from perfmodel.hardware.yamlreader import Reader
+
+    return Reader(text, where).document()
 
 
 def head(text: str, where: str, keys: frozenset[str]) -> dict[str, Any]:
     """The values of the top-level `keys` only; reading stops once all of them were seen."""
-    return _Reader(text, where).document(stop_after=keys).data
+    from perfmodel.hardware.yamlreader import Reader
 
-
-class _Reader:
-    """One pass over the events of one file."""
-
-    def __init__(self, text: str, where: str) -> None:
-        self._where = where
-        self._lines: dict[KeyPath, int] = {}
-        self._last = max(len(text.splitlines()), 1)
-        self._loader = self._guarded(lambda: _Loader(text))
-
-    def document(self, stop_after: frozenset[str] | None = None) -> Document:
-        self._next()  # stream start
-        event = self._next()
-        if isinstance(event, yaml.StreamEndEvent):
-            raise self._error("the file is empty; a spec is a mapping", event)
-        event = self._next()
-        if not isinstance(event, yaml.MappingStartEvent):
-            raise self._error("a spec is a mapping (name: ..., compute: ...)", event)
-        data = self._mapping((), event, stop_after)
-        if stop_after is None:
-            self._next()  # document end
-            event = self._next()
-            if not isinstance(event, yaml.StreamEndEvent):
-                raise self._error("a second document; a spec file describes one device", event)
-        return Document(self._where, data, self._lines)
-
-    def _mapping(
-        self, path: KeyPath, start: Any, stop_after: frozenset[str] | None = None
-    ) -> dict[str, Any]:
-        self._check(path, start)
-        data: dict[str, Any] = {}
-        while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            if isinstance(event, yaml.CollectionStartEvent):  # else the depth has no end
-                raise self._error("a key is a mapping or a list; keys are text", event)
-            key = self._value(path, event)
-            if not isinstance(key, str):
-                raise self._error(f"key {str(key)[:80]} is not text", event)
-            if key in data:
-                raise self._error(f"key {quoted(key)} appears twice", event)
-            here = (*path, key)
-            self._lines[here] = event.start_mark.line + 1
-            data[key] = self._value(here, self._next())
-            if stop_after is not None and stop_after <= data.keys():
-                break
-        return data
-
-    def _value(self, path: KeyPath, event: Any) -> Any:
-        if isinstance(event, yaml.ScalarEvent):
-            return self._scalar(event)
-        if isinstance(event, yaml.MappingStartEvent):
-            return self._mapping(path, event)
-        if isinstance(event, yaml.SequenceStartEvent):
-            self._check(path, event)
-            items: list[Any] = []
-            while not isinstance(item := self._next(), yaml.SequenceEndEvent):
-                here = (*path, len(items))
-                self._lines[here] = item.start_mark.line + 1
-                items.append(self._value(here, item))
-            return items
-        raise self._error("anchors and aliases are not used in specs", event)
-
-    def _scalar(self, event: Any) -> Any:
-        self._check((), event)
-        text = event.value
-        tag = self._loader.resolve(yaml.ScalarNode, text, event.implicit).removeprefix(_TAG)
-        if tag == "str":
-            return text
-        if tag == "null":
-            return None
-        if tag == "bool":
-            return text.lower() in ("true", "yes", "on")
-        try:
-            if tag == "int":
-                return int(text.replace("_", ""), 10)
-            if tag == "float":
-                return float(text.replace("_", ""))
-        except ValueError:
-            raise self._error(f"{quoted(text)} is not a decimal number", event) from None
-        shown = quoted(text)
-        raise self._error(f'{shown} is read as a {tag}; put it in quotes: "{shown[1:-1]}"', event)
-
-    def _check(self, path: KeyPath, event: Any) -> None:
-        if event.anchor is not None:
-            raise self._error("anchors and aliases are not used in specs", event)
-        if event.tag is not None and event.tag != "!":
-            raise self._error(f"the tag {event.tag!r} is not allowed; specs are plain data", event)
-        if len(path) > MAX_DEPTH:
-            raise self._error(f"nested deeper than {MAX_DEPTH} levels", event)
-
-    def _next(self) -> Any:
-        return self._guarded(lambda: self._loader.get_event())
-
-    def _guarded(self, step: Any) -> Any:
-        """`step()`, with YAML's own complaints (a file cut short, a tab) as one line."""
-        try:
-            return step()
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            line = min(mark.line + 1, self._last) if mark else 1
-            reason = error.problem or error.context or "unreadable"
-            message = f"{self._where}:{line}: not valid YAML: {reason}"
-            raise SpecError(message) from None
-        except yaml.YAMLError as error:
-            reason = " ".join(str(error).split())
-            raise SpecError(f"{self._where}:1: not valid YAML: {reason}") from None
-
-    def _error(self, message: str, event: Any) -> SpecError:
-        line = min(event.start_mark.line + 1, self._last)
-        return SpecError(f"{self._where}:{line}: {message}")
+    return Reader(text, where).document(stop_after=keys).data

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal, get_args
 
-import yaml
-
+from perfmodel import yamltable
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import Device
 
@@ -67,19 +66,20 @@ class Architecture:
         return self.instruction in ("none", "mma", "mfma")
 
 
+_PATH = Path(__file__).with_name("architectures.yaml")
+
+
 @lru_cache(maxsize=1)
 def architectures() -> Mapping[str, Architecture]:
     """All architectures by name; raises `PerfmodelError` where the table is damaged."""
-    path = files("perfmodel.timing").joinpath("architectures.yaml")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+        document = yamltable.read(_PATH)
         rows = {**document["architectures"], "other": document["other"]}
         return {name: _made(name, entry) for name, entry in rows.items()}
-    except (OSError, KeyError, TypeError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, KeyError, TypeError, ValueError) as error:
         line = " ".join(str(error).split())
         raise PerfmodelError(
-            f"{path}: no table of architectures ({line}); reinstall perfmodel"
+            f"{_PATH}: no table of architectures ({line}); reinstall perfmodel"
         ) from None
 
 

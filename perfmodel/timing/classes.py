@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from importlib.resources import files
 from math import inf
+from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
+from perfmodel import yamltable
 from perfmodel.errors import PerfmodelError, UnknownName
 from perfmodel.timing.architectures import architectures
 from perfmodel.timing.constants import Constants
@@ -199,15 +198,18 @@ _WHICH = ("names", "formats", "source")
 _BATCHING = ("packed", "paged", "graphed")
 
 
+_PATH = Path(__file__).with_name("classes.yaml")
+
+
 @lru_cache(maxsize=1)
 def _document() -> Mapping[str, Any]:
-    path = files("perfmodel.timing").joinpath("classes.yaml")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        found: Mapping[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        found: Mapping[str, Any] = yamltable.read(_PATH)
+    except (OSError, ValueError) as error:
         line = " ".join(str(error).split())
-        raise PerfmodelError(f"{path}: no table of classes ({line}); reinstall perfmodel") from None
+        raise PerfmodelError(
+            f"{_PATH}: no table of classes ({line}); reinstall perfmodel"
+        ) from None
     return found
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from perfmodel import yamltable
 from perfmodel.errors import PerfmodelError
 from perfmodel.timing.runs import Run, run_of, table
 
@@ -90,10 +88,10 @@ class Constants(dict[str, float]):
 def read(path: Path) -> tuple[Constant, ...]:
     """Constants of a file, checked; raises `PerfmodelError` in one line saying what is wrong."""
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_loader())
+        document = yamltable.read(path)
     except FileNotFoundError:
         raise PerfmodelError(f"no constants file {path}; reinstall perfmodel or name one") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError) as error:
         line = " ".join(str(error).split())
         raise PerfmodelError(f"{path}: cannot be read as constants: {line}") from None
     if not isinstance(document, dict) or document.get("version") != VERSION:
@@ -102,10 +100,6 @@ def read(path: Path) -> tuple[Constant, ...]:
     if not isinstance(entries, dict):
         raise PerfmodelError(f"{path}: no mapping called constants; see the shipped constants.yaml")
     return tuple(_constant(path, name, entry) for name, entry in entries.items())
-
-
-def _loader() -> Any:
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _constant(path: Path, name: str, entry: Mapping[str, Any]) -> Constant:
@@ -148,7 +142,7 @@ def _interval(ends: Any) -> tuple[float, float] | None:
 @lru_cache(maxsize=1)
 def shipped() -> tuple[Constant, ...]:
     """The constants that come with the package."""
-    return read(Path(str(files("perfmodel.timing").joinpath("constants.yaml"))))
+    return read(Path(__file__).with_name("constants.yaml"))
 
 
 @lru_cache(maxsize=1)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from perfmodel import yamltable
 from perfmodel.errors import PerfmodelError, ProblemError
 
 VERSION = 1
@@ -95,9 +93,8 @@ BY_OPERATOR = ("starts", "calls")
 
 def read(path: Path) -> Table:
     """The table of a file, checked; raises `PerfmodelError` in one line saying what is wrong."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+        document = yamltable.read(path)
         if document["version"] != VERSION:
             raise PerfmodelError(f"{path}: runs of another version; this code reads {VERSION}")
         found = Table(
@@ -107,7 +104,7 @@ def read(path: Path) -> Table:
             str(document["scalar_maps"]["source"]),
             document["values"],
         )
-    except (OSError, KeyError, TypeError, AttributeError, UnicodeDecodeError, yaml.YAMLError) as e:
+    except (OSError, KeyError, TypeError, AttributeError, ValueError) as e:
         line = " ".join(str(e).split())
         raise PerfmodelError(f"{path}: no table of runs ({line}); reinstall perfmodel") from None
     if UNKNOWN not in found.runs:
@@ -149,7 +146,7 @@ def _run(path: Path, name: str, entry: Mapping[str, Any]) -> Run:
 @lru_cache(maxsize=1)
 def table() -> Table:
     """The table that comes with the package."""
-    return read(Path(str(files("perfmodel.timing").joinpath("runs.yaml"))))
+    return read(Path(__file__).with_name("runs.yaml"))
 
 
 def harnesses() -> tuple[str, ...]:
@@ -169,6 +166,7 @@ def run_of(runs: Mapping[str, Run], harness: str) -> Run:
 
 def text(found: Table) -> str:
     """The file of a table: what `read` reads, a value a line."""
+    import yaml
 
     def flow(value: Any) -> str:
         line: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6)

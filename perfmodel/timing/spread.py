@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
+from perfmodel import yamltable
 from perfmodel.hardware import Device
 from perfmodel.timing.architectures import architecture_of
 
@@ -34,10 +34,7 @@ def family_of_matmul(dtype: str) -> str:
 @lru_cache(maxsize=1)
 def table() -> Mapping[str, Any]:
     """The shipped table: edges in microseconds, quantiles of ln(measured / predicted) a bin."""
-    text = files("perfmodel.timing").joinpath("spread.yaml").read_text(encoding="utf-8")
-    loaded: Mapping[str, Any] = yaml.load(
-        text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    )
+    loaded: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("spread.yaml"))
     return loaded
 
 

@@ -1,0 +1,265 @@
+"""Compiled from hardware_specs/b200.yaml by `python -m perfmodel.compiled`."""
+
+HASH = "c3dddcc9e242583b"
+DOCUMENT = {
+ 'schema_version': 1,
+ 'slug': 'b200',
+ 'name': 'NVIDIA B200 (HGX/DGX) 180GB',
+ 'aliases': ['nvidia-b200-hgx', 'nvidia-b200', 'b200-sxm', 'b200-hgx'],
+ 'vendor': 'NVIDIA',
+ 'kind': 'gpu',
+ 'architecture': 'Blackwell GB100',
+ 'launch_year': {'value': 2024, 'source': ['llm-calc'], 'status': 'secondary'},
+ 'compute_capability': '10.0',
+ 'compute': {
+  'units': {'value': 148, 'source': ['xla-specs'], 'status': 'config'},
+  'unit_name': 'SM',
+  'warp_size': {'value': 32, 'source': ['cccl-traits'], 'status': 'spec'},
+  'clocks': {
+   'boost': {'value': '1965 MHz', 'source': ['xla-specs'], 'status': 'config'},
+   'tensor': {
+    'value': '1860 MHz',
+    'source': ['hmc', 'scaling-gpus'],
+    'status': 'derived',
+    'note': '2250e12/(148 x 8192) = 1856 MHz; XLA uses 1835',
+   },
+  },
+  'matrix': {
+   'fp64': {
+    'value': '37 TFLOP/s',
+    'source': ['ml-engineering'],
+    'status': 'secondary',
+    'note': '40 in the older datasheet',
+   },
+   'tf32': {
+    'value': '1125 TFLOP/s',
+    'source': ['ml-engineering', 'lockwood-b200', 'verda-gb300', 'nv-b200-ds-via'],
+    'status': 'secondary',
+   },
+   'fp16': {
+    'value': '2250 TFLOP/s',
+    'source': ['ml-engineering', 'lockwood-b200', 'verda-gb300', 'nv-b200-ds-via'],
+    'status': 'secondary',
+   },
+   'bf16': {
+    'value': '2250 TFLOP/s',
+    'source': ['ml-engineering', 'lockwood-b200', 'verda-gb300', 'nv-b200-ds-via'],
+    'status': 'secondary',
+   },
+   'fp8': {
+    'value': '4500 TFLOP/s',
+    'source': ['ml-engineering', 'lockwood-b200', 'verda-gb300', 'nv-b200-ds-via'],
+    'status': 'secondary',
+   },
+   'fp6': {
+    'value': '4500 TFLOP/s',
+    'source': ['ml-engineering', 'lockwood-b200', 'verda-gb300', 'nv-b200-ds-via'],
+    'status': 'secondary',
+   },
+   'fp4': {
+    'value': '9000 TFLOP/s',
+    'source': ['ml-engineering', 'lockwood-b200', 'verda-gb300', 'nv-b200-ds-via'],
+    'status': 'secondary',
+   },
+   'int8': {
+    'value': '4500 TOP/s',
+    'source': ['ml-engineering', 'lockwood-b200', 'verda-gb300', 'nv-b200-ds-via'],
+    'status': 'secondary',
+   },
+  },
+  'vector': {
+   'fp64': {
+    'value': '37 TFLOP/s',
+    'source': ['verda-gb300', 'hmc', 'ml-engineering'],
+    'status': 'secondary',
+    'note': 'HGX B200 table 296/8 = 37; older table 40',
+   },
+   'fp32': {
+    'value': '75 TFLOP/s',
+    'source': ['verda-gb300', 'hmc'],
+    'status': 'secondary',
+    'note': 'older tables print 80',
+   },
+  },
+  'matrix_flop_per_clock_per_unit': {
+   'values': {
+    'fp64': 128,
+    'tf32': 4096,
+    'fp16': 8192,
+    'bf16': 8192,
+    'fp8': 16384,
+    'fp6': 16384,
+    'fp4': 32768,
+    'int8': 16384,
+   },
+   'source': ['formula'],
+   'status': 'derived',
+   'note': 'FLOP per clock per SM, a multiply-add counts two',
+  },
+  'vector_flop_per_clock_per_unit': {
+   'values': {'fp64': 128, 'fp32': 256},
+   'source': ['formula'],
+   'status': 'derived',
+   'note': 'FLOP per clock per SM, a multiply-add counts two',
+  },
+  'special_function': {
+   'per_clock_per_unit': {'value': '16 /clk', 'source': ['fa4', 'fa4-expl', 'tilesight'], 'status': 'measured'},
+  },
+ },
+ 'memory': {
+  'hbm': {
+   'technology': 'HBM3e',
+   'capacity': {
+    'value': '180 GB',
+    'source': ['nv-b200-ds-via', 'ml-engineering'],
+    'status': 'via',
+    'note': '192 in launch material; device reports 178.35 GiB',
+   },
+   'bandwidth': {
+    'value': '7.7 TB/s',
+    'source': ['nv-b200-ds-via', 'torchao-4002', 'xla-specs', 'verda-gb300'],
+    'status': 'via',
+    'note': '7680 bit x 3996 MHz x 2 = 7672; launch material 8000',
+   },
+  },
+  'l2': {
+   'capacity': {
+    'value': '126.5 MiB',
+    'source': ['xla-specs', 'torchao-4002'],
+    'status': 'config',
+    'note': '132644864 B; bandwidth already falls near 83 MiB',
+   },
+   'partitions': {'value': 2, 'source': ['cc-b200'], 'status': 'secondary', 'note': 'two dies'},
+   'shared_by_all': True,
+  },
+  'shared': {
+   'label': 'shared memory',
+   'capacity_per_unit': {'value': '228 KiB', 'source': ['cccl-traits'], 'status': 'spec'},
+   'max_per_block': {
+    'value': '227 KiB',
+    'source': ['cccl-traits'],
+    'status': 'spec',
+    'note': 'opt-in; 48 KB without opt-in',
+   },
+   'reserved_per_block': {'value': '1 KiB', 'source': ['cccl-traits'], 'status': 'spec'},
+   'bandwidth_per_unit': {
+    'value': '128 B/clk',
+    'source': ['fa4', 'fa4-expl', 'b300-ref'],
+    'status': 'secondary',
+    'note': 'B300 measured 38.4 TB/s = 99.8% of 148 x 128 B x 2.032 GHz',
+   },
+   'l1_capacity_per_unit': {
+    'value': '256 KiB',
+    'source': ['scaling-gpus', 'cc-b200'],
+    'status': 'secondary',
+    'note': 'L1 and shared memory together; plus 256 KB TMEM per SM',
+   },
+  },
+ },
+ 'occupancy': {
+  'max_threads_per_unit': 2048,
+  'max_warps_per_unit': 64,
+  'max_blocks_per_unit': 32,
+  'max_threads_per_block': 1024,
+  'registers_per_unit': 65536,
+  'max_registers_per_thread': 255,
+  'source': ['cccl-traits'],
+  'status': 'spec',
+ },
+ 'latency': {
+  'l1': {
+   'value': '39 cycles',
+   'at_clock': '1990 MHz',
+   'source': ['cc-b200'],
+   'status': 'measured',
+   'note': 'Chips and Cheese B200, via besthub summary',
+  },
+  'l2': {
+   'value': '150 ns',
+   'source': ['cc-b200'],
+   'status': 'measured',
+   'note': 'approximate; cross-die is higher, bimodal; Chips and Cheese B200, via besthub summary',
+  },
+ },
+ 'links': {
+  'host': {
+   'name': 'PCIe 5 x16',
+   'bandwidth_per_direction': {'value': '63 GB/s', 'source': ['ml-engineering-network'], 'status': 'secondary'},
+  },
+  'scale_up': {
+   'name': 'NVLink 5',
+   'bandwidth_per_direction': {
+    'value': '900 GB/s',
+    'source': ['ml-engineering-network', 'scaling-gpus'],
+    'status': 'secondary',
+    'note': '18 links x 50; 1800 GB/s bidirectional headline',
+   },
+  },
+  'scale_out': {
+   'name': '400 Gb/s NIC',
+   'bandwidth_per_direction': {
+    'value': '50 GB/s',
+    'source': ['ml-engineering-network'],
+    'status': 'secondary',
+    'note': 'one per GPU, as in DGX H100',
+   },
+  },
+ },
+ 'tdp': {
+  'value': '1000 W',
+  'source': ['nv-b200-ds-via', 'ml-engineering'],
+  'status': 'via',
+  'note': 'DGX default cap 700 W, max 1000',
+ },
+ 'measured': {
+  'hbm_bandwidth': {'stream': {'value': '7 TB/s', 'source': ['tilesight'], 'status': 'measured'}},
+  'l2_bandwidth': {
+   'value': '13.3 TB/s',
+   'source': ['b300-ref'],
+   'status': 'derived',
+   'note': 'measured on B300, same L2; L2 reads on the wire; methods that let L1 help give 20.5 (TileSight, B200) and 23.9 TB/s',
+  },
+  'matrix': {
+   'fp16': {
+    'value': '2185 TFLOP/s',
+    'source': ['tilesight'],
+    'status': 'measured',
+    'note': 'short microbenchmark',
+   },
+   'bf16': {
+    'value': '1745 TFLOP/s',
+    'source': ['ml-engineering'],
+    'status': 'measured',
+    'note': 'torch 2.7.1 cu128, 77.6%; best shape found (MAMF)',
+   },
+   'fp8': {
+    'value': '3432.5 TFLOP/s',
+    'source': ['ml-engineering'],
+    'status': 'measured',
+    'note': '76.3%; best shape found (MAMF)',
+   },
+  },
+  'vector': {'fp32': {'value': '57.7 TFLOP/s', 'source': ['tilesight'], 'status': 'measured'}},
+  'special_function': {'value': '4.5 Texp/s', 'source': ['tilesight'], 'status': 'measured'},
+ },
+ 'peak_notes': {'matrix.fp64': 'rated at the boost clock, 1965 MHz'},
+ 'sources': {
+  'b300-ref': 'B300 SXM6 AC microbenchmark reference (QuickRunCUDA): device query, bandwidths, latencies, launch costs. https://github.com/ademeure/QuickRunCUDA',
+  'cc-b200': "Chips and Cheese, Nvidia's B200 (numbers quoted by besthub.dev). https://chipsandcheese.com/p/nvidias-b200-keeping-the-cuda-juggernaut",
+  'cccl-traits': 'NVIDIA CCCL cuda::arch_traits: per-compute-capability SM limits (threads, warps, blocks, shared memory, registers). https://github.com/NVIDIA/cccl/blob/004ad1986064aaa82892ed00d0dbda88b90fa6e6/libcudacxx/include/cuda/__device/arch_traits.h',
+  'fa4': 'FlashAttention-4: SFU count and smem bandwidth unchanged H100->B200; 1605 TFLOPS BF16 on B200. https://www.together.ai/blog/flashattention-4',
+  'fa4-expl': 'FA4 explainer: smem 128 B/clk/SM, MUFU 16/clk/SM on B200. https://www.engineermaxxing.com/veanors/papers/flash-attention-4.html',
+  'formula': 'Computed from other facts of the same file; the note says how',
+  'hmc': 'hmc-tech GPU pages: dense rates, clocks including the tensor clock. https://hmc-tech.com/gpus',
+  'llm-calc': 'llm-calc accelerator table, with a citation per entry',
+  'lockwood-b200': 'Glenn Lockwood: GB200 (1200 W) and HGX B200 (1000 W) dense/sparse table. https://glennklockwood.com/garden/processors/B200',
+  'ml-engineering': 'ml-engineering, accelerator chapter (2026-08). https://github.com/stas00/ml-engineering/blob/744d01e18b79512572f64a6bbd8b5f4a725203a7/compute/accelerator/README.md',
+  'ml-engineering-network': 'ml-engineering, network chapter: PCIe, NVLink, xGMI, C2C unidirectional rates, NIC tables, NCCL busbw measurements. https://github.com/stas00/ml-engineering/blob/744d01e18b79512572f64a6bbd8b5f4a725203a7/network/README.md',
+  'nv-b200-ds-via': 'NVIDIA Blackwell datasheet, individual GPU table: HGX B200 = 180 GB, 7.7 TB/s, <=1000 W; GB200 GPU = 186 GB, 8 TB/s, <=1200 W. https://www.primeline-solutions.com/media/categories/server/nach-gpu/nvidia-hgx-h200/nvidia-blackwell-b200-datasheet.pdf',
+  'scaling-gpus': 'How to Scale Your Model, GPUs chapter. https://github.com/jax-ml/scaling-book/blob/1a55377affc9ee8f10b549f689ad57e813623a7e/gpus.md',
+  'tilesight': 'TileSight, Table 3: microbenchmark-calibrated FP32, FP16 tensor, exp, L2 and DRAM rates',
+  'torchao-4002': 'torchao PR: B200 bus is 7680 bit, 3996 MHz -> 7.672 TB/s; 148 SMs, 126.5 MB L2 (device query). https://github.com/pytorch/ao/pull/4002',
+  'verda-gb300': 'Verda: per-GPU table GB300/GB200/B300/B200 incl. SFU EX2 rate, INT8, TDP (no sparsity). https://verda.com/blog/gb300-nvl72-architecture',
+  'xla-specs': 'OpenXLA GPU target configurations (*.txtpb). https://github.com/openxla/xla/tree/main/xla/backends/gpu/target_config/specs',
+ },
+}

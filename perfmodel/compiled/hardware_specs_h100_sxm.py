@@ -1,0 +1,268 @@
+"""Compiled from hardware_specs/h100-sxm.yaml by `python -m perfmodel.compiled`."""
+
+HASH = "f7fffb5a0cac62ef"
+DOCUMENT = {
+ 'schema_version': 1,
+ 'slug': 'h100-sxm',
+ 'name': 'NVIDIA H100 SXM5 80GB',
+ 'aliases': [
+  'nvidia-h100-sxm5',
+  'h100',
+  'h100-sxm5',
+  'h100-sxm5-80gb',
+  'h100-80gb',
+  'nvidia-h100-80gb-hbm3',
+ ],
+ 'vendor': 'NVIDIA',
+ 'kind': 'gpu',
+ 'architecture': 'Hopper GH100',
+ 'launch_year': {'value': 2022, 'source': ['llm-calc'], 'status': 'secondary'},
+ 'compute_capability': '9.0',
+ 'compute': {
+  'units': {'value': 132, 'source': ['xla-specs', 'nv-h100-wp-via'], 'status': 'config'},
+  'unit_name': 'SM',
+  'warp_size': {'value': 32, 'source': ['cccl-traits'], 'status': 'spec'},
+  'clocks': {
+   'base': {'value': '1590 MHz', 'source': ['scaling-gpus'], 'status': 'secondary'},
+   'boost': {
+    'value': '1980 MHz',
+    'source': ['xla-specs'],
+    'status': 'config',
+    'note': 'max SM clock; tensor peaks use 1830',
+   },
+   'tensor': {
+    'value': '1830 MHz',
+    'source': ['ml-engineering', 'xla-specs', 'lockwood-h100'],
+    'status': 'secondary',
+    'note': 'tensor-active clock that reproduces the 989.4 spec (XLA: 1829.52)',
+   },
+  },
+  'matrix': {
+   'fp64': {
+    'value': '66.9 TFLOP/s',
+    'source': ['lockwood-h100', 'anandtech-h200', 'hpctech-h100'],
+    'status': 'secondary',
+    'note': 'product page 67',
+   },
+   'tf32': {
+    'value': '494.7 TFLOP/s',
+    'source': ['lockwood-h100', 'ml-engineering', 'hpctech-h100'],
+    'status': 'secondary',
+    'note': 'the product page prints the sparse 989',
+   },
+   'fp16': {
+    'value': '989.4 TFLOP/s',
+    'source': ['nv-h100-wp-via', 'lockwood-h100', 'ml-engineering', 'lightning', 'hpctech-h100'],
+    'status': 'via',
+    'note': 'the product page prints the sparse 1979',
+   },
+   'bf16': {
+    'value': '989.4 TFLOP/s',
+    'source': ['nv-h100-wp-via', 'lockwood-h100', 'ml-engineering', 'hpctech-h100'],
+    'status': 'via',
+   },
+   'fp8': {
+    'value': '1978.9 TFLOP/s',
+    'source': ['lockwood-h100', 'ml-engineering', 'hpctech-h100'],
+    'status': 'secondary',
+    'note': 'the product page prints the sparse 3958',
+   },
+   'int8': {
+    'value': '1978.9 TOP/s',
+    'source': ['lockwood-h100', 'ml-engineering', 'hpctech-h100'],
+    'status': 'secondary',
+   },
+  },
+  'vector': {
+   'fp64': {
+    'value': '33.5 TFLOP/s',
+    'source': ['lockwood-h100', 'anandtech-h200', 'hpctech-h100'],
+    'status': 'secondary',
+    'note': 'product page 34',
+   },
+   'fp32': {
+    'value': '66.9 TFLOP/s',
+    'source': ['lockwood-h100', 'nv-h100-wp-via', 'hpctech-h100'],
+    'status': 'via',
+    'note': 'product page 67',
+   },
+   'fp16': {'value': '133.8 TFLOP/s', 'source': ['lockwood-h100'], 'status': 'secondary'},
+   'bf16': {'value': '133.8 TFLOP/s', 'source': ['lockwood-h100'], 'status': 'secondary'},
+  },
+  'matrix_flop_per_clock_per_unit': {
+   'values': {'fp64': 256, 'tf32': 2048, 'fp16': 4096, 'bf16': 4096, 'fp8': 8192, 'int8': 8192},
+   'source': ['formula'],
+   'status': 'derived',
+   'note': 'FLOP per clock per SM, a multiply-add counts two',
+  },
+  'vector_flop_per_clock_per_unit': {
+   'values': {'fp64': 128, 'fp32': 256, 'fp16': 512, 'bf16': 512},
+   'source': ['formula'],
+   'status': 'derived',
+   'note': 'FLOP per clock per SM, a multiply-add counts two',
+  },
+  'special_function': {
+   'per_clock_per_unit': {'value': '16 /clk', 'source': ['fa3', 'fa4', 'tilesight'], 'status': 'measured'},
+  },
+ },
+ 'memory': {
+  'hbm': {
+   'technology': 'HBM3',
+   'capacity': {'value': '80 GB', 'source': ['ml-engineering'], 'status': 'secondary'},
+   'bandwidth': {
+    'value': '3.352 TB/s',
+    'source': ['xla-specs', 'ml-engineering', 'hpctech-h100'],
+    'status': 'config',
+    'note': '5120 bit x 2619 MHz x 2; product page 3.35 TB/s',
+   },
+  },
+  'l2': {
+   'capacity': {'value': '50 MiB', 'source': ['xla-specs', 'nv-h100-wp-via'], 'status': 'config'},
+   'partitions': {'value': 2, 'source': ['gpubenches'], 'status': 'measured'},
+   'shared_by_all': True,
+  },
+  'shared': {
+   'label': 'shared memory',
+   'capacity_per_unit': {'value': '228 KiB', 'source': ['cccl-traits'], 'status': 'spec'},
+   'max_per_block': {
+    'value': '227 KiB',
+    'source': ['cccl-traits'],
+    'status': 'spec',
+    'note': 'opt-in; 48 KB without opt-in',
+   },
+   'reserved_per_block': {'value': '1 KiB', 'source': ['cccl-traits'], 'status': 'spec'},
+   'bandwidth_per_unit': {
+    'value': '128 B/clk',
+    'source': ['gpubenches', 'fa4'],
+    'status': 'measured',
+    'note': 'unified L1 measured at 98% of 128 B/clk/SM; shared memory uses the same data path',
+   },
+   'l1_capacity_per_unit': {
+    'value': '256 KiB',
+    'source': ['scaling-gpus', 'gpubenches'],
+    'status': 'secondary',
+    'note': 'L1 and shared memory together',
+   },
+  },
+ },
+ 'occupancy': {
+  'max_threads_per_unit': 2048,
+  'max_warps_per_unit': 64,
+  'max_blocks_per_unit': 32,
+  'max_threads_per_block': 1024,
+  'registers_per_unit': 65536,
+  'max_registers_per_thread': 255,
+  'source': ['cccl-traits'],
+  'status': 'spec',
+ },
+ 'latency': {
+  'shared': {
+   'value': '29 cycles',
+   'at_clock': '1755 MHz',
+   'source': ['luo2024'],
+   'status': 'measured',
+   'note': 'measured on H800 PCIe',
+  },
+  'l1': {
+   'value': '34.2 cycles',
+   'at_clock': '1755 MHz',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'measured on H100 PCIe (HBM2e)',
+  },
+  'l2': {
+   'value': '265.5 cycles',
+   'at_clock': '1755 MHz',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'measured on H100 PCIe (HBM2e)',
+  },
+  'hbm': {
+   'value': '655 cycles',
+   'at_clock': '1755 MHz',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'measured on H100 PCIe (HBM2e)',
+  },
+ },
+ 'links': {
+  'host': {
+   'name': 'PCIe 5 x16',
+   'bandwidth_per_direction': {'value': '63 GB/s', 'source': ['ml-engineering-network'], 'status': 'secondary'},
+  },
+  'scale_up': {
+   'name': 'NVLink 4',
+   'bandwidth_per_direction': {
+    'value': '450 GB/s',
+    'source': ['ml-engineering-network', 'scaling-gpus'],
+    'status': 'secondary',
+    'note': '18 links x 25; 900 GB/s bidirectional headline',
+   },
+  },
+  'scale_out': {
+   'name': '400 Gb/s NIC',
+   'bandwidth_per_direction': {
+    'value': '50 GB/s',
+    'source': ['ml-engineering-network'],
+    'status': 'secondary',
+    'note': 'one per GPU, as in DGX H100',
+   },
+  },
+ },
+ 'tdp': {'value': '700 W', 'source': ['ml-engineering', 'llm-calc'], 'status': 'via'},
+ 'measured': {
+  'l2_bandwidth': {
+   'value': '9.9 TB/s',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'H200 SXM, gpu-l2-cache, 12 to 34 MB (10.7 TB/s at 3.5 MB)',
+  },
+  'matrix': {
+   'bf16': {
+    'value': '794.5 TFLOP/s',
+    'source': ['ml-engineering'],
+    'status': 'measured',
+    'note': 'torch 2.7 cu126, 80.3%; best shape found (MAMF)',
+   },
+   'fp8': {
+    'value': '1402.6 TFLOP/s',
+    'source': ['ml-engineering'],
+    'status': 'measured',
+    'note': '70.9%; best shape found (MAMF)',
+   },
+  },
+  'launch': {
+   'stream': {
+    'value': '2 us',
+    'source': ['torchao-roofline'],
+    'status': 'secondary',
+    'note': 'single-element Triton kernel on H100; used as a model constant',
+   },
+  },
+ },
+ 'peak_notes': {'matrix.fp64': 'rated at the boost clock, 1980 MHz'},
+ 'notes': [
+  "The Hopper blog's 1000/500/60 TFLOP/s and 3000 GB/s were preliminary and are not used.",
+  'Many tables, PyTorch device_info among them, carry the sparse 1979 and 3958 TFLOP/s.',
+ ],
+ 'sources': {
+  'anandtech-h200': 'AnandTech H200/H100/A100 table (H100 boost 1.83 GHz, 5.24 Gbps HBM3). http://m.anandtech.com/Show/Index/21136',
+  'cccl-traits': 'NVIDIA CCCL cuda::arch_traits: per-compute-capability SM limits (threads, warps, blocks, shared memory, registers). https://github.com/NVIDIA/cccl/blob/004ad1986064aaa82892ed00d0dbda88b90fa6e6/libcudacxx/include/cuda/__device/arch_traits.h',
+  'fa3': 'FlashAttention-3: 3.9 tera special functions/s on H100 SXM5 = 16/clk/SM x 132 x 1.83 GHz. https://arxiv.org/abs/2407.08608',
+  'fa4': 'FlashAttention-4: SFU count and smem bandwidth unchanged H100->B200; 1605 TFLOPS BF16 on B200. https://www.together.ai/blog/flashattention-4',
+  'formula': 'Computed from other facts of the same file; the note says how',
+  'gpubenches': 'gpu-benches result files: gpu-stream, gpu-latency, gpu-cache, gpu-l2-cache, gpu-small-kernels. https://github.com/te42kyfo/gpu-benches/tree/1c36d509ee717dca9215c27135fa1e611bb03ed1',
+  'hpctech-h100': 'Reseller copy of the NVIDIA H100 table: SM counts, sparse tensor peaks marked *, L2 50 MB, shared 228 KB/SM, registers 256 KB/SM, TDP 700 / 300-350 W. https://archive-lib.hpctech.co.jp/gpuproduct/nvidia-h100.html',
+  'lightning': 'Lightning throughput.py: halves the sparse H100 datasheet numbers. https://github.com/Lightning-AI/pytorch-lightning/blob/0810121fef07bc70c1bf4706a81ecb47d2e6ad17/src/lightning/fabric/utilities/throughput.py',
+  'llm-calc': 'llm-calc accelerator table, with a citation per entry',
+  'lockwood-h100': 'Glenn Lockwood: H100 SXM5 table (1.83 GHz low-precision, 1.98 GHz high-precision clock). https://glennklockwood.com/garden/processors/h100',
+  'luo2024': 'Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, Tables IV and V. https://arxiv.org/abs/2402.13499',
+  'ml-engineering': 'ml-engineering, accelerator chapter (2026-08). https://github.com/stas00/ml-engineering/blob/744d01e18b79512572f64a6bbd8b5f4a725203a7/compute/accelerator/README.md',
+  'ml-engineering-network': 'ml-engineering, network chapter: PCIe, NVLink, xGMI, C2C unidirectional rates, NIC tables, NCCL busbw measurements. https://github.com/stas00/ml-engineering/blob/744d01e18b79512572f64a6bbd8b5f4a725203a7/network/README.md',
+  'nv-h100-wp-via': 'NVIDIA H100 whitepaper v1.04, Table 3, and product page, as quoted by others. https://resources.nvidia.com/en-us-hopper-architecture/nvidia-h100-tensor-c',
+  'scaling-gpus': 'How to Scale Your Model, GPUs chapter. https://github.com/jax-ml/scaling-book/blob/1a55377affc9ee8f10b549f689ad57e813623a7e/gpus.md',
+  'tilesight': 'TileSight, Table 3: microbenchmark-calibrated FP32, FP16 tensor, exp, L2 and DRAM rates',
+  'torchao-roofline': 'torchao roofline_utils: peaks, 0.78 achievable GEMM, 0.92 achievable memory bandwidth, 2 us kernel overhead. https://github.com/pytorch/ao/blob/0598012907d6f6e88734088a65f788c38d294a65/torchao/testing/training/roofline_utils.py',
+  'xla-specs': 'OpenXLA GPU target configurations (*.txtpb). https://github.com/openxla/xla/tree/main/xla/backends/gpu/target_config/specs',
+ },
+}

@@ -1,0 +1,99 @@
+"""Compiled from hardware_specs/p100-pcie-16gb.yaml by `python -m perfmodel.compiled`."""
+
+HASH = "02d68028cbcb4fe2"
+DOCUMENT = {
+ 'schema_version': 1,
+ 'slug': 'p100-pcie-16gb',
+ 'name': 'NVIDIA Tesla P100 PCIe 16GB',
+ 'aliases': ['nvidia-p100-pcie-16gb', 'p100-pcie', 'tesla-p100-pcie-16gb'],
+ 'vendor': 'NVIDIA',
+ 'kind': 'gpu',
+ 'architecture': 'Pascal GP100',
+ 'launch_year': {'value': 2016, 'source': ['memory'], 'status': 'unverified'},
+ 'compute_capability': '6.0',
+ 'compute': {
+  'units': {'value': 56, 'source': ['nv-a100-blog', 'xla-specs'], 'status': 'spec'},
+  'unit_name': 'SM',
+  'warp_size': {'value': 32, 'source': ['cccl-traits'], 'status': 'spec'},
+  'clocks': {'boost': {'value': '1303 MHz', 'source': ['nv-p100-ds'], 'status': 'secondary'}},
+  'vector': {
+   'fp64': {
+    'value': '4.7 TFLOP/s',
+    'source': ['formula'],
+    'status': 'derived',
+    'note': 'structure times clock',
+   },
+   'fp32': {'value': '9.3 TFLOP/s', 'source': ['nv-p100-ds'], 'status': 'secondary'},
+   'fp16': {
+    'value': '18.7 TFLOP/s',
+    'source': ['formula'],
+    'status': 'derived',
+    'note': 'structure times clock',
+   },
+  },
+  'vector_flop_per_clock_per_unit': {
+   'values': {'fp64': 64, 'fp32': 128, 'fp16': 256},
+   'source': ['formula'],
+   'status': 'derived',
+   'note': 'FLOP per clock per SM, a multiply-add counts two',
+  },
+  'special_function': {
+   'per_clock_per_unit': {'value': '16 /clk', 'source': ['cuda-guide-via'], 'status': 'via'},
+  },
+ },
+ 'memory': {
+  'hbm': {
+   'technology': 'HBM2',
+   'capacity': {'value': '16 GB', 'source': ['nv-p100-ds'], 'status': 'secondary'},
+   'bandwidth': {'value': '732 GB/s', 'source': ['nv-p100-ds'], 'status': 'secondary'},
+  },
+  'l2': {
+   'capacity': {'value': '4 MiB', 'source': ['nv-a100-blog', 'xla-specs'], 'status': 'spec'},
+   'shared_by_all': True,
+  },
+  'shared': {
+   'label': 'shared memory',
+   'capacity_per_unit': {'value': '64 KiB', 'source': ['cccl-traits'], 'status': 'spec'},
+   'max_per_block': {'value': '48 KiB', 'source': ['cccl-traits'], 'status': 'spec'},
+   'bandwidth_per_unit': {
+    'value': '128 B/clk',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': '32 banks x 4 B',
+   },
+   'l1_capacity_per_unit': {
+    'value': '24 KiB',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': 'L1/tex 24 KB separate from 64 KB shared (unverified)',
+   },
+  },
+ },
+ 'occupancy': {
+  'max_threads_per_unit': 2048,
+  'max_warps_per_unit': 64,
+  'max_blocks_per_unit': 32,
+  'max_threads_per_block': 1024,
+  'registers_per_unit': 65536,
+  'max_registers_per_thread': 255,
+  'source': ['cccl-traits'],
+  'status': 'spec',
+ },
+ 'links': {
+  'host': {
+   'name': 'PCIe 3 x16',
+   'bandwidth_per_direction': {'value': '15.8 GB/s', 'source': ['memory'], 'status': 'unverified'},
+  },
+ },
+ 'tdp': {'value': '250 W', 'source': ['memory'], 'status': 'unverified'},
+ 'notes': ['Structure of the SM and of the caches is that of the SXM2 card, the same die.'],
+ 'sources': {
+  'cccl-traits': 'NVIDIA CCCL cuda::arch_traits: per-compute-capability SM limits (threads, warps, blocks, shared memory, registers). https://github.com/NVIDIA/cccl/blob/004ad1986064aaa82892ed00d0dbda88b90fa6e6/libcudacxx/include/cuda/__device/arch_traits.h',
+  'cuda-guide-via': 'CUDA programming guide arithmetic throughput table (columns to cc 7.x): MUFU 16 (6.0), 32 (6.1/6.2), 16 (7.x). https://docs.nvidia.com/cuda/cuda-c-programming-guide/',
+  'formula': 'Computed from other facts of the same file; the note says how',
+  'memory': 'unverified: from memory',
+  'nv-a100-blog': 'NVIDIA Ampere Architecture In-Depth, Tables 3 and 4 (P100, V100, A100). https://developer.nvidia.com/blog/nvidia-ampere-architecture-in-depth/',
+  'nv-p100-ds': 'NVIDIA Tesla P100 PCIe data sheet, quoted second-hand',
+  'xla-specs': 'OpenXLA GPU target configurations (*.txtpb). https://github.com/openxla/xla/tree/main/xla/backends/gpu/target_config/specs',
+ },
+}
