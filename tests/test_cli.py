@@ -312,3 +312,19 @@ def test_unfused_attention_pays_for_masks_and_dropout_in_bytes_and_fused_does_no
     assert vector == sorted(set(vector))
     assert "dropout" not in fused["problem"]
     assert fused_dropped["problem"]["dropout"] is True
+
+
+def test_a_prediction_builds_no_validator_of_an_option():
+    code = """import sys
+from perfmodel.cli import run
+assert run(["predict", "gemm", "-d", "h100-sxm", "--m", "64", "--terms"]) == 0
+assert not {"typer._adapters", "yaml"} & set(sys.modules)"""
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize(("given", "said"), [("x", "valid integer"), ("0", "greater than")])
+def test_options_of_other_types_are_validated_when_given(given, said, cli, tmp_path):
+    call = ("sweep", "gemm", "-d", "h100-sxm", "--m", 64, "--output", tmp_path / "s")
+    error = refused(cli(*call, "--chunk", given))
+    assert "--chunk" in error
+    assert said in error

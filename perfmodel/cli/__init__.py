@@ -15,6 +15,7 @@ import typer
 
 from perfmodel.cli import streams
 from perfmodel.cli.lazy import lazy_group
+from perfmodel.cli.plainoptions import built
 from perfmodel.errors import BAD_INPUT, report, say
 
 COMMANDS = {
@@ -98,9 +99,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     with streams.lenient():
         try:
-            code = typer.main.get_command(app).main(
-                args=arguments, prog_name="perfmodel", standalone_mode=False
-            )
+            code = built(app).main(args=arguments, prog_name="perfmodel", standalone_mode=False)
             streams.flush()
         except (KeyboardInterrupt, typer.Abort):
             say("perfmodel: interrupted")

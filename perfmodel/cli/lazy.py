@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-import typer
 from typer.core import TyperGroup
+
+from perfmodel.cli.plainoptions import built
 
 
 def lazy_group(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
@@ -21,8 +22,7 @@ def lazy_group(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
             if cmd_name not in commands:
                 return None
             module, attribute = commands[cmd_name][0].split(":")
-            found = getattr(import_module(module), attribute)
-            command = typer.main.get_command(found)
+            command = built(getattr(import_module(module), attribute))
             command.name = cmd_name
             return command
 

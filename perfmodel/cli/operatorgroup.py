@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from perfmodel import operators
 from perfmodel.cli import cases
+from perfmodel.cli.plainoptions import built
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.operators import Flag, Operator, Option, Size
 
@@ -40,12 +41,12 @@ def operator_group(
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             if cmd_name in others:
-                found = typer.main.get_command(others[cmd_name][0])
+                found = built(others[cmd_name][0])
             else:
                 app = typer.Typer(rich_markup_mode=None, add_completion=False)
                 operator = operators.load(cmd_name)
                 app.command(cmd_name)(command(operator, action, examples(operator)))
-                found = typer.main.get_command(app)
+                found = built(app)
             found.name = cmd_name
             return found
 

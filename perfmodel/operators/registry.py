@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from perfmodel.algorithms import Problem, library
 from perfmodel.algorithms.case import Declaration
@@ -16,6 +16,9 @@ from perfmodel.algorithms.declaredproblem import DeclaredProblem
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.operators.operator import Operator
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "perfmodel.operators"
 """The entry point."""
@@ -64,6 +67,8 @@ def _declared(declaration: Declaration) -> Operator:
 
 @lru_cache(maxsize=1)
 def _brought() -> Mapping[str, EntryPoint]:
+    from importlib.metadata import entry_points  # takes as long as a prediction to load
+
     return {item.name: item for item in entry_points(group=GROUP)}
 
 

@@ -1,0 +1,54 @@
+"""Options without a validator each.
+
+Typer builds a pydantic validator for every option of a command, given or not, which takes longer
+than a prediction. A text needs none, since it is what was typed, nor does an option that is not
+given. Any other gets Typer's own when it is needed. Releases of Typer that have no such validators
+are left alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+
+class _Unvalidated:
+    """Stands where Typer keeps the validator of an option."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        many = param.multiple or param.nargs == -1
+        if value is None:
+            return () if many else None
+        if _is_text(param):
+            return list(value) if many else value
+        param._runtime_param = None  # Typer builds its own
+        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+def built(app: typer.Typer) -> Any:
+    """The command of an app, and those below it, their options without validators."""
+    command = typer.main.get_command(app)
+    _unvalidated(command)
+    return command
+
+
+def _unvalidated(command: Any) -> None:
+    params = command.get_params  # --help is among them, and made when it is asked for
+
+    def get_params(ctx: Any) -> list[Any]:
+        found: list[Any] = params(ctx)
+        for param in found:
+            if getattr(param, "_runtime_param", param) is None:
+                param._runtime_param = _Unvalidated()
+        return found
+
+    command.get_params = get_params
+    for below in getattr(command, "commands", {}).values():
+        _unvalidated(below)
+
+
+def _is_text(param: Any) -> bool:
+    kind = param.type_descriptor
+    plain = kind.annotation in (str, list[str]) and kind.parameter_info.parser is None
+    return plain and param.nargs in (1, -1)
