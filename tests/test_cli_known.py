@@ -10,14 +10,14 @@ from perfmodel import operators
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.algorithms.rowwise import MAPS, VARIANTS
 from perfmodel.algorithms.sizes import LARGEST, MOST_CASES, MOST_POINTS
+from perfmodel.analysis.sweep import Grid, Sweep
 from perfmodel.cli import known, run
 from perfmodel.cli.cases import read
 from perfmodel.cli.list_ import KINDS
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.evidence.records import published
+from perfmodel.evidence.records.records import published
 from perfmodel.hardware import load
 from perfmodel.operators.builtin import BUILT_IN
-from perfmodel.sweep import Grid, Sweep
 from perfmodel.timing.classes import classes
 
 COMMANDS = {"predict": (), "whatif": (), "roofline": ("-o", "x.svg"), "sweep": ("--best",)}
@@ -178,7 +178,7 @@ def test_all_commands_have_one_cap():
 
 
 def test_the_grid_of_heads_is_searched_block_by_block(monkeypatch):
-    monkeypatch.setattr("perfmodel.sweep.grid._PAIRS", 8)
+    monkeypatch.setattr("perfmodel.analysis.sweep.grid._PAIRS", 8)
     sizes = {"batch": [1], "heads_q": np.arange(1, 40), "head_dim": [64], "seq_q": [64]}
     kinds = {"causal": (False,), "dtype": ("bf16",)}
     follows = {"seq_kv": "seq_q"}

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel import compare
 from perfmodel.algorithms import Attention, Matmul
-from perfmodel.compare import diagnoses, gate, predict_table, reasons, report, scored
 from perfmodel.errors import TableError
-from perfmodel.evidence.provenance import corrections, notes
-from perfmodel.evidence.records import published, read_table, tidy
+from perfmodel.evidence.records.provenance import corrections, notes
+from perfmodel.evidence.records.records import published, read_table, tidy
 from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.timing.classes import classes
+from perfmodel.validation import compare
+from perfmodel.validation.compare import diagnoses, gate, predict_table, reasons, report, scored
 
 GEMM = {"device": "h100-sxm", "op": "gemm", "dtype": "bf16", "m": 4096, "n": 512, "k": 1024}
 ATTENTION = {

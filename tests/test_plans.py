@@ -15,6 +15,7 @@ from perfmodel.arithmetic import ceil_div
 from perfmodel.count import count, rule
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load
+from perfmodel.operators import included
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.schedules import tiled
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
@@ -22,9 +23,7 @@ from perfmodel.timing import (
     attention,
     attention_style,
     floors,
-    included,
     memory,
-    operator,
     physical,
     pipes,
     rowwise,
@@ -35,6 +34,7 @@ from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 from perfmodel.timing.menu import candidates, slice_k, stages_held, step_depth
+from perfmodel.timing.runs import UNKNOWN
 
 CONSTANTS, BARE = default(), Circumstances()
 A100, H100 = (machine(load(slug)) for slug in ("a100-sxm4-80gb", "h100-sxm"))
@@ -352,12 +352,13 @@ def test_the_floor_counts_bytes_beyond_the_last_cache_and_operations_at_the_dens
 def test_what_no_tile_fits_says_how_much_a_block_may_hold():
     shape = Attention(1, 1, 1, 1024, 1024, 512, dtype="fp32", direction="bwd")
     with pytest.raises(ProblemError, match="may hold 48 KiB of shared memory; use a smaller head"):
-        operator.time_operator(shape, load("p100-pcie-16gb"), CONSTANTS)
+        predict(shape, load("p100-pcie-16gb"))
 
 
 def test_several_calls_of_a_framework_take_its_host_one_after_another():
-    each = CONSTANTS["eager_host"] * CONSTANTS["floor_cuda_events_eager_pointwise"]
+    each = CONSTANTS.run("cuda_events_eager").call_seconds("pointwise")
+    assert each > 0
     assert floors.host_seconds(CONSTANTS, "cuda_events_eager", 5) == near(5 * each)
     assert floors.host_seconds(CONSTANTS, "wall_clock", 1) == near(each)
-    for harness in ("kernel", "cuda_graph", "profiler", floors.UNKNOWN):
+    for harness in ("kernel", "cuda_graph", "profiler", UNKNOWN):
         assert floors.host_seconds(CONSTANTS, harness, 5) == 0

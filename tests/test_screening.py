@@ -451,4 +451,4 @@ def test_scores_follow_the_full_times(slug, dtype):
     assert np.quantile(np.abs(apart), 0.9) < 0.21
     assert np.abs(np.median(apart)) < 0.1
     if dtype == "fp32":  # one unit does all of it
-        assert np.quantile(np.abs(apart), 0.9) < 0.09
+        assert np.quantile(np.abs(apart), 0.9) < 0.12

@@ -118,7 +118,7 @@ def _rows(
 
 def _compiled(problem: Problem, i: int, device: Device, found: Prediction) -> Prediction:
     """The i-th prediction with its nearest bundled kernel's binary in place of the assumptions."""
-    from perfmodel.evidence.compiledeffect import compiled_prediction
+    from perfmodel.evidence.compiled.compiledeffect import compiled_prediction
 
     return compiled_prediction(single(problem, i), device, found)
 

@@ -133,7 +133,7 @@ class Slots:
     loop, and the matrix operations of that pass (0 where it has no matrix instructions).
 
     `looped` says whether there is a loop; without one the cycles are those of a whole block. Pipes
-    are named as in `perfmodel.evidence.issueslots`.
+    are named as in `perfmodel.evidence.compiled.issueslots`.
     """
 
     cycles: Mapping[str, float]
