@@ -75,12 +75,11 @@ class LaunchFacts:
         return plain | {f"{pipe}_cycles": _short(self.cycles.get(pipe)) for pipe in PIPES}
 
     def says(self) -> dict[str, str]:
-        """The cells that the binary decides, so not which of its problems and configs made it."""
-        return {
-            name: cell for name, cell in self.row().items() if name not in ("problem", "config")
-        }
+        """The cells that the binary decides, so not which of its kernels and problems made it."""
+        return {name: cell for name, cell in self.row().items() if name not in _MADE_BY}
 
 
+_MADE_BY = ("kernel", "problem", "config")
 _PLAIN = tuple(item.name for item in fields(LaunchFacts) if item.name != "cycles")
 COLUMNS = (*_PLAIN, *(f"{pipe}_cycles" for pipe in PIPES))
 
