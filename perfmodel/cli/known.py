@@ -6,20 +6,15 @@ Here it is an error with the nearest names. (In measured tables such names stay:
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.operators import Operator
 from perfmodel.plaintext import quoted
-from perfmodel.timing.classes import KernelClass, classes, implementations
+from perfmodel.timing.libraries import implementations, kernels
+from perfmodel.timing.libraries.naming import asked_for, plain_names
 from perfmodel.timing.runs import harnesses
 
-FRAMEWORKS = ("vllm", "sglang", "trtllm", "aiter", "torch", "xformers", "sarathi")
-"""Frameworks whose kernels measured tables name after them: vllm-0.24.0:vllm_flash_attn_fa3."""
-
-_FRAMEWORK = re.compile(rf"({'|'.join(FRAMEWORKS)})(-\d[\w.]*)?[-:./(].+")
-_FLASH = re.compile(r"(?:flash[-_ ]?att(?:entio)?n|flash|fa)[-_ ]?v?([1-4])")
 _OF = {"rowwise": "row-wise operators"}
 
 
@@ -78,42 +73,23 @@ def implementation(operator: Operator, text: str | None) -> str | None:
     if text is None:
         return None
     name = one("--implementation", text)
+    found = asked_for(operator.library, name) if operator.library else None
+    if found is not None:
+        return found
     known = implementations(operator.library) if operator.library else {}
     if not known:
         raise ProblemError(
             f"no library's kernel of {operator.name} is known, so there is none to name; drop "
             "--implementation: the fastest schedule found is timed"
         )
-    flash = _FLASH.fullmatch(name.lower())
-    if flash and f"flash{flash[1]}" in known:
-        return f"flash{flash[1]}"
-    for spelling in (name, name.lower()):
-        if spelling in known or _of_library(spelling, known.values()):
-            return spelling
-    other = classes().get(name)
+    other = kernels().get(name)
     if other is not None:
+        computes = _OF.get(other.operator, other.operator)
         raise ProblemError(
-            f"{name} computes {_OF.get(other.op, other.op)}, not {operator.name}, which runs as "
-            f"{', '.join(known)}"
+            f"{name} computes {computes}, not {operator.name}, which runs as {', '.join(known)}"
         )
     kind = f"implementation of {operator.name}"
-    raise UnknownName(kind, name, _spellings(known), _listed(operator.name))
-
-
-def _of_library(name: str, known: Iterable[KernelClass]) -> bool:
-    """Whether the name is one that a class stands for, rather than one that it happens to fit."""
-    patterns = [pattern for found in known for pattern in found.matches]
-    if any(re.fullmatch(pattern, name) and not re.fullmatch(pattern, "") for pattern in patterns):
-        return True
-    framework = _FRAMEWORK.fullmatch(name)
-    return framework is not None and any(framework[1] in pattern for pattern in patterns)
-
-
-def _spellings(known: Mapping[str, KernelClass]) -> Iterator[str]:
-    """Names of classes, and the plain words among the patterns that they stand for."""
-    yield from known
-    for found in known.values():
-        yield from (pattern for pattern in found.matches if re.fullmatch(r"\w+", pattern))
+    raise UnknownName(kind, name, plain_names(operator.library), _listed(operator.name))
 
 
 def _listed(operator: str) -> str:

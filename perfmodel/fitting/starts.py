@@ -77,7 +77,7 @@ def measured_runs(rows: pd.DataFrame, constants: Constants) -> dict[str, Run]:
     """How runs are timed, with the starts and calls that the rows of a table show.
 
     Rows whose `flag` says that they are mostly launch are welcome. Those of kernels whose library
-    has a start of its own (`timed` in classes.yaml) say nothing of the harness.
+    has a start of its own (`callers` in names.yaml) say nothing of the harness.
     """
     kept = rows[~rows["flag"].isin(set(LEFT_OUT) - {"timer_floor"})]
     bare, timed = (

@@ -28,14 +28,14 @@ from perfmodel.operators.operator import Operator, Request, Timed
 from perfmodel.operators.options import DTYPE, Choice, Flag, Option, Size
 from perfmodel.plaintext import quoted
 from perfmodel.timing import floors
-from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.libraries import Caller
 from perfmodel.timing.machine import machine
 from perfmodel.timing.placing import placed
 from perfmodel.timing.plan import Plan, time_plan
 
-MAPPED = KernelClass("mapped", "declared", "the fastest schedule that the mapper finds")
-"""What runs where no library's kernel is known."""
+MAPPED = "mapped"
+"""What it is called that runs where no library's kernel is known."""
 
 FAMILY = "declared"
 """The row of the table of ranges: there is none, so that the range is that of a first guess."""
@@ -129,7 +129,7 @@ class DeclaredOperator(Operator):
             request.harness,
             FLOOR,
             estimate.seconds,
-            MAPPED,
+            Caller(),
         )
         seconds = np.maximum(seconds, floors.host_seconds(constants, request.harness, calls))
         unknown = unknowns(FAMILY, request.implementation, request.harness, device)
@@ -138,7 +138,7 @@ class DeclaredOperator(Operator):
         longest = max(kernels, key=lambda item: item.seconds)
         return Timed(
             schedule=plan.schedule,
-            implementation=MAPPED.name,
+            implementation=MAPPED,
             seconds=seconds,
             estimate=estimate,
             launch_seconds=seconds - estimate.seconds,

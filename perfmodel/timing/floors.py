@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from perfmodel.arithmetic import Number
-from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.libraries import Caller
 
 
 def host_seconds(constants: Constants, harness: str, calls: int) -> float:
@@ -26,24 +26,24 @@ def with_floor(
     harness: str,
     operator: str,
     seconds: np.ndarray,
-    kernel: KernelClass,
-    rows: Number = np.inf,
+    caller: Caller,
+    few: Number = False,
 ) -> np.ndarray:
-    """What the harness reports for device time `seconds`, of products of `rows` rows.
+    """What the harness reports for device time `seconds`; `few` where a kernel of few rows ran.
 
     The start is what passes before the kernel does. In eager event timing the host's work goes on
-    beside the kernel, so that the longer of the two shows. A class may add its library's own start,
-    another one for its kernel of few rows, and may have host work that nothing of it beats,
+    beside the kernel, so that the longer of the two shows. A caller may add a start of its
+    own, another one before a kernel of few rows, and may have host work that nothing of it beats,
     whatever the harness. Raises `ProblemError` naming the harnesses there are.
     """
     run = constants.run(harness)
     if "floor" in constants.off:
         return seconds
     start = run.start_seconds(operator)
-    if run.library_start and kernel.start_seconds is not None:
-        few = kernel.few_start_seconds
-        few = kernel.start_seconds if few is None else few
-        seconds = seconds + run.pace * np.where(rows <= kernel.few_rows, few, kernel.start_seconds)
-    if run.library_start and kernel.host_seconds is not None:
-        return np.maximum(run.pace * kernel.host_seconds, start + seconds)
+    if run.library_start and caller.start_seconds is not None:
+        before = caller.few_start_seconds
+        before = caller.start_seconds if before is None else before
+        seconds = seconds + run.pace * np.where(few, before, caller.start_seconds)
+    if run.library_start and caller.host_seconds is not None:
+        return np.maximum(run.pace * caller.host_seconds, start + seconds)
     return np.maximum(run.call_seconds(operator), start + seconds)

@@ -46,7 +46,7 @@ _ACCURATE = (6.0, 1.0)
 
 @dataclass(frozen=True)
 class Style:
-    """How a class of kernel uses the machine; `classes.yaml` is the table behind it."""
+    """How a kernel uses the machine: the facts of its library, as the numbers of a device."""
 
     compute: str
     """Type whose rate the matrix unit runs at."""

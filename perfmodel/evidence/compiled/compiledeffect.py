@@ -28,9 +28,9 @@ from perfmodel.hardware import Device
 from perfmodel.operators import find
 from perfmodel.operators.library import LibraryOperator
 from perfmodel.predict import Prediction, predict
-from perfmodel.timing.classes import resolve
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.kernel import KernelTime, Slots, Style, time_kernel
+from perfmodel.timing.libraries import resolve
 from perfmodel.timing.machine import Machine, machine
 from perfmodel.timing.occupancy import addressing_registers
 
