@@ -378,12 +378,12 @@ def test_kernels_of_few_rows_start_by_themselves_where_layers_are_timed_one_by_o
     name = f"trtllm-1.0.0:{'weight_only' if dtype == 'w8a16' else 'smooth_quant'}/PLUGIN_V2_"
     kernel, _ = resolve("gemm", name, dtype, machine(A100))
     rows, device = np.array([1, 4, 5, 512]), np.full(4, 1e-5)
-    found = floors.with_floor(CONSTANTS, "cuda_graph", "gemm", device, kernel, rows)
+    found = floors.dispatch(CONSTANTS, "cuda_graph", "gemm", kernel, rows).whole(device)
     starts = [kernel.few_start_seconds] * 2 + [kernel.start_seconds] * 2
     assert 0 < starts[0] < starts[-1]
     floor = CONSTANTS.run("cuda_graph").start_seconds("gemm")
     assert found == pytest.approx(1e-5 + floor + np.array(starts))
-    alone = floors.with_floor(CONSTANTS, "kernel", "gemm", device, kernel, rows)
+    alone = floors.dispatch(CONSTANTS, "kernel", "gemm", kernel, rows).whole(device)
     assert np.ptp(alone) == 0
 
 
