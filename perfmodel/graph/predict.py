@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from perfmodel.graph import touches
 from perfmodel.graph.asks import Ask, answers, ask
@@ -74,26 +75,19 @@ def _joined(
     predictions: Sequence[Prediction],
     scratch: Sequence[float],
 ) -> GraphPrediction:
+    """Kernels, gaps and host together; what is alive; what was assumed."""
     gap = float(machine(device).at_clock(constants["kernel_gap"]))
     calls = [_call(graph, i, one) for i, one in enumerate(predictions)]
     spreads = [_spread(graph, i, one, calls[i], device) for i, one in enumerate(predictions)]
-    low, high = together(spreads)
-    seconds = elapsed_seconds(calls, gap)
-    ends = [elapsed_seconds([_scaled(call, by) for call in calls], gap) for by in (low, high)]
+    low, seconds, high = (
+        elapsed_seconds([_scaled(call, factor) for call in calls], gap)
+        for factor in (together(spreads)[0], 1.0, together(spreads)[1])
+    )
     alive = live_bytes(graph, scratch)
-    nodes = tuple(
-        NodePrediction(
-            node.name, node.operator, node.repeat, spread.seconds, spread.low_seconds,
-            spread.high_seconds, alive["hbm"][i], scratch[i], predictions[i],
-        )
-        for i, (node, spread) in enumerate(zip(graph.nodes, spreads, strict=True))
-    )  # fmt: skip
+    nodes = _nodes(graph, predictions, spreads, alive["hbm"], scratch)
     gaps = gap * (graph.launches - 1)
     peaks = {level: max(held) for level, held in alive.items()}
     rooms = capacity.rooms(device, peaks)
-    said = dict.fromkeys(line for one in predictions for line in one.assumptions)
-    lacking = {level: peak for level, peak in peaks.items() if peak > rooms.get(level, math.inf)}
-    said |= dict.fromkeys(capacity.too_large(device, lacking))
     return GraphPrediction(
         graph=graph.name,
         device=device.slug,
@@ -101,15 +95,51 @@ def _joined(
         sizes=graph.sizes,
         nodes=nodes,
         seconds=seconds,
-        low_seconds=ends[0],
-        high_seconds=ends[1],
+        low_seconds=low,
+        high_seconds=high,
         gap_seconds=gaps,
         waiting_seconds=seconds - gaps - sum(node.seconds for node in nodes),
         by_operator=_by_operator(nodes),
         live_bytes={level: tuple(held) for level, held in alive.items()},
         fits_at={level: peaks[level] <= room for level, room in rooms.items()},
-        assumptions=tuple(said),
+        assumptions=_assumed(device, predictions, peaks, rooms),
     )
+
+
+def _nodes(
+    graph: Graph,
+    predictions: Sequence[Prediction],
+    spreads: Sequence[Spread],
+    alive: Sequence[float],
+    scratch: Sequence[float],
+) -> tuple[NodePrediction, ...]:
+    """The answer of each node."""
+    return tuple(
+        NodePrediction(
+            name=node.name,
+            operator=node.operator,
+            repeat=node.repeat,
+            seconds=spreads[i].seconds,
+            low_seconds=spreads[i].low_seconds,
+            high_seconds=spreads[i].high_seconds,
+            live_bytes=alive[i],
+            scratch_bytes=scratch[i],
+            prediction=predictions[i],
+        )
+        for i, node in enumerate(graph.nodes)
+    )
+
+
+def _assumed(
+    device: Device,
+    predictions: Sequence[Prediction],
+    peaks: Mapping[str, float],
+    rooms: Mapping[str, float],
+) -> tuple[str, ...]:
+    """What was assumed for any node, each once, and which level is too small for all of them."""
+    said = dict.fromkeys(line for one in predictions for line in one.assumptions)
+    lacking = {level: peak for level, peak in peaks.items() if peak > rooms.get(level, math.inf)}
+    return tuple(said | dict.fromkeys(capacity.too_large(device, lacking)))
 
 
 def _call(graph: Graph, i: int, found: Prediction) -> Call:
@@ -126,7 +156,7 @@ def _call(graph: Graph, i: int, found: Prediction) -> Call:
 
 
 def _scaled(call: Call, factor: float) -> Call:
-    return Call(**{**vars(call), "kernel_seconds": call.kernel_seconds * factor})
+    return replace(call, kernel_seconds=call.kernel_seconds * factor)
 
 
 def _spread(graph: Graph, i: int, found: Prediction, call: Call, device: Device) -> Spread:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from perfmodel.predict import Prediction
+import numpy as np
+
+from perfmodel.predict import Prediction, rank
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,22 @@ class NodePrediction:
 
     @property
     def limiter(self) -> str:
-        """The resource with the longest time."""
-        return self.prediction.limiter
+        """The resource with the longest time; a start is the graph's, not a node's."""
+        return self._ranked[0]
+
+    @property
+    def runner_up(self) -> str:
+        """The next one."""
+        return self._ranked[1]
+
+    @cached_property
+    def _ranked(self) -> tuple[str, str]:
+        one = self.prediction
+        terms = {name: np.array([value]) for name, value in one.terms.items()}
+        started = terms["launch"]
+        terms["launch"] = np.zeros(1)
+        first, second = rank(terms, one.seconds - started)
+        return str(first[0]), str(second[0])
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: microseconds and bytes."""
@@ -47,7 +64,7 @@ class NodePrediction:
             "low_us": self.low_seconds * 1e6,
             "high_us": self.high_seconds * 1e6,
             "limiter": self.limiter,
-            "runner_up": self.prediction.runner_up,
+            "runner_up": self.runner_up,
             "live_bytes": self.live_bytes,
             "scratch_bytes": self.scratch_bytes,
             "prediction": self.prediction.as_dict(),
