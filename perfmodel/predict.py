@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,8 @@ from perfmodel.operators import Operator, Request, Timed, operator_of
 from perfmodel.operators.operator import groups
 from perfmodel.timing import capacity, physical, spread
 from perfmodel.timing.constants import Constants, default
+from perfmodel.timing.reuse import Reuses
+from perfmodel.timing.reuse import at as reuse_at
 
 SCHEMA_VERSION = 1
 
@@ -44,7 +46,8 @@ class Prediction:
     functions; `useful_flops` the operations that the mask leaves, by the papers' convention.
     `footprint_bytes` lie in the device's own memory, `footprints` in each level. `fits_at` says
     whether a level holds its own where its capacity is known, `fits` whether all of these do.
-    `levels` is what the device calls its levels: HBM3, GDDR6X, L3.
+    `levels` is what the device calls its levels: HBM3, GDDR6X, L3. `dispatch` is the host's part
+    (`perfmodel.timing.floors.Dispatch`), in seconds.
     """
 
     device: str
@@ -70,6 +73,7 @@ class Prediction:
     waves: float
     occupancy: float
     assumptions: tuple[str, ...]
+    dispatch: Mapping[str, float]
 
     @property
     def intensity(self) -> dict[str, float]:
@@ -146,6 +150,7 @@ class Predictions:
     waves: np.ndarray
     occupancy: np.ndarray
     assumptions: tuple[str, ...]
+    dispatch: Mapping[str, np.ndarray]
     kind: np.ndarray
     kinds: tuple[_Kind, ...]
 
@@ -192,6 +197,7 @@ class Predictions:
             waves=float(self.waves[i]),
             occupancy=float(self.occupancy[i]),
             assumptions=assumptions,
+            dispatch=at(self.dispatch),
         )
 
 
@@ -204,6 +210,7 @@ def predict(
     harness: str = "kernel",
     includes: Sequence[str] = (),
     place: Mapping[str, str] | None = None,
+    reuse: Reuses | None = None,
     constants: Constants | None = None,
 ) -> Prediction:
     """Predict one problem on one device.
@@ -211,7 +218,9 @@ def predict(
     `schedule` is one of its operator's (`perfmodel.operators`); `implementation` a class or the
     name of a library's kernel, which overrides it; `harness` how a run would be timed ("kernel" is
     device time alone); `includes` what else the timed region holds; `place` the level that an
-    operand lies in, by role or tensor ({"kv": "host"}), where that is not the device's own memory.
+    operand lies in, by role or tensor ({"kv": "host"}), where that is not the device's own memory;
+    `reuse` what earlier kernels left of the inputs in the caches (`perfmodel.timing.reuse`), where
+    that is not what the run leaves there.
     Raises `ProblemError` and `UnknownName` (one line each) for what has no meaning or is not there.
     """
     return predict_arrays(
@@ -222,6 +231,7 @@ def predict(
         harness=harness,
         includes=includes,
         place=place,
+        reuse=reuse,
         constants=constants,
     ).one(0)
 
@@ -235,6 +245,7 @@ def predict_arrays(
     harness: str = "kernel",
     includes: Sequence[str] = (),
     place: Mapping[str, str] | None = None,
+    reuse: Reuses | None = None,
     constants: Constants | None = None,
 ) -> Predictions:
     """Predict arrays of problems of one kind (sizes may be arrays of one length n, the rest not).
@@ -248,9 +259,10 @@ def predict_arrays(
     if n > 1:
         _keep_working_memory()
     operator = operator_of(problem)
-    request = Request(schedule, implementation, harness, tuple(includes), place or {})
+    request = Request(schedule, implementation, harness, tuple(includes), place or {}, reuse)
     for index in _pieces(operator, problem, n):
         part = pick(problem, index)
+        request = replace(request, reuse=reuse_at(reuse, index))
         timed = operator.time(part, device, values, request)
         results = _results(operator, part, device, timed)
         for label, said, chosen in _kinds(part, device, timed, results):
@@ -372,6 +384,7 @@ class _Columns:
             waves=arrays["waves"],
             occupancy=arrays["occupancy"],
             assumptions=tuple(dict.fromkeys(said for kind in kinds for said in kind[2])),
+            dispatch=self.table("dispatch."),
             kind=self.kind,
             kinds=tuple(kinds),
         )
@@ -392,6 +405,7 @@ def _results(
     footprints = {"hbm": estimate.memory_bytes, **estimate.beyond_bytes}
     tables = {
         "terms": terms, "bytes": estimate.bytes, "tile": timed.tile, "footprints": footprints,
+        "dispatch": vars(timed.dispatch),
     }  # fmt: skip
     return {
         "seconds": timed.seconds,

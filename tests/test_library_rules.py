@@ -381,12 +381,12 @@ def test_kernels_of_few_rows_start_by_themselves_where_layers_are_timed_one_by_o
     kernel, _ = resolve("gemm", name, dtype, machine(A100))
     caller, few = kernel.caller, np.array([1, 4, 5, 512]) <= kernel.few_rows
     device = np.full(4, 1e-5)
-    found = floors.with_floor(CONSTANTS, "cuda_graph", "gemm", device, caller, few)
+    found = floors.dispatch(CONSTANTS, "cuda_graph", "gemm", caller, few).whole(device)
     starts = [caller.few_start_seconds] * 2 + [caller.start_seconds] * 2
     assert 0 < starts[0] < starts[-1]
     floor = CONSTANTS.run("cuda_graph").start_seconds("gemm")
     assert found == pytest.approx(1e-5 + floor + np.array(starts))
-    alone = floors.with_floor(CONSTANTS, "kernel", "gemm", device, caller, few)
+    alone = floors.dispatch(CONSTANTS, "kernel", "gemm", caller, few).whole(device)
     assert np.ptp(alone) == 0
 
 

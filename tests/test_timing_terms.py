@@ -417,19 +417,19 @@ def test_floors_by_harness():
     run = CONSTANTS.run("cuda_events_eager")
     floor = run.start_seconds("gemm")
     assert floor < run.call_seconds("gemm")
-    eager = floors.with_floor(CONSTANTS, "cuda_events_eager", "gemm", short, cublas.caller)
+    eager = floors.dispatch(CONSTANTS, "cuda_events_eager", "gemm", cublas.caller).whole(short)
     assert eager == max(run.call_seconds("gemm"), 1e-6 + floor)
-    graph = floors.with_floor(CONSTANTS, "cuda_graph", "gemm", short, cublas.caller)
+    graph = floors.dispatch(CONSTANTS, "cuda_graph", "gemm", cublas.caller).whole(short)
     assert graph == pytest.approx(1e-6 + CONSTANTS.run("cuda_graph").start_seconds("gemm"))
     for harness in harnesses():
-        assert floors.with_floor(CONSTANTS, harness, "gemm", long, cublas.caller) >= long
+        assert floors.dispatch(CONSTANTS, harness, "gemm", cublas.caller).whole(long) >= long
 
 
 def test_a_host_that_prepares_for_long_hides_the_kernel():
     deep, _ = resolve("gemm", "vllm:DeepGemmFp8BlockScaledMMKernel", "fp8_block", machine(H100))
     deep, floor = deep.caller, deep.caller.host_seconds
-    assert floors.with_floor(CONSTANTS, "cuda_graph", "gemm", np.array([1e-6]), deep) == floor
-    assert floors.with_floor(CONSTANTS, "kernel", "gemm", np.array([1e-6]), deep) < floor
+    assert floors.dispatch(CONSTANTS, "cuda_graph", "gemm", deep).whole(np.array([1e-6])) == floor
+    assert floors.dispatch(CONSTANTS, "kernel", "gemm", deep).whole(np.array([1e-6])) < floor
 
 
 def test_weight_only_bytes_are_those_of_the_narrow_weights():

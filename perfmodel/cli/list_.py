@@ -118,6 +118,13 @@ def _algorithms() -> Iterator[Row]:
         yield _row(name, library.load(name).about, "explain", "map")
 
 
+def _graphs() -> Iterator[Row]:
+    from perfmodel import graph
+
+    for name in graph.names():
+        yield _row(name, graph.load(name).about)
+
+
 def _levels() -> Iterator[Row]:
     for name, about in _LEVELS.items():
         yield _row(name, about)
@@ -138,6 +145,7 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "types": _types,
     "variants": _variants,
     "algorithms": _algorithms,
+    "graphs": _graphs,
     "levels": _levels,
     "devices": _devices,
 }

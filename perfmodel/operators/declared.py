@@ -32,7 +32,7 @@ from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import Caller
 from perfmodel.timing.machine import machine
 from perfmodel.timing.placing import placed
-from perfmodel.timing.plan import Plan, time_plan
+from perfmodel.timing.plan import Plan, handed, time_plan
 
 MAPPED = "mapped"
 """What it is called that runs where no library's kernel is known."""
@@ -122,16 +122,11 @@ class DeclaredOperator(Operator):
             memory_bytes=held_bytes(case, found),
         )
         (plan,), elsewhere = placed([plan], request.place, device)
+        (plan,) = handed([plan], request.reuse)
         estimate = time_plan(here, constants, plan, (1, 1)).at(np.zeros(1, dtype=np.intp))
         calls = len(kernels) if len(kernels) > 1 else 0
-        seconds = floors.with_floor(
-            constants,
-            request.harness,
-            FLOOR,
-            estimate.seconds,
-            Caller(),
-        )
-        seconds = np.maximum(seconds, floors.host_seconds(constants, request.harness, calls))
+        dispatch = floors.dispatch(constants, request.harness, FLOOR, Caller(), calls=calls)
+        seconds = dispatch.whole(estimate.seconds)
         unknown = unknowns(FAMILY, request.implementation, request.harness, device)
         if elsewhere:
             unknown["link"] = "; ".join(elsewhere)
@@ -146,6 +141,7 @@ class DeclaredOperator(Operator):
             tile={axis: np.array([float(size)]) for axis, size in longest.tiles.items()},
             assumptions=(*here.assumptions, _ASSUMED, *unknown.values()),
             unknowns=unknown,
+            dispatch=dispatch,
         )
 
 

@@ -23,7 +23,7 @@ from perfmodel.timing.kernel import Style
 from perfmodel.timing.libraries import GemmFacts, KernelFacts, MatrixFacts, is_known
 from perfmodel.timing.machine import Machine, machine
 from perfmodel.timing.placing import placed
-from perfmodel.timing.plan import Estimate, Plan, time_plan
+from perfmodel.timing.plan import Estimate, Plan, handed, time_plan
 from perfmodel.timing.runs import UNKNOWN
 
 Chosen = tuple[KernelFacts, tuple[str, ...]]
@@ -86,6 +86,7 @@ class LibraryOperator(Operator):
         kernel = _ablated(kernel, constants)
         plans = self.plans(shaped, request.schedule, kernel, here, constants, around)
         plans, elsewhere = placed(plans, request.place, device)
+        plans = handed(plans, request.reuse)
         total, tile = best(here, constants, plans, n)
         if not np.all(np.isfinite(total.seconds)):
             raise ProblemError(self._does_not_fit(device, plans[0]))
@@ -95,16 +96,15 @@ class LibraryOperator(Operator):
         other = self._included(shaped, request, kernel, here, constants, around)
         extra = np.broadcast_to(np.asarray(other, dtype=np.float64).reshape(-1), (n,))
         device_seconds = total.seconds + extra
-        seconds = floors.with_floor(
+        dispatch = floors.dispatch(
             constants,
             request.harness,
             self.called_as(problem),
-            device_seconds,
             kernel.caller,
             self.few_rows(problem, kernel),
+            calls=sum(plan.calls for plan in plans),
         )
-        calls = sum(plan.calls for plan in plans)
-        seconds = np.maximum(seconds, floors.host_seconds(constants, request.harness, calls))
+        seconds = dispatch.whole(device_seconds)
         return Timed(
             schedule=" + ".join(dict.fromkeys(plan.schedule for plan in plans)),
             implementation=kernel.name,
@@ -115,6 +115,7 @@ class LibraryOperator(Operator):
             tile=tile,
             assumptions=(*here.assumptions, *said, *found.values()),
             unknowns=found,
+            dispatch=dispatch,
         )
 
     def _included(

@@ -13,7 +13,9 @@ from perfmodel.algorithms import Problem
 from perfmodel.hardware import Device
 from perfmodel.operators.options import Choice, Multiple, Option, Size
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.floors import Dispatch
 from perfmodel.timing.plan import Estimate
+from perfmodel.timing.reuse import Reuses
 
 CHUNK = 4096
 """Problems timed at once: few enough that arrays of problems × menu stay in cache."""
@@ -33,6 +35,8 @@ class Request:
     """What else the timed region holds."""
     place: Mapping[str, str] = field(default_factory=dict)
     """The level that an operand lies in, by role or tensor, where that is not the own memory."""
+    reuse: Reuses | None = None
+    """What earlier kernels left of the inputs in the caches; None: what the run leaves there."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class Timed:
     """What was taken for what the device or the caller leaves open."""
     unknowns: Mapping[str, str]
     """Those of the assumptions that widen the range, by what is not known."""
+    dispatch: Dispatch
+    """What the host does for it, beside or before its kernels."""
 
 
 class Operator(ABC):
