@@ -101,7 +101,7 @@ def exchanges(
     for kernel in schedule.kernels:
         if kernel.steps:
             found += [*counted.arriving(kernel), *counted.leaving(kernel)]
-    return tuple(item for item in found if not is_one(item.ranks))
+    return tuple(x for x in found if not is_one(x.ranks) and not np.all(x.sent_bytes == 0))
 
 
 def _mesh(schedule: Schedule) -> tuple[Loop, ...]:

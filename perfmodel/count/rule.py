@@ -20,12 +20,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
 from perfmodel.algorithms.algorithm import Band, Step, Tensor
 from perfmodel.arithmetic import Number, ceil_div, minimum, product, where
 from perfmodel.count.band import Visits, visit
-from perfmodel.errors import ProblemError
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 
 Sizes = Mapping[str, Number]
@@ -112,7 +109,8 @@ def nest(schedule: Schedule, kernel: Kernel, sizes: Sizes) -> Nest:
     """
     mask = schedule.algorithm.mask
     if kernel.mesh:
-        _check_mask(mask, kernel, sizes)
+        if mask is not None and kernel.masked:
+            mask.check_split([loop.axis for loop in kernel.mesh], sizes[mask.query])
         kernel, sizes = shard(kernel, sizes)
     axes = {a for name in kernel.steps for a in _axes(schedule, name)}
     if mask is None or not mask.bounded or not kernel.masked or not {mask.query, mask.key} <= axes:
@@ -132,18 +130,6 @@ def shard(kernel: Kernel, sizes: Sizes) -> tuple[Kernel, Sizes]:
     """
     within = tuple(loop for loop in kernel.nest if loop.mesh is None)
     return replace(kernel, nest=within), {**sizes, **{loop.axis: loop.tile for loop in kernel.mesh}}
-
-
-def _check_mask(mask: Band | None, kernel: Kernel, sizes: Sizes) -> None:
-    if mask is None or not mask.bounded or mask.sparse or not kernel.masked:
-        return
-    if any(loop.axis == mask.key for loop in kernel.mesh):
-        one_query = np.all(np.asarray(sizes[mask.query] == 1, dtype=bool))
-        if not one_query:
-            raise ProblemError(
-                f"the mask hides other keys from each query, so {mask.key} cannot be split over "
-                f"devices; split {mask.query}, heads or batch"
-            )
 
 
 def _axes(schedule: Schedule, step: str) -> tuple[str, ...]:
