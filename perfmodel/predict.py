@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import describe, length, pick
 from perfmodel.hardware import Device
 from perfmodel.operators import Operator, Request, Timed, operator_of
-from perfmodel.operators.mesh import shard, time_on
+from perfmodel.operators.mesh import put, shard, time_on
 from perfmodel.operators.operator import Exchanged, groups
 from perfmodel.timing import capacity, physical, spread
 from perfmodel.timing.constants import Constants, default
@@ -30,9 +30,6 @@ _Kind = tuple[str, str, tuple[str, ...]]
 
 # What a schedule is called where it leaves its axis whole: of products k, of attention the keys.
 _UNCUT = {"split-k": "tiled", "split-kv": "tiled"}
-
-# What an exchange has a number of for each problem.
-_EXCHANGED = ("tensor_bytes", "sent_bytes", "seconds")
 
 # Half of the memory, or more, that timing one piece takes.
 _WORKING_BYTES = 2**23
@@ -275,7 +272,7 @@ def predict_arrays(
         for label, said, chosen in _kinds(part, device, timed, results):
             made.put(index[chosen], (label, timed.implementation, said))
         made.fill(index, results)
-        made.exchange(index, timed.exchanges)
+        put(made.exchanged, timed.exchanges, index, n)
     return made.predictions(problem, device)
 
 
@@ -360,16 +357,6 @@ class _Columns:
                 empty = np.nan if kind == np.float64 else ""
                 self.arrays[name] = np.full(self.n, empty, dtype=kind)
             self.arrays[name][index] = values
-
-    def exchange(self, index: np.ndarray, exchanges: Sequence[Exchanged]) -> None:
-        """Set what devices exchange for the problems at `index`: the same things for all."""
-        for place, item in enumerate(exchanges):
-            if place == len(self.exchanged):
-                whole, sent, taken = (np.zeros(self.n) for _ in _EXCHANGED)
-                empty = replace(item, tensor_bytes=whole, sent_bytes=sent, seconds=taken)
-                self.exchanged.append(empty)
-            for name in _EXCHANGED:
-                getattr(self.exchanged[place], name)[index] = getattr(item, name)
 
     def table(self, prefix: str) -> dict[str, np.ndarray]:
         """The arrays called prefix.name, by name."""

@@ -72,6 +72,17 @@ def time_on(
     return own, _with(timed, problem, mesh, crossing)
 
 
+def put(whole: list[Exchanged], piece: Sequence[Exchanged], index: np.ndarray, n: int) -> None:
+    """Set what devices exchange for the problems at `index` of n: the same things for all."""
+    for place, item in enumerate(piece):
+        if place == len(whole):
+            zeros = [np.zeros(n) for _ in range(3)]
+            empty = replace(item, tensor_bytes=zeros[0], sent_bytes=zeros[1], seconds=zeros[2])
+            whole.append(empty)
+        for name in ("tensor_bytes", "sent_bytes", "seconds"):
+            getattr(whole[place], name)[index] = getattr(item, name)
+
+
 def _mesh(problem: Problem, mesh: Mapping[str, tuple[int, str]], device: Device) -> list[_Split]:
     """The axes that are really split, outermost first; all are checked."""
     found: dict[str, _Split] = {}
