@@ -18,7 +18,8 @@ from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import describe, length, pick
 from perfmodel.hardware import Device
 from perfmodel.operators import Operator, Request, Timed, operator_of
-from perfmodel.operators.operator import groups
+from perfmodel.operators.mesh import put, shard, time_on
+from perfmodel.operators.operator import Exchanged, groups
 from perfmodel.timing import capacity, physical, spread
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.reuse import Reuses
@@ -47,7 +48,8 @@ class Prediction:
     `footprint_bytes` lie in the device's own memory, `footprints` in each level. `fits_at` says
     whether a level holds its own where its capacity is known, `fits` whether all of these do.
     `levels` is what the device calls its levels: HBM3, GDDR6X, L3. `dispatch` is the host's part
-    (`perfmodel.timing.floors.Dispatch`), in seconds.
+    (`perfmodel.timing.floors.Dispatch`), in seconds. Where the problem is split over devices, all
+    counts are those of one of them, and `exchanges` what it exchanges with others.
     """
 
     device: str
@@ -74,6 +76,7 @@ class Prediction:
     occupancy: float
     assumptions: tuple[str, ...]
     dispatch: Mapping[str, float]
+    exchanges: tuple[Exchanged, ...] = ()
 
     @property
     def intensity(self) -> dict[str, float]:
@@ -116,6 +119,7 @@ class Prediction:
             "tile": dict(self.tile),
             "waves": self.waves,
             "occupancy": self.occupancy,
+            "exchanges": [item.as_dict() for item in self.exchanges],
             "assumptions": list(self.assumptions),
         }
 
@@ -153,6 +157,7 @@ class Predictions:
     dispatch: Mapping[str, np.ndarray]
     kind: np.ndarray
     kinds: tuple[_Kind, ...]
+    exchanges: tuple[Exchanged, ...] = ()
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -198,6 +203,7 @@ class Predictions:
             occupancy=float(self.occupancy[i]),
             assumptions=assumptions,
             dispatch=at(self.dispatch),
+            exchanges=tuple(item.at(i) for item in self.exchanges),
         )
 
 
@@ -211,6 +217,8 @@ def predict(
     includes: Sequence[str] = (),
     place: Mapping[str, str] | None = None,
     reuse: Reuses | None = None,
+    mesh: Mapping[str, tuple[int, str]] | None = None,
+    stored: Mapping[str, str] | None = None,
     constants: Constants | None = None,
 ) -> Prediction:
     """Predict one problem on one device.
@@ -220,7 +228,10 @@ def predict(
     device time alone); `includes` what else the timed region holds; `place` the level that an
     operand lies in, by role or tensor ({"kv": "host"}), where that is not the device's own memory;
     `reuse` what earlier kernels left of the inputs in the caches (`perfmodel.timing.reuse`), where
-    that is not what the run leaves there.
+    that is not what the run leaves there;
+    `mesh` the devices that axes are split over and the links between them ({"k": (2, "nvlink")});
+    `stored` the axis that a tensor's shards lie along in memory, where that is not as they are used
+    ({"C": "n"}; "whole": on every device).
     Raises `ProblemError` and `UnknownName` (one line each) for what has no meaning or is not there.
     """
     return predict_arrays(
@@ -232,6 +243,8 @@ def predict(
         includes=includes,
         place=place,
         reuse=reuse,
+        mesh=mesh,
+        stored=stored,
         constants=constants,
     ).one(0)
 
@@ -246,6 +259,8 @@ def predict_arrays(
     includes: Sequence[str] = (),
     place: Mapping[str, str] | None = None,
     reuse: Reuses | None = None,
+    mesh: Mapping[str, tuple[int, str]] | None = None,
+    stored: Mapping[str, str] | None = None,
     constants: Constants | None = None,
 ) -> Predictions:
     """Predict arrays of problems of one kind (sizes may be arrays of one length n, the rest not).
@@ -259,15 +274,24 @@ def predict_arrays(
     if n > 1:
         _keep_working_memory()
     operator = operator_of(problem)
-    request = Request(schedule, implementation, harness, tuple(includes), place or {}, reuse)
-    for index in _pieces(operator, problem, n):
-        part = pick(problem, index)
+    request = Request(
+        schedule,
+        implementation,
+        harness,
+        tuple(includes),
+        place or {},
+        reuse,
+        mesh or {},
+        stored or {},
+    )
+    for index in _pieces(operator, shard(problem, device, request), n):
         request = replace(request, reuse=reuse_at(reuse, index))
-        timed = operator.time(part, device, values, request)
+        part, timed = time_on(operator, pick(problem, index), device, values, request)
         results = _results(operator, part, device, timed)
         for label, said, chosen in _kinds(part, device, timed, results):
             made.put(index[chosen], (label, timed.implementation, said))
         made.fill(index, results)
+        put(made.exchanged, timed.exchanges, index, n)
     return made.predictions(problem, device)
 
 
@@ -336,6 +360,7 @@ class _Columns:
         self.arrays: dict[str, np.ndarray] = {}
         self.kind = np.zeros(n, dtype=np.intp)
         self.kinds: list[_Kind] = []
+        self.exchanged: list[Exchanged] = []
 
     def put(self, index: np.ndarray, kind: _Kind) -> None:
         """Say of which kind the problems at `index` are."""
@@ -387,6 +412,7 @@ class _Columns:
             dispatch=self.table("dispatch."),
             kind=self.kind,
             kinds=tuple(kinds),
+            exchanges=tuple(self.exchanged),
         )
 
 
@@ -401,7 +427,7 @@ def _results(
     floor = physical.floor_seconds(problem, device, estimate.matrix_flops)
     family = operator.family(problem)
     low, high = spread.interval(family, device, timed.seconds, floor, timed.unknowns)
-    limiter, runner_up = rank(terms, timed.seconds)
+    limiter, runner_up = rank(terms, timed.seconds - timed.exchange_seconds)
     footprints = {"hbm": estimate.memory_bytes, **estimate.beyond_bytes}
     tables = {
         "terms": terms, "bytes": estimate.bytes, "tile": timed.tile, "footprints": footprints,

@@ -6,6 +6,7 @@ Here it is an error with the nearest names. (In measured tables such names stay:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from perfmodel.errors import ProblemError, UnknownName
@@ -56,6 +57,39 @@ def placing(texts: Iterable[str] | None) -> dict[str, str]:
         if found.setdefault(operand, level) != level:
             raise ProblemError(
                 f"--place puts {quoted(operand)} in {found[operand]} and in {level}; choose one"
+            )
+    return found
+
+
+def mesh(texts: Iterable[str] | None) -> dict[str, tuple[int, str]]:
+    """Axes, the devices that they are split over and the link, from k=2@nvlink; lists too.
+
+    Raises `ProblemError` for what is no such thing, or splits an axis twice.
+    """
+    found: dict[str, tuple[int, str]] = {}
+    for said in (said for text in texts or () for said in names(text)):
+        parts = re.fullmatch(r"\s*([^=@]+?)\s*=\s*(-?\d+)\s*@\s*([^=@]+?)\s*", said)
+        if parts is None:
+            raise ProblemError(f"--mesh {quoted(said)} is not AXIS=RANKS@LINK; write k=2@nvlink")
+        axis, ranks, link = parts[1], int(parts[2]), parts[3]
+        if found.setdefault(axis, (ranks, link)) != (ranks, link):
+            raise ProblemError(f"--mesh splits {quoted(axis)} twice; choose one")
+    return found
+
+
+def storing(texts: Iterable[str] | None) -> dict[str, str]:
+    """Tensors and the axes that their shards lie along, from C=n, kv=x, C=whole; lists too.
+
+    Raises `ProblemError` for what is no such pair, or names a tensor twice.
+    """
+    found: dict[str, str] = {}
+    for pair in (pair for text in texts or () for pair in names(text)):
+        tensor, equals, axis = (part.strip() for part in pair.partition("="))
+        if not (tensor and equals and axis):
+            raise ProblemError(f"--stored {quoted(pair)} is not TENSOR=AXIS; write C=n")
+        if found.setdefault(tensor, axis) != axis:
+            raise ProblemError(
+                f"--stored lays {quoted(tensor)} along {found[tensor]} and {axis}; choose one"
             )
     return found
 

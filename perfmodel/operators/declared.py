@@ -204,7 +204,28 @@ def as_built_in(case: Case) -> tuple[Operator, Problem] | None:
     values = {
         field: evaluate(text, case.parameters) for field, text in said.items() if field != "name"
     }
-    return operator, operator.problem(**operator.fixed, **values, dtype=case.dtype)
+    problem = operator.problem(**operator.fixed, **values, dtype=case.dtype)
+    if not case.ranks:
+        return operator, problem
+    ranks = _renamed(case, said, problem)
+    return None if ranks is None else (operator, problem.shard(ranks))
+
+
+def _renamed(case: Case, said: Mapping[str, Any], problem: Problem) -> dict[str, int] | None:
+    """The devices that the axes of a built-in operator's problem are split over.
+
+    Its axis is the one whose size is declared by the same expression; None where there is none.
+    """
+    found: dict[str, int] = {}
+    for axis, ranks in case.ranks.items():
+        fields = [name for name, text in said.items() if str(text) == str(case.extents[axis])]
+        if len(fields) != 1:
+            return None
+        own = problem.spellings().get(fields[0], fields[0])
+        if own not in problem.sizes():
+            return None
+        found[own] = ranks
+    return found
 
 
 def held_bytes(case: Case, found: Mapping_) -> Number:
