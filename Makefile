@@ -47,8 +47,8 @@ bench: $(VENV)/.ready ## Predictions per second, into build/bench.json
 	$(BIN)/python -m perfmodel.bench
 
 evidence: $(VENV)/.ready ## Replay every kernel against the count, compile it for all targets (half an hour)
-	$(BIN)/python -m perfmodel.evidence.suite
-	$(BIN)/python -m perfmodel.evidence.compilesuite
+	$(BIN)/python -m perfmodel.evidence.replay.suite
+	$(BIN)/python -m perfmodel.evidence.compiled.compilesuite
 
 # A machine with a GPU has torch and triton and perhaps no network: no virtual environment is built.
 # FROM is the folder that an earlier day left: make gpu-day OUT=day FROM=kernels/measured/h200-sxm
@@ -70,11 +70,11 @@ docs: $(VENV)/.ready ## Run the documents' examples again and write their output
 
 fit: $(VENV)/.ready ## Fit the constants to a measured-run table: make fit DATA=runs.parquet
 	@test -n "$(DATA)" || { echo "say which measured runs: make fit DATA=runs.parquet" >&2; exit 2; }
-	$(BIN)/python -m perfmodel.fit $(DATA)
+	$(BIN)/python -m perfmodel.fitting.fit $(DATA)
 
 scoreboard: $(VENV)/.ready ## Score the model on a measured-run table: make scoreboard DATA=runs.parquet
 	@test -n "$(DATA)" || { echo "say which measured runs: make scoreboard DATA=runs.parquet" >&2; exit 2; }
-	$(BIN)/python -m perfmodel.scoreboard $(DATA)
+	$(BIN)/python -m perfmodel.validation.scoreboard $(DATA)
 
 fuzz: $(VENV)/.ready ## Run 100,000 whole commands on good and damaged input: make fuzz INPUTS=1000 SEED=7
 	$(BIN)/python tests/fuzz --inputs $(INPUTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))

@@ -17,18 +17,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from perfmodel.algorithms import Attention, Matmul, Rowwise
+    from perfmodel.analysis.sweep import Grid, Sweep
+    from perfmodel.analysis.sweep import run as sweep
+    from perfmodel.analysis.whatif import whatif
     from perfmodel.count import Cost, count
     from perfmodel.errors import PerfmodelError
     from perfmodel.hardware import Device, load, names
+    from perfmodel.napkin.explain import explain
     from perfmodel.predict import Prediction, Predictions, predict, predict_arrays
     from perfmodel.schedules import Kernel, Loop, Schedule
+    from perfmodel.validation.compare import predict_table as compare
 
 __version__ = "0.1.0"
 
+# Where each public name is; after a colon its name there, where that is another.
 _MODULES = {
     "Attention": "algorithms",
     "Cost": "count",
     "Device": "hardware",
+    "Grid": "analysis.sweep",
     "Kernel": "schedules",
     "Loop": "schedules",
     "Matmul": "algorithms",
@@ -37,17 +44,23 @@ _MODULES = {
     "Predictions": "predict",
     "Rowwise": "algorithms",
     "Schedule": "schedules",
+    "Sweep": "analysis.sweep",
+    "compare": "validation.compare:predict_table",
     "count": "count",
+    "explain": "napkin.explain",
     "load": "hardware",
     "names": "hardware",
     "predict": "predict",
     "predict_arrays": "predict",
+    "sweep": "analysis.sweep:run",
+    "whatif": "analysis.whatif",
 }
 
 __all__ = [
     "Attention",
     "Cost",
     "Device",
+    "Grid",
     "Kernel",
     "Loop",
     "Matmul",
@@ -56,19 +69,25 @@ __all__ = [
     "Predictions",
     "Rowwise",
     "Schedule",
+    "Sweep",
     "__version__",
+    "compare",
     "count",
+    "explain",
     "load",
     "names",
     "predict",
     "predict_arrays",
+    "sweep",
+    "whatif",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'perfmodel' has no attribute {name!r}")
-    value = getattr(import_module(f"perfmodel.{_MODULES[name]}"), name)
+    module, _, there = _MODULES[name].partition(":")
+    value = getattr(import_module(f"perfmodel.{module}"), there or name)
     globals()[name] = value
     return value
 

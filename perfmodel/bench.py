@@ -24,9 +24,9 @@ import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.algorithms.problem import pick
+from perfmodel.analysis.sweep.bench import bench_dask, bench_sweep
 from perfmodel.hardware import Device, load
 from perfmodel.predict import predict, predict_arrays
-from perfmodel.sweep.bench import bench_dask, bench_sweep
 
 Row = dict[str, Any]
 DEVICE = "h100-sxm"

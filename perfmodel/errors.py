@@ -49,17 +49,22 @@ class PerfmodelError(Exception):
     """Base of all errors that a user can cause; `str(error)` is one complete line."""
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to say of a name that is not known: the nearest of those that are, else all of them."""
+    from difflib import get_close_matches  # only needed once something has gone wrong
+
+    names = sorted(set(known))
+    lowered = {spelling.lower(): spelling for spelling in names}
+    found = get_close_matches(name[:100].lower(), lowered, n=3, cutoff=0.5)
+    near = [lowered[spelling] for spelling in found]
+    return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names[:60])}"
+
+
 class UnknownName(PerfmodelError):
     """A name that is not in its catalogue; the message offers the nearest ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
-        from difflib import get_close_matches  # only needed once something has gone wrong
-
-        names = sorted(set(known))
-        lowered = {spelling.lower(): spelling for spelling in names}
-        found = get_close_matches(name[:100].lower(), lowered, n=3, cutoff=0.5)
-        near = [lowered[spelling] for spelling in found]
-        said = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names[:60])}"
+        said = nearest(name, known)
         super().__init__(f"no {kind} named {quoted(name)}; {said}{f' {hint}' if hint else ''}")
 
 

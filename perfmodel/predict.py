@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,9 +18,12 @@ from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import describe, length, pick
 from perfmodel.hardware import Device
 from perfmodel.operators import Operator, Request, Timed, operator_of
-from perfmodel.operators.operator import groups
+from perfmodel.operators.mesh import put, shard, time_on
+from perfmodel.operators.operator import Exchanged, groups
 from perfmodel.timing import capacity, physical, spread
 from perfmodel.timing.constants import Constants, default
+from perfmodel.timing.reuse import Reuses
+from perfmodel.timing.reuse import at as reuse_at
 
 SCHEMA_VERSION = 1
 
@@ -44,7 +47,9 @@ class Prediction:
     functions; `useful_flops` the operations that the mask leaves, by the papers' convention.
     `footprint_bytes` lie in the device's own memory, `footprints` in each level. `fits_at` says
     whether a level holds its own where its capacity is known, `fits` whether all of these do.
-    `levels` is what the device calls its levels: HBM3, GDDR6X, L3.
+    `levels` is what the device calls its levels: HBM3, GDDR6X, L3. `dispatch` is the host's part
+    (`perfmodel.timing.floors.Dispatch`), in seconds. Where the problem is split over devices, all
+    counts are those of one of them, and `exchanges` what it exchanges with others.
     """
 
     device: str
@@ -70,6 +75,8 @@ class Prediction:
     waves: float
     occupancy: float
     assumptions: tuple[str, ...]
+    dispatch: Mapping[str, float]
+    exchanges: tuple[Exchanged, ...] = ()
 
     @property
     def intensity(self) -> dict[str, float]:
@@ -112,6 +119,7 @@ class Prediction:
             "tile": dict(self.tile),
             "waves": self.waves,
             "occupancy": self.occupancy,
+            "exchanges": [item.as_dict() for item in self.exchanges],
             "assumptions": list(self.assumptions),
         }
 
@@ -146,8 +154,10 @@ class Predictions:
     waves: np.ndarray
     occupancy: np.ndarray
     assumptions: tuple[str, ...]
+    dispatch: Mapping[str, np.ndarray]
     kind: np.ndarray
     kinds: tuple[_Kind, ...]
+    exchanges: tuple[Exchanged, ...] = ()
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -192,6 +202,8 @@ class Predictions:
             waves=float(self.waves[i]),
             occupancy=float(self.occupancy[i]),
             assumptions=assumptions,
+            dispatch=at(self.dispatch),
+            exchanges=tuple(item.at(i) for item in self.exchanges),
         )
 
 
@@ -204,6 +216,9 @@ def predict(
     harness: str = "kernel",
     includes: Sequence[str] = (),
     place: Mapping[str, str] | None = None,
+    reuse: Reuses | None = None,
+    mesh: Mapping[str, tuple[int, str]] | None = None,
+    stored: Mapping[str, str] | None = None,
     constants: Constants | None = None,
 ) -> Prediction:
     """Predict one problem on one device.
@@ -211,7 +226,12 @@ def predict(
     `schedule` is one of its operator's (`perfmodel.operators`); `implementation` a class or the
     name of a library's kernel, which overrides it; `harness` how a run would be timed ("kernel" is
     device time alone); `includes` what else the timed region holds; `place` the level that an
-    operand lies in, by role or tensor ({"kv": "host"}), where that is not the device's own memory.
+    operand lies in, by role or tensor ({"kv": "host"}), where that is not the device's own memory;
+    `reuse` what earlier kernels left of the inputs in the caches (`perfmodel.timing.reuse`), where
+    that is not what the run leaves there;
+    `mesh` the devices that axes are split over and the links between them ({"k": (2, "nvlink")});
+    `stored` the axis that a tensor's shards lie along in memory, where that is not as they are used
+    ({"C": "n"}; "whole": on every device).
     Raises `ProblemError` and `UnknownName` (one line each) for what has no meaning or is not there.
     """
     return predict_arrays(
@@ -222,6 +242,9 @@ def predict(
         harness=harness,
         includes=includes,
         place=place,
+        reuse=reuse,
+        mesh=mesh,
+        stored=stored,
         constants=constants,
     ).one(0)
 
@@ -235,6 +258,9 @@ def predict_arrays(
     harness: str = "kernel",
     includes: Sequence[str] = (),
     place: Mapping[str, str] | None = None,
+    reuse: Reuses | None = None,
+    mesh: Mapping[str, tuple[int, str]] | None = None,
+    stored: Mapping[str, str] | None = None,
     constants: Constants | None = None,
 ) -> Predictions:
     """Predict arrays of problems of one kind (sizes may be arrays of one length n, the rest not).
@@ -248,14 +274,24 @@ def predict_arrays(
     if n > 1:
         _keep_working_memory()
     operator = operator_of(problem)
-    request = Request(schedule, implementation, harness, tuple(includes), place or {})
-    for index in _pieces(operator, problem, n):
-        part = pick(problem, index)
-        timed = operator.time(part, device, values, request)
+    request = Request(
+        schedule,
+        implementation,
+        harness,
+        tuple(includes),
+        place or {},
+        reuse,
+        mesh or {},
+        stored or {},
+    )
+    for index in _pieces(operator, shard(problem, device, request), n):
+        request = replace(request, reuse=reuse_at(reuse, index))
+        part, timed = time_on(operator, pick(problem, index), device, values, request)
         results = _results(operator, part, device, timed)
         for label, said, chosen in _kinds(part, device, timed, results):
             made.put(index[chosen], (label, timed.implementation, said))
         made.fill(index, results)
+        put(made.exchanged, timed.exchanges, index, n)
     return made.predictions(problem, device)
 
 
@@ -324,6 +360,7 @@ class _Columns:
         self.arrays: dict[str, np.ndarray] = {}
         self.kind = np.zeros(n, dtype=np.intp)
         self.kinds: list[_Kind] = []
+        self.exchanged: list[Exchanged] = []
 
     def put(self, index: np.ndarray, kind: _Kind) -> None:
         """Say of which kind the problems at `index` are."""
@@ -372,8 +409,10 @@ class _Columns:
             waves=arrays["waves"],
             occupancy=arrays["occupancy"],
             assumptions=tuple(dict.fromkeys(said for kind in kinds for said in kind[2])),
+            dispatch=self.table("dispatch."),
             kind=self.kind,
             kinds=tuple(kinds),
+            exchanges=tuple(self.exchanged),
         )
 
 
@@ -388,10 +427,11 @@ def _results(
     floor = physical.floor_seconds(problem, device, estimate.matrix_flops)
     family = operator.family(problem)
     low, high = spread.interval(family, device, timed.seconds, floor, timed.unknowns)
-    limiter, runner_up = rank(terms, timed.seconds)
+    limiter, runner_up = rank(terms, timed.seconds - timed.exchange_seconds)
     footprints = {"hbm": estimate.memory_bytes, **estimate.beyond_bytes}
     tables = {
         "terms": terms, "bytes": estimate.bytes, "tile": timed.tile, "footprints": footprints,
+        "dispatch": vars(timed.dispatch),
     }  # fmt: skip
     return {
         "seconds": timed.seconds,

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from functools import partial
 
 from perfmodel.evidence.cases import Case, gemm
-from perfmodel.evidence.environment import Environment, State
-from perfmodel.evidence.hostload import HostLoad, Reading
-from perfmodel.evidence.measure import Bench
-from perfmodel.evidence.rivals import Prepared
-from perfmodel.evidence.timer import Policy
+from perfmodel.evidence.measured.environment import Environment, State
+from perfmodel.evidence.measured.hostload import HostLoad, Reading
+from perfmodel.evidence.measured.measure import Bench
+from perfmodel.evidence.measured.rivals import Prepared
+from perfmodel.evidence.measured.timer import Policy
 
 CASES = tuple(gemm(16 * i, 32, 64, "fp32") for i in range(1, 31))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from perfmodel.evidence.compiled import CompiledKernel, Request, compile_all
-from perfmodel.evidence.instructions import Instruction
+from perfmodel.evidence.compiled.compiled import CompiledKernel, Request, compile_all
+from perfmodel.evidence.compiled.instructions import Instruction
+from perfmodel.evidence.compiled.targets import target
 from perfmodel.evidence.kernel import BundledKernel
-from perfmodel.evidence.targets import target
 from perfmodel.hardware import load
 
 

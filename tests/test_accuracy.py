@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perfmodel.compare import predict_table, report, scored
-from perfmodel.evidence.records import read_table
+from perfmodel.evidence.records.records import read_table
+from perfmodel.validation.compare import predict_table, report, scored
 
 # Highest mean absolute percentage error by (operator, phase): two good libraries on one GPU differ
 # by 4-6 % for a matmul and 10-60 % for attention.

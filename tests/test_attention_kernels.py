@@ -24,14 +24,14 @@ from perfmodel_kernels.common import ceil_div
 from perfmodel.algorithms import Attention
 from perfmodel.errors import ProblemError
 from perfmodel.evidence import registry
-from perfmodel.evidence.compiled import CompiledLaunch, Request, compile_all
-from perfmodel.evidence.disassembly import loops, parse
-from perfmodel.evidence.instructions import hot_loop
+from perfmodel.evidence.compiled.compiled import CompiledLaunch, Request, compile_all
+from perfmodel.evidence.compiled.disassembly import loops, parse
+from perfmodel.evidence.compiled.instructions import hot_loop
+from perfmodel.evidence.compiled.targets import TARGETS
 from perfmodel.evidence.kernel import KernelError
-from perfmodel.evidence.recorder import Recorder, recording
-from perfmodel.evidence.replay import replay
-from perfmodel.evidence.suite import TOLERANCES
-from perfmodel.evidence.targets import TARGETS
+from perfmodel.evidence.replay.recorder import Recorder, recording
+from perfmodel.evidence.replay.replay import replay
+from perfmodel.evidence.replay.suite import TOLERANCES
 from perfmodel.hardware import load
 
 GLUON = {"attention-gluon": "sm_90", "attention-gluon-blackwell": "sm_100"}

@@ -22,14 +22,14 @@ from perfmodel.algorithms import Attention
 from perfmodel.count import count
 from perfmodel.errors import ProblemError
 from perfmodel.evidence import registry
-from perfmodel.evidence.compiled import CompiledKernel, Request, compile_all
-from perfmodel.evidence.compiledeffect import effect
-from perfmodel.evidence.disassembly import loops
-from perfmodel.evidence.instructions import unit_of
+from perfmodel.evidence.compiled.compiled import CompiledKernel, Request, compile_all
+from perfmodel.evidence.compiled.compiledeffect import effect
+from perfmodel.evidence.compiled.disassembly import loops
+from perfmodel.evidence.compiled.instructions import unit_of
+from perfmodel.evidence.compiled.targets import TARGETS, target
 from perfmodel.evidence.kernel import Inputs, relative_error
-from perfmodel.evidence.replay import replay
-from perfmodel.evidence.suite import TOLERANCES
-from perfmodel.evidence.targets import TARGETS, target
+from perfmodel.evidence.replay.replay import replay
+from perfmodel.evidence.replay.suite import TOLERANCES
 from perfmodel.hardware import load
 from perfmodel.schedules.tiled import tiled_gradients
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from perfmodel import Matmul, Rowwise, predict
 from perfmodel.errors import OutputError, TableError
-from perfmodel.evidence import environment, microbench
-from perfmodel.evidence.calibrate import calibrated
-from perfmodel.evidence.environment import Cpu
-from perfmodel.evidence.microbench import Curve, Readings
-from perfmodel.evidence.plateaus import judged, plateau
+from perfmodel.evidence.measured import environment, microbench
+from perfmodel.evidence.measured.calibrate import calibrated
+from perfmodel.evidence.measured.environment import Cpu
+from perfmodel.evidence.measured.microbench import Curve, Readings
+from perfmodel.evidence.measured.plateaus import judged, plateau
 from perfmodel.hardware import check, load, loads, validate_file
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
@@ -384,7 +384,7 @@ def test_readings_are_kept_whatever_becomes_of_the_spec(
     import typer
 
     from perfmodel.cli.calibrate import app
-    from perfmodel.evidence import calibrate
+    from perfmodel.evidence.measured import calibrate
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(microbench, "take", lambda *_, **__: cpu_readings(busy="load average 9"))
@@ -426,7 +426,7 @@ def test_gpu_probes_compute_what_they_time(monkeypatch: pytest.MonkeyPatch) -> N
     pytest.importorskip("triton")
     if torch.cuda.is_available():
         pytest.skip("the interpreter is for machines without a GPU")
-    from perfmodel.evidence import gpu_probes
+    from perfmodel.evidence.measured import gpu_probes
 
     cells, at = gpu_probes.ring(4096, "cpu"), torch.zeros(1, dtype=torch.int64)
     seen = set()

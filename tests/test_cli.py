@@ -260,8 +260,8 @@ def test_predicting_loads_nothing_heavy():
         "import sys; from perfmodel.cli import run; "
         "code = run('predict attention -d h100-sxm --seq 512 --format json'.split()); "
         "heavy = {'torch', 'triton', 'pandas', 'matplotlib', 'sympy', 'scipy', 'rich.table', "
-        "'rich.console', 'perfmodel.cli.compare', 'perfmodel.cli.roofline', 'perfmodel.compare', "
-        "'perfmodel.cli.hardware', 'perfmodel.cli.demo'}; "
+        "'rich.console', 'perfmodel.cli.compare', 'perfmodel.cli.roofline', "
+        "'perfmodel.validation.compare', 'perfmodel.cli.hardware', 'perfmodel.cli.demo'}; "
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr); sys.exit(code)"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -11,7 +11,8 @@ pytest.importorskip("triton")
 
 from perfmodel.cli.compile import app, configured, problems
 from perfmodel.errors import PerfmodelError
-from perfmodel.evidence import binarycache, registry
+from perfmodel.evidence import registry
+from perfmodel.evidence.compiled import binarycache
 
 
 @pytest.fixture(scope="module", autouse=True)

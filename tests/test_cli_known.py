@@ -10,15 +10,15 @@ from perfmodel import operators
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.algorithms.rowwise import MAPS, VARIANTS
 from perfmodel.algorithms.sizes import LARGEST, MOST_CASES, MOST_POINTS
+from perfmodel.analysis.sweep import Grid, Sweep
 from perfmodel.cli import known, run
 from perfmodel.cli.cases import read
 from perfmodel.cli.list_ import KINDS
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.evidence.records import published
+from perfmodel.evidence.records.records import published
 from perfmodel.hardware import load
 from perfmodel.operators.builtin import BUILT_IN
-from perfmodel.sweep import Grid, Sweep
-from perfmodel.timing.classes import classes
+from perfmodel.timing.libraries import kernels, naming
 
 COMMANDS = {"predict": (), "whatif": (), "roofline": ("-o", "x.svg"), "sweep": ("--best",)}
 
@@ -79,10 +79,10 @@ def test_harnesses_that_mean_nothing_are_refused(cli, command):
 @pytest.mark.parametrize("operator", [*BUILT_IN])
 def test_every_class_of_an_operator_is_a_name_and_those_of_others_are_not(operator):
     own = names(operator)
-    for name in classes():
+    for name in kernels():
         if name in own:
             assert known.implementation(BUILT_IN[operator], name) == name
-        elif not known._of_library(name, own.values()):
+        elif naming.asked_for(operator, name) is None:
             with pytest.raises(ProblemError):
                 known.implementation(BUILT_IN[operator], name)
     assert known.implementation(BUILT_IN[operator], None) is None
@@ -130,7 +130,7 @@ def test_list_has_every_name(cli):
     rows = json.loads(out)["names"]
     assert {row["kind"] for row in rows} == set(KINDS)
     of = {kind: {row["name"] for row in rows if row["kind"] == kind} for kind in KINDS}
-    assert of["implementations"] == set(classes())
+    assert of["implementations"] == set(kernels())
     every = [operators.load(name) for name in operators.names()]
     assert of["operators"] == {item.name for item in every}
     assert of["schedules"] == {name for item in every for name in item.schedules}
@@ -178,7 +178,7 @@ def test_all_commands_have_one_cap():
 
 
 def test_the_grid_of_heads_is_searched_block_by_block(monkeypatch):
-    monkeypatch.setattr("perfmodel.sweep.grid._PAIRS", 8)
+    monkeypatch.setattr("perfmodel.analysis.sweep.grid._PAIRS", 8)
     sizes = {"batch": [1], "heads_q": np.arange(1, 40), "head_dim": [64], "seq_q": [64]}
     kinds = {"causal": (False,), "dtype": ("bf16",)}
     follows = {"seq_kv": "seq_q"}

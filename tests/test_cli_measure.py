@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfmodel.cli import run
-from perfmodel.evidence import tuning
+from perfmodel.evidence.measured import tuning
 
 Cli = Callable[..., tuple[int, str]]
 

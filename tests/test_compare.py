@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel import compare
 from perfmodel.algorithms import Attention, Matmul
-from perfmodel.compare import diagnoses, gate, predict_table, reasons, report, scored
 from perfmodel.errors import TableError
-from perfmodel.evidence.provenance import corrections, notes
-from perfmodel.evidence.records import published, read_table, tidy
+from perfmodel.evidence.records.provenance import corrections, notes
+from perfmodel.evidence.records.records import published, read_table, tidy
 from perfmodel.hardware import load
 from perfmodel.predict import predict
-from perfmodel.timing.classes import classes
+from perfmodel.timing.libraries import kernels
+from perfmodel.validation import compare
+from perfmodel.validation.compare import diagnoses, gate, predict_table, reasons, report, scored
 
 GEMM = {"device": "h100-sxm", "op": "gemm", "dtype": "bf16", "m": 4096, "n": 512, "k": 1024}
 ATTENTION = {
@@ -162,7 +162,7 @@ def test_runs_of_another_board_or_release_than_their_table_names_are_predicted_f
         meant = {"device": item.board, "implementation": item.release, "variant": item.variant}
         meant = {name: value for name, value in meant.items() if value}
         assert load(meant.get("device", "t4"))
-        assert meant.get("implementation", "flash1") in classes()
+        assert meant.get("implementation", "flash1") in kernels()
         rows = [named | {"source": item.source}, named | meant, named]
         found = predict_table(table(*rows))
         assert list(found["device"]) == [row["device"] for row in rows]

@@ -9,8 +9,9 @@ import pytest
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
-from perfmodel.evidence import binarycache, compiled, compilefacts, registry
-from perfmodel.evidence.compiled import (
+from perfmodel.evidence import registry
+from perfmodel.evidence.compiled import binarycache, compiled, compilefacts
+from perfmodel.evidence.compiled.compiled import (
     CompileError,
     DoesNotFit,
     Request,
@@ -18,12 +19,12 @@ from perfmodel.evidence.compiled import (
     compile_kernel,
     first_fitting,
 )
-from perfmodel.evidence.compiledeffect import binaries, bundled_for, effect, nearest
-from perfmodel.evidence.compilefacts import LaunchFacts
-from perfmodel.evidence.disassembly import DisassemblyError, Instruction, loops, parse
-from perfmodel.evidence.instructions import hot_loop, mix, product, unit_of
-from perfmodel.evidence.issueslots import issue_slots, operations
-from perfmodel.evidence.targets import TARGETS, occupancy_of, target, target_of
+from perfmodel.evidence.compiled.compiledeffect import binaries, bundled_for, effect, nearest
+from perfmodel.evidence.compiled.compilefacts import LaunchFacts
+from perfmodel.evidence.compiled.disassembly import DisassemblyError, Instruction, loops, parse
+from perfmodel.evidence.compiled.instructions import hot_loop, mix, product, unit_of
+from perfmodel.evidence.compiled.issueslots import issue_slots, operations
+from perfmodel.evidence.compiled.targets import TARGETS, occupancy_of, target, target_of
 from perfmodel.hardware import load
 
 # A matmul loop as compilers lay it out from Hopper on: the wait is out of line, after the end.

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 pytest.importorskip("triton")
 
-from perfmodel.evidence import compilefacts, compilesuite, registry
-from perfmodel.evidence.compiled import CompiledKernel, Request, compile_all
-from perfmodel.evidence.compilefacts import FITS, LaunchFacts
-from perfmodel.evidence.compilesuite import planned, requests
-from perfmodel.evidence.targets import TARGETS
+from perfmodel.evidence import registry
+from perfmodel.evidence.compiled import compilefacts, compilesuite
+from perfmodel.evidence.compiled.compiled import CompiledKernel, Request, compile_all
+from perfmodel.evidence.compiled.compilefacts import FITS, LaunchFacts
+from perfmodel.evidence.compiled.compilesuite import planned, requests
+from perfmodel.evidence.compiled.targets import TARGETS
 
 # Kernels whose case is made of other kernels' shapes, or that show how it was done: not raced.
 UNTUNED = {
@@ -84,6 +86,20 @@ def test_no_row_is_of_a_kernel_that_is_gone() -> None:
         asked += planned(TARGETS[target], device)
     every = {key for each in asked for key in each.binaries()}
     assert {row.key for row in compilefacts.table().rows()} <= every
+
+
+def test_the_table_agrees_with_any_problem_that_shares_a_binary() -> None:
+    """Cells are rounded and name one problem of several; any other number is a difference."""
+    rows = compilefacts.table().rows()
+    exact = next(row for row in rows if row.cycles)
+    pipe, cycles = next(iter(exact.cycles.items()))
+    finer = replace(exact, cycles={**exact.cycles, pipe: cycles * (1 + 1e-9)})
+    assert (
+        compilesuite.differences([finer, replace(exact, problem="another", kernel="another")]) == 0
+    )
+    slower = replace(exact, cycles={**exact.cycles, pipe: cycles * 1.01})
+    larger = replace(exact, registers=exact.registers + 1)
+    assert compilesuite.differences([slower, larger, replace(exact, key="unknown")]) == 3
 
 
 def test_one_kernels_rows_are_written_and_the_others_stay(monkeypatch, tmp_path, capsys) -> None:

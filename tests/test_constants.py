@@ -14,7 +14,7 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import load, names
 from perfmodel.predict import predict
 from perfmodel.timing import constants
-from perfmodel.timing.classes import classes
+from perfmodel.timing.libraries import kernels
 from perfmodel.timing.runs import harnesses
 
 UNITS = {"1", "s", "W", "J", "B"}
@@ -62,7 +62,7 @@ def test_no_constant_belongs_to_a_device():
 
 
 def test_no_constant_belongs_to_a_library_a_harness_or_an_operator():
-    named = [name.split("-")[0] for name in classes()]
+    named = [name.split("-")[0] for name in kernels()]
     named += [*harnesses(), "attention", "gemm", "bmm", *OPS]
     words = {part for name in named for part in re.split(r"[_0-9]", name) if len(part) > 2}
     assert {"flash", "triton", "cublas", "eager", "softmax"} < words

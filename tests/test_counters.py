@@ -10,11 +10,16 @@ import pytest
 from profilersamples import GEMM, SOFTMAX, span, trace
 
 from perfmodel.errors import TableError
-from perfmodel.evidence import profileformats
 from perfmodel.evidence.cases import rowwise
-from perfmodel.evidence.counters import NCU_METRICS, import_counters, traffic_report, write
-from perfmodel.evidence.profiles import number
-from perfmodel.evidence.records import read_table
+from perfmodel.evidence.importers import profileformats
+from perfmodel.evidence.importers.counters import (
+    NCU_METRICS,
+    import_counters,
+    traffic_report,
+    write,
+)
+from perfmodel.evidence.importers.profiles import number
+from perfmodel.evidence.records.records import read_table
 
 
 def file(folder: Path, name: str, text: str) -> Path:
@@ -358,7 +363,7 @@ def test_a_long_trace_is_not_read_quadratically(monkeypatch: pytest.MonkeyPatch)
     """Each range finds its kernels by their order, whatever else is in the trace."""
     from bisect import bisect_left
 
-    from perfmodel.evidence import traces
+    from perfmodel.evidence.replay.replay import traces
 
     compared = 0
 

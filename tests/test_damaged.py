@@ -12,14 +12,14 @@ import yaml
 from perfmodel.algorithms.case import MOST_ELEMENTS
 from perfmodel.algorithms.declaration import declare
 from perfmodel.algorithms.expressions import evaluate
+from perfmodel.analysis.sweep import parts, read_manifest
+from perfmodel.analysis.sweep.expressions import condition, quantity
 from perfmodel.cli import run
 from perfmodel.errors import OutputError, PerfmodelError, ProblemError, SpecError, TableError
-from perfmodel.evidence.records import read_table, replacing, tidy, write_table
+from perfmodel.evidence.records.records import read_table, replacing, tidy, write_table
 from perfmodel.hardware import load
 from perfmodel.hardware.specfile import loads, validate_file
 from perfmodel.napkin.tiles import COLUMNS, fewest
-from perfmodel.sweep import parts, read_manifest
-from perfmodel.sweep.expressions import condition, quantity
 from perfmodel.units import UnitError, parse
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfmodel.compare import predict_table
-from perfmodel.diagnosis import explain
-from perfmodel.evidence.records import tidy
+from perfmodel.evidence.records.records import tidy
+from perfmodel.validation.compare import predict_table
+from perfmodel.validation.diagnosis import explain
 
 
 def runs(device="a100-sxm4-80gb", implementation="torch", harness="cuda_graph", sizes=range(8, 14)):

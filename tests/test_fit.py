@@ -12,12 +12,12 @@ from perfmodel.timing import constants
 pytest.importorskip("scipy", reason="fitting needs SciPy (extra [fit])")
 pd = pytest.importorskip("pandas", reason="fitting reads tables")
 
-from perfmodel.compare import predict_table  # noqa: E402
-from perfmodel.estimation import _MOVED, _Problem, fit, sample, weights  # noqa: E402
-from perfmodel.evidence.records import tidy  # noqa: E402
-from perfmodel.fit import main, possible  # noqa: E402
-from perfmodel.fitted import spread_of  # noqa: E402
+from perfmodel.evidence.records.records import tidy  # noqa: E402
+from perfmodel.fitting.estimation import _MOVED, _Problem, fit, sample, weights  # noqa: E402
+from perfmodel.fitting.fit import main, possible  # noqa: E402
+from perfmodel.fitting.fitted import spread_of  # noqa: E402
 from perfmodel.timing.constants import default, shipped  # noqa: E402
+from perfmodel.validation.compare import predict_table  # noqa: E402
 
 # Far enough from the shipped values to be told apart, inside their bounds.
 PLANTED = {"row_price": 1.5e-6, "vector_loop_share": 0.7}
@@ -162,7 +162,10 @@ def test_one_device_is_refused_before_anything_is_fitted(planted, tmp_path, caps
     table.to_csv(path, index=False)
     assert main([str(path), "--output", str(tmp_path)]) == 2
     said = capsys.readouterr()
-    assert said.err == "perfmodel.fit: nothing to leave out: give runs of more than one device\n"
+    assert (
+        said.err
+        == "perfmodel.fitting.fit: nothing to leave out: give runs of more than one device\n"
+    )
     assert said.out == ""
     assert [found.name for found in tmp_path.iterdir()] == ["runs.csv"]
 

@@ -18,16 +18,18 @@ pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.evidence import compilefacts, grids, pulse, registry
+from perfmodel.evidence import registry
 from perfmodel.evidence.cases import attention, gemm
+from perfmodel.evidence.compiled import compilefacts
 from perfmodel.evidence.day import forecast, precompile, profile, summary
 from perfmodel.evidence.day.planned import Planned
 from perfmodel.evidence.day.rehearsal import Rehearsal
 from perfmodel.evidence.day.stages import race, raced
 from perfmodel.evidence.day.supervisor import run_group, supervise
 from perfmodel.evidence.gpu_day import NAMES, main, take_over
-from perfmodel.evidence.measure import plan
-from perfmodel.evidence.microbench import read
+from perfmodel.evidence.measured import grids, pulse
+from perfmodel.evidence.measured.measure import plan
+from perfmodel.evidence.measured.microbench import read
 
 ROOT = Path(__file__).resolve().parents[1]
 # What a machine with a GPU may lack: nothing that the day loads there may need one of them.
@@ -67,9 +69,11 @@ import perfmodel.evidence.day as day
 modules = [f"perfmodel.evidence.day.{{found.name}}" for found in pkgutil.iter_modules(day.__path__)]
 modules.remove("perfmodel.evidence.day.planned")  # made where the model is
 modules += ["perfmodel.evidence." + name for name in (
-    "gpu_day", "measure", "tuning", "contenders", "rivals", "gradients", "session", "timer",
-    "environment", "journal", "microbench", "readingparts", "gpu_probes", "counters", "ncu",
-    "traces", "registry", "kernel", "references", "targets", "compilefacts", "watch", "pulse",
+    "gpu_day", "measured.measure", "measured.tuning", "measured.contenders", "measured.rivals",
+    "gradients", "measured.session", "measured.timer", "measured.environment", "measured.journal",
+    "measured.microbench", "measured.readingparts", "measured.gpu_probes", "importers.counters",
+    "importers.ncu", "importers.traces", "registry", "kernel", "references", "compiled.targets",
+    "compiled.compilefacts", "measured.watch", "measured.pulse",
 )]
 for name in modules:
     importlib.import_module(name)
@@ -306,7 +310,7 @@ def test_what_a_crash_lost_is_named_once_and_the_stage_starts_again(tmp_path: Pa
     code = f"""
 import os
 from pathlib import Path
-from perfmodel.evidence.pulse import Pulse
+from perfmodel.evidence.measured.pulse import Pulse
 pulse = Pulse(Path({str(tmp_path)!r}))
 lost = pulse.claim()
 done = Path({str(tmp_path)!r}, "done")

@@ -93,9 +93,9 @@ def test_modules_that_are_run_by_themselves_have_the_same_guard(capsys):
     def fail():
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    assert exit_code("perfmodel.fit", fail) == BAD_INPUT
-    assert capsys.readouterr().err.startswith("perfmodel.fit: no space left on device")
-    assert exit_code("perfmodel.fit", lambda: None) == 0
+    assert exit_code("perfmodel.fitting.fit", fail) == BAD_INPUT
+    assert capsys.readouterr().err.startswith("perfmodel.fitting.fit: no space left on device")
+    assert exit_code("perfmodel.fitting.fit", lambda: None) == 0
 
 
 def test_a_message_that_quotes_its_input_stays_on_one_short_line(capsys):

@@ -17,28 +17,30 @@ from perfmodel.operators import operator_of
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.timing import attention, attention_style, floors, rowwise, splitkv
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import kernel_class, resolve
 from perfmodel.timing.constants import default
+from perfmodel.timing.libraries import Caller, kernel_facts, resolve
 from perfmodel.timing.machine import machine
 
 H100, A100, B200 = load("h100-sxm"), load("a100-sxm4-80gb"), load("b200")
-FLASH2 = kernel_class("flash2").split_rule
-EVEN = kernel_class("flash3").even_rule
-PAGED = replace(kernel_class("flash3"), paged=True)
-GRAPHED = replace(kernel_class("flash4-hopper"), paged=True, packed=True, graphed=True)
+FLASH2 = kernel_facts("flash2").split_rule
+EVEN = kernel_facts("flash3").even_rule
+PAGED = replace(kernel_facts("flash3"), caller=Caller(paged=True))
+GRAPHED = replace(
+    kernel_facts("flash4-hopper"), caller=Caller(paged=True, packed=True, captured=True)
+)
 CONSTANTS, BARE = default(), Circumstances()
 
 
 def test_kernels_that_count_tokens_first_cost_many_queries_a_launch():
-    spared = replace(kernel_class("trtllm-hopper"), prepares=0)
+    spared = replace(kernel_facts("trtllm-hopper"), prepares=0)
 
     def beside(kernel, queries):
         problem = Attention(2, 8, 8, queries, 512, 64)
         return attention.forward_plan(problem, kernel, machine(H100), CONSTANTS, BARE).beside
 
-    assert beside(kernel_class("trtllm-hopper"), 512) > CONSTANTS["kernel_gap"] > 0
+    assert beside(kernel_facts("trtllm-hopper"), 512) > CONSTANTS["kernel_gap"] > 0
     assert beside(spared, 512) == 0
-    assert beside(kernel_class("trtllm-xqa"), 1) == 0
+    assert beside(kernel_facts("trtllm-xqa"), 1) == 0
 
 
 def test_a_kernel_that_rotates_queries_narrows_them_too():
@@ -110,7 +112,7 @@ def test_units_search_sequences_31_at_a_time():
     # Beyond 512 sequences nothing is sliced, and no numbers of slices are loaded.
     assert once(1024) / 34 < once(512) / 17
     assert attention_style._search_seconds(
-        Attention(64, 1, 1, 1, 64, 128), kernel_class("flash3"), machine(H100), default()
+        Attention(64, 1, 1, 1, 64, 128), kernel_facts("flash3"), machine(H100), default()
     ) == 0  # fmt: skip
 
 
@@ -220,7 +222,7 @@ def test_8_bit_values_are_transposed_by_who_loads_them():
     seconds = attention_style.transposing(narrow, PAGED, here, CONSTANTS, 160)
     assert seconds == pytest.approx(160 * 128 / CONSTANTS["transposed_bytes"] / here.clock_hz)
     assert attention_style.transposing(wide, PAGED, here, CONSTANTS, 160) == 0
-    assert attention_style.transposing(narrow, kernel_class("cudnn"), here, CONSTANTS, 160) == 0
+    assert attention_style.transposing(narrow, kernel_facts("cudnn"), here, CONSTANTS, 160) == 0
     # It runs beside the rest, but for the first tile of a block.
     terms = predict(narrow, H100, implementation="vllm_fa3").terms
     assert terms["transpose"] > 0
@@ -228,7 +230,7 @@ def test_8_bit_values_are_transposed_by_who_loads_them():
 
 def test_schedulers_that_order_their_tiles_spend_longer_on_each():
     # flash_api.cpp: causal and windowed grids; one query is neither, but for heads of 128 in pages.
-    packed = replace(PAGED, packed=True)
+    packed = replace(PAGED, caller=Caller(paged=True, packed=True))
 
     def price(**kwargs) -> float:
         shape = Attention(8, 8, 8, **{"seq_q": 16, "seq_kv": 512, "head_dim": 128, **kwargs})
@@ -291,7 +293,7 @@ def test_a_map_with_a_scalar_is_dispatched_twice(variant):
 
 @given(columns=st.integers(1, 2**16), rows=st.integers(1, 2**20))
 def test_folding_the_moments_of_a_row_costs_the_same_whatever_its_length(columns, rows):
-    kernel = kernel_class("torch-layernorm")
+    kernel = kernel_facts("torch-layernorm")
     without = replace(kernel.rows, folded_vector_ops=0.0, folded_special_ops=0.0)
 
     def beyond(kernel):
@@ -306,7 +308,7 @@ def test_folding_the_moments_of_a_row_costs_the_same_whatever_its_length(columns
 
 @given(elements=st.integers(1, 2**34), variant=st.sampled_from(["gelu", "pow_scalar", "pow"]))
 def test_maps_take_the_operations_that_their_code_is_compiled_to(elements, variant):
-    kernel = kernel_class("torch-pointwise")
+    kernel = kernel_facts("torch-pointwise")
     inputs = 2 if variant == "pow" else 1
     problem = Rowwise("pointwise", elements, 1, "fp32", variant, inputs=inputs)
 
@@ -348,7 +350,7 @@ def test_powers_to_the_last_digit_outlast_the_memory_of_pascal_alone():
 
 def test_gradients_of_a_norm_update_no_moments():
     # layer_norm_grad_input_kernel adds up two plain sums; Welford's update is of the forward pass.
-    kernel = kernel_class("torch-layernorm")
+    kernel = kernel_facts("torch-layernorm")
     forward, back = (
         rowwise.plan(
             Rowwise("layernorm", 4096, 1024, "fp32", direction=way),
@@ -377,18 +379,19 @@ def test_a_batched_product_has_a_floor_of_its_own_where_there_is_one():
 def test_kernels_of_few_rows_start_by_themselves_where_layers_are_timed_one_by_one(dtype):
     name = f"trtllm-1.0.0:{'weight_only' if dtype == 'w8a16' else 'smooth_quant'}/PLUGIN_V2_"
     kernel, _ = resolve("gemm", name, dtype, machine(A100))
-    rows, device = np.array([1, 4, 5, 512]), np.full(4, 1e-5)
-    found = floors.with_floor(CONSTANTS, "cuda_graph", "gemm", device, kernel, rows)
-    starts = [kernel.few_start_seconds] * 2 + [kernel.start_seconds] * 2
+    caller, few = kernel.caller, np.array([1, 4, 5, 512]) <= kernel.few_rows
+    device = np.full(4, 1e-5)
+    found = floors.dispatch(CONSTANTS, "cuda_graph", "gemm", caller, few).whole(device)
+    starts = [caller.few_start_seconds] * 2 + [caller.start_seconds] * 2
     assert 0 < starts[0] < starts[-1]
     floor = CONSTANTS.run("cuda_graph").start_seconds("gemm")
     assert found == pytest.approx(1e-5 + floor + np.array(starts))
-    alone = floors.with_floor(CONSTANTS, "kernel", "gemm", device, kernel, rows)
+    alone = floors.dispatch(CONSTANTS, "kernel", "gemm", caller, few).whole(device)
     assert np.ptp(alone) == 0
 
 
 @pytest.mark.parametrize(("name", "start"), [("flash3", "specialised_start"), ("flash2", None)])
 def test_persistent_blocks_of_specialised_warps_alone_are_set_up_once(name, start):
     shape = Attention(1, 8, 8, 4096, 4096, 128)
-    how = attention_style.style(shape, kernel_class(name), machine(H100), CONSTANTS, BARE)
+    how = attention_style.style(shape, kernel_facts(name), machine(H100), CONSTANTS, BARE)
     assert how.start == start

@@ -16,8 +16,8 @@ from menulaw import compiled, global_accesses, is_wide, menu
 from perfmodel.algorithms import Matmul
 from perfmodel.errors import ProblemError
 from perfmodel.evidence import registry
-from perfmodel.evidence.replay import replay
-from perfmodel.evidence.targets import TARGETS, target
+from perfmodel.evidence.compiled.targets import TARGETS, target
+from perfmodel.evidence.replay.replay import replay
 from perfmodel.hardware import load
 
 KERNELS = ("matmul", "matmul-split-k", "matmul-persistent")
@@ -163,7 +163,7 @@ def test_slices_of_k_fill_the_device_with_steps_to_spare(m, units):
 def made(request):
     """Menus of one target compiled: a 16-bit square, an 8-bit one, and few rows of A.
 
-    `python -m perfmodel.evidence.compilesuite` compiles every menu.
+    `python -m perfmodel.evidence.compiled.compilesuite` compiles every menu.
     """
     name = request.param
     found = {}

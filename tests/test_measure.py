@@ -18,11 +18,12 @@ from measuring import CASES, FakeKernel, FakeStopwatch, fake_bench
 
 from perfmodel.count import compulsory_bytes
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.evidence import cases, grids, references
+from perfmodel.evidence import cases, references
 from perfmodel.evidence.cases import Case, gemm, rowwise
-from perfmodel.evidence.environment import State
-from perfmodel.evidence.journal import Journal
-from perfmodel.evidence.measure import (
+from perfmodel.evidence.measured import grids
+from perfmodel.evidence.measured.environment import State
+from perfmodel.evidence.measured.journal import Journal
+from perfmodel.evidence.measured.measure import (
     COLUMNS,
     KEY,
     Bench,
@@ -34,9 +35,9 @@ from perfmodel.evidence.measure import (
     plan,
     record_lost,
 )
-from perfmodel.evidence.pulse import Pulse, mark_lost
-from perfmodel.evidence.rivals import Prepared
-from perfmodel.evidence.timer import (
+from perfmodel.evidence.measured.pulse import Pulse, mark_lost
+from perfmodel.evidence.measured.rivals import Prepared
+from perfmodel.evidence.measured.timer import (
     DeviceEvents,
     GraphReplay,
     Policy,
@@ -45,7 +46,7 @@ from perfmodel.evidence.timer import (
     calls_per_sample,
     collect,
 )
-from perfmodel.evidence.watch import Watch
+from perfmodel.evidence.measured.watch import Watch
 
 
 class FakeClock:
@@ -550,7 +551,7 @@ SMALL = (
 
 def _pairs() -> list[tuple[object, Case]]:
     pytest.importorskip("torch")
-    from perfmodel.evidence.rivals import rivals
+    from perfmodel.evidence.measured.rivals import rivals
 
     return [(rival, case) for case in SMALL for rival in rivals("cpu") if rival.takes(case)]
 
@@ -637,7 +638,7 @@ def test_the_backward_operators_of_a_gpu_take_what_their_forwards_give(
 
 def test_rivals_fall_back_to_autograd_where_an_operator_is_missing() -> None:
     pytest.importorskip("torch")
-    from perfmodel.evidence.rivals import rivals
+    from perfmodel.evidence.measured.rivals import rivals
 
     (norm,) = (rival for rival in rivals("cpu") if rival.implementation.endswith(":norm"))
     case = rowwise("layernorm", 30, 33, "fp32", "bwd")
@@ -649,8 +650,8 @@ def test_rivals_fall_back_to_autograd_where_an_operator_is_missing() -> None:
 
 def test_a_table_for_compare_comes_out_on_a_cpu(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from perfmodel.evidence import session
-    from perfmodel.evidence.records import read_table
+    from perfmodel.evidence.measured import session
+    from perfmodel.evidence.records.records import read_table
 
     bench = session.bench("cpu", Policy(samples=3, least_samples=3, warmup_s=0.0, limit_s=0.01))
     found, skipped = session.contenders(bench.environment)
@@ -666,7 +667,7 @@ def test_a_table_for_compare_comes_out_on_a_cpu(tmp_path: Path) -> None:
 def test_kernels_are_contenders_too() -> None:
     """In the interpreter: the same cases, inputs drawn here, the same check."""
     pytest.importorskip("triton")
-    from perfmodel.evidence.contenders import Launcher, contenders
+    from perfmodel.evidence.measured.contenders import Launcher, contenders
 
     found, _ = contenders(Launcher("cpu", "sm_90", 132))
     by_name = {each.implementation.split(":")[1]: each for each in found}
@@ -692,8 +693,8 @@ def test_kernels_are_contenders_too() -> None:
 
 def test_measuring_loads_no_torch_until_it_measures() -> None:
     code = (
-        "import sys, perfmodel.evidence.measure, perfmodel.evidence.contenders; "
-        "import perfmodel.evidence.session, perfmodel.cli.measure; "
+        "import sys, perfmodel.evidence.measured.measure, perfmodel.evidence.measured.contenders; "
+        "import perfmodel.evidence.measured.session, perfmodel.cli.measure; "
         "assert not {'torch', 'triton', 'pandas'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)

@@ -19,9 +19,9 @@ from perfmodel.schedules import rowwise
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import attention_style, circumstances, memory, splitkv
 from perfmodel.timing import kernel as kernel_module
-from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.kernel import Style, time_kernel
+from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
 from perfmodel.timing.traffic import traffic
@@ -96,7 +96,7 @@ def test_exact_functions_take_six_operations_and_an_integer_one_each():
 
 def test_scores_that_pass_through_shared_memory_take_their_bytes_at_its_rate():
     """xFormers: 6 bytes a score, beside 4·d operations of the matrix unit, one after the other."""
-    kernel, style = kernel_class("xformers"), Style(compute="fp16", matrix_share=0.5)
+    kernel, style = kernel_facts("xformers"), Style(compute="fp16", matrix_share=0.5)
     dim, scores = 64, 128 * 128
     matrix = 4 * dim * scores / (0.5 * H100.matrix_per_unit("fp16"))
     through = kernel.passed_bytes * scores / H100.shared_bytes_per_unit
@@ -125,7 +125,7 @@ def test_what_a_run_includes_is_what_it_names():
     around = circumstances.circumstances("cuda_graph", "attention", CONSTANTS)
 
     def extra(*names: str) -> float:
-        kernel = kernel_class("flash3")
+        kernel = kernel_facts("flash3")
         found = included_seconds(H100, CONSTANTS, problem, kernel, names, around)
         return float(np.asarray(found).max())
 

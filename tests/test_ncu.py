@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel.evidence.ncu import METRICS, accepted_metrics, complaints, counted, metrics_for
+from perfmodel.evidence.importers.ncu import (
+    METRICS,
+    accepted_metrics,
+    complaints,
+    counted,
+    metrics_for,
+)
 
 READ, WRITE = "dram__bytes_read.sum", "dram__bytes_write.sum"
 NEW_READ, NEW_WRITE = "dram__bytes_op_read.sum", "dram__bytes_op_write.sum"

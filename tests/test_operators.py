@@ -19,8 +19,8 @@ from perfmodel.algorithms import library
 from perfmodel.algorithms.case import Declaration
 from perfmodel.algorithms.declaredproblem import DeclaredProblem
 from perfmodel.algorithms.problem import arrays, describe, length, pick, single
+from perfmodel.analysis.sweep import Grid, Sweep
 from perfmodel.cli import run as main
-from perfmodel.compare import predict_table
 from perfmodel.count import compulsory_bytes
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import load
@@ -28,8 +28,8 @@ from perfmodel.napkin.mapper import search
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.operators.declared import DeclaredOperator, as_built_in, fastest
 from perfmodel.predict import predict, predict_arrays
-from perfmodel.sweep import Grid, Sweep
 from perfmodel.timing.constants import default
+from perfmodel.validation.compare import predict_table
 
 ROOT = Path(__file__).resolve().parents[1]
 H100 = load("h100-sxm")

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.algorithms.algorithm import Band
+from perfmodel.analysis.whatif import parse_change, whatif
 from perfmodel.cli import run as cli
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import load, loads
 from perfmodel.hardware.facts import Bandwidth
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.timing import matmul, splitkv
-from perfmodel.whatif import parse_change, whatif
 
 H100, MI300X, GH200 = load("h100-sxm"), load("mi300x"), load("gh200-96gb")
 ROUNDING = 1 + 1e-9

@@ -15,6 +15,7 @@ from perfmodel.arithmetic import ceil_div
 from perfmodel.count import count, rule
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load
+from perfmodel.operators import included
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.schedules import tiled
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
@@ -22,19 +23,18 @@ from perfmodel.timing import (
     attention,
     attention_style,
     floors,
-    included,
     memory,
-    operator,
     physical,
     pipes,
     rowwise,
     splitkv,
 )
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import default
+from perfmodel.timing.libraries import Caller, kernel_facts
 from perfmodel.timing.machine import machine
 from perfmodel.timing.menu import candidates, slice_k, stages_held, step_depth
+from perfmodel.timing.runs import UNKNOWN
 
 CONSTANTS, BARE = default(), Circumstances()
 A100, H100 = (machine(load(slug)) for slug in ("a100-sxm4-80gb", "h100-sxm"))
@@ -47,7 +47,7 @@ near = pytest.approx
 def kernel_of(name: str, op: str, cols: int, dtype: str = "fp32", rows: int = 100, **more):
     """The plan of one row-wise kernel: its part's kernel, and its style."""
     problem = Rowwise(op, rows, cols, dtype, **more)
-    part = rowwise.plan(problem, kernel_class(name), A100, CONSTANTS, BARE).parts[-1]
+    part = rowwise.plan(problem, kernel_facts(name), A100, CONSTANTS, BARE).parts[-1]
     return part.schedule.kernels[0], part.style
 
 
@@ -180,7 +180,7 @@ def test_the_longest_block_under_a_causal_mask_by_hand(queries, longest, directi
 @pytest.mark.parametrize("kernels", [0, 1, 2])
 def test_small_kernels_before_one_for_many_queries_cost_what_they_are(kernels):
     shape = Attention(4, 8, 8, 512, 512, 128, causal=True)
-    kernel = replace(kernel_class("flash3"), prepares=kernels)
+    kernel = replace(kernel_facts("flash3"), prepares=kernels)
     found = attention.forward_plan(shape, kernel, H100, CONSTANTS, BARE).beside
     each = H100.at_clock(CONSTANTS["kernel_gap"] + CONSTANTS["block_price"]) + 3 * H100.l2_latency
     assert found == near(kernels * each)
@@ -207,7 +207,7 @@ def test_combining_kernels_with_nothing_to_combine_by_hand(sizes, blocks):
 
 
 def test_what_idles_beside_a_paged_decode_is_one_kernel_and_no_other():
-    paged = replace(kernel_class("flash3"), paged=True)
+    paged = replace(kernel_facts("flash3"), caller=Caller(paged=True))
 
     def beside(batch: int) -> tuple[float, float]:
         shape = Attention(batch, 1, 1, 1, 8192, 128)
@@ -225,7 +225,7 @@ def test_what_idles_beside_a_paged_decode_is_one_kernel_and_no_other():
 def test_queries_that_are_narrowed_are_those_of_all_heads():
     # 16-bit queries to 8 bits: 3 bytes for each element, of every head and new token.
     shape = Attention(4, 24, 8, 16, 16, 128, kv_dtype="fp8")
-    native, plain = kernel_class("flash3"), kernel_class("flash2")
+    native, plain = kernel_facts("flash3"), kernel_facts("flash2")
 
     def seconds(kernel, *names):
         return np.max(included.included_seconds(H100, CONSTANTS, shape, kernel, names, BARE))
@@ -290,11 +290,11 @@ def test_slices_of_k_are_whole_pairs_of_steps(k, slices, depth):
 
 
 def test_steps_of_k_are_a_line_or_what_the_threads_of_few_rows_load():
-    int8, half = kernel_class("cutlass-int8"), kernel_class("cublas")
+    int8, half = kernel_facts("cutlass-int8"), kernel_facts("cublas")
     menu = candidates(half)
     assert step_depth(half, menu, 2.0, 2.0) == 64
     assert step_depth(half, menu, 1.0, 1.0) == 128
-    assert step_depth(kernel_class("cublas-fp32"), menu, 4.0, 4.0) == 8
+    assert step_depth(kernel_facts("cublas-fp32"), menu, 4.0, 4.0) == 8
     # 512 threads of 16 bytes are 8,192 weights of 8 columns, in the kernel of up to 4 rows alone.
     found = step_depth(int8, candidates(int8), 1.0, 1.0)[0]
     few = candidates(int8).upto[0] == 4
@@ -352,12 +352,13 @@ def test_the_floor_counts_bytes_beyond_the_last_cache_and_operations_at_the_dens
 def test_what_no_tile_fits_says_how_much_a_block_may_hold():
     shape = Attention(1, 1, 1, 1024, 1024, 512, dtype="fp32", direction="bwd")
     with pytest.raises(ProblemError, match="may hold 48 KiB of shared memory; use a smaller head"):
-        operator.time_operator(shape, load("p100-pcie-16gb"), CONSTANTS)
+        predict(shape, load("p100-pcie-16gb"))
 
 
 def test_several_calls_of_a_framework_take_its_host_one_after_another():
-    each = CONSTANTS["eager_host"] * CONSTANTS["floor_cuda_events_eager_pointwise"]
+    each = CONSTANTS.run("cuda_events_eager").call_seconds("pointwise")
+    assert each > 0
     assert floors.host_seconds(CONSTANTS, "cuda_events_eager", 5) == near(5 * each)
     assert floors.host_seconds(CONSTANTS, "wall_clock", 1) == near(each)
-    for harness in ("kernel", "cuda_graph", "profiler", floors.UNKNOWN):
+    for harness in ("kernel", "cuda_graph", "profiler", UNKNOWN):
         assert floors.host_seconds(CONSTANTS, harness, 5) == 0

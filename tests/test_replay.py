@@ -15,10 +15,11 @@ pytest.importorskip("triton")
 
 from perfmodel.algorithms import Attention, Matmul
 from perfmodel.count import Traffic
-from perfmodel.evidence import registry, suite
+from perfmodel.evidence import registry
 from perfmodel.evidence.kernel import KernelError
-from perfmodel.evidence.recorder import Recorder
-from perfmodel.evidence.replay import replay
+from perfmodel.evidence.replay import suite
+from perfmodel.evidence.replay.recorder import Recorder
+from perfmodel.evidence.replay.replay import replay
 from perfmodel.hardware import load
 
 EVERY = sorted(name for name, kernel in registry.kernels().items() if kernel.interpreted)
@@ -143,7 +144,7 @@ def test_a_process_that_compiles_cannot_replay():
     code = (
         "import triton\n"
         "from perfmodel.errors import PerfmodelError\n"
-        "from perfmodel.evidence.replay import replay\n"
+        "from perfmodel.evidence.replay.replay import replay\n"
         "try: replay('copy')\n"
         "except PerfmodelError as error: print(error)\n"
     )

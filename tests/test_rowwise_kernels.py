@@ -17,8 +17,8 @@ from menulaw import compiled, global_accesses, is_wide, menu
 from perfmodel.algorithms import Rowwise
 from perfmodel.errors import ProblemError
 from perfmodel.evidence import registry
-from perfmodel.evidence.replay import replay
-from perfmodel.evidence.targets import target
+from perfmodel.evidence.compiled.targets import target
+from perfmodel.evidence.replay.replay import replay
 from perfmodel.hardware import load
 from perfmodel.schedules.rowwise import norm_gradients
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.analysis.sweep.plan import _told
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import load
 from perfmodel.predict import predict
-from perfmodel.sweep.plan import _told
 from perfmodel.timing import runs
 from perfmodel.timing.circumstances import circumstances
 from perfmodel.timing.constants import default

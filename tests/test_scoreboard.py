@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfmodel import fit, scoreboard
-from perfmodel.compare import predict_table
 from perfmodel.errors import TableError
-from perfmodel.evidence.records import tidy
-from perfmodel.heldout import left_out
+from perfmodel.evidence.records.records import tidy
+from perfmodel.fitting import fit
+from perfmodel.fitting.heldout import left_out
 from perfmodel.timing.constants import shipped
+from perfmodel.validation import scoreboard
+from perfmodel.validation.compare import predict_table
 
 pytest.importorskip("scipy", reason="ranks and fits need SciPy (extra [fit])")
 

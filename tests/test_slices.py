@@ -15,19 +15,21 @@ from perfmodel.hardware import load
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.timing import attention_style, slicing, splitkv
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.kernel import Style
+from perfmodel.timing.libraries import Caller, kernel_facts
+from perfmodel.timing.libraries.rules import SplitRule
 from perfmodel.timing.machine import machine
 from perfmodel.timing.plan import combining_seconds
-from perfmodel.timing.rules import SplitRule
 
 H100, A100, B200 = load("h100-sxm"), load("a100-sxm4-80gb"), load("b200")
-FLASH2 = kernel_class("flash2").split_rule
-EVEN = kernel_class("flash3").even_rule
-XQA, GEN = (kernel_class(name).wave_rule for name in ("trtllm-xqa", "trtllm"))
-PAGED = replace(kernel_class("flash3"), paged=True)
-GRAPHED = replace(kernel_class("flash4-hopper"), paged=True, packed=True, graphed=True)
+FLASH2 = kernel_facts("flash2").split_rule
+EVEN = kernel_facts("flash3").even_rule
+XQA, GEN = (kernel_facts(name).wave_rule for name in ("trtllm-xqa", "trtllm"))
+PAGED = replace(kernel_facts("flash3"), caller=Caller(paged=True))
+GRAPHED = replace(
+    kernel_facts("flash4-hopper"), caller=Caller(paged=True, packed=True, captured=True)
+)
 CONSTANTS, BARE = default(), Circumstances()
 
 
@@ -78,7 +80,7 @@ def test_even_slices_give_every_unit_its_share_of_key_tiles(shape):
     assert 1 <= found <= tiles
     # No slice is longer than the share, unless there may be no more slices.
     assert math.ceil(tiles / found) <= share or found == 128
-    rule = kernel_class("flash3").graph_rule
+    rule = kernel_facts("flash3").graph_rule
     graph = slicing.evenly(columns_of(*shape), (64, 128, 256), EVEN, machine(H100), rule)
     assert graph[0, 0] == (min(found, 32) if batch <= 512 else found)
 
@@ -86,7 +88,7 @@ def test_even_slices_give_every_unit_its_share_of_key_tiles(shape):
 @given(st.integers(1, 256), st.integers(1, 8), st.integers(1, 100_000))
 def test_a_graph_asks_for_its_slices_whatever_the_keys(batch, groups, keys):
     # vLLM captures up to 512 queries with a grid of 32 slices (flash_attn.py, max_num_splits).
-    rule, here, bc = kernel_class("flash4").graph_rule, machine(H100), 128
+    rule, here, bc = kernel_facts("flash4").graph_rule, machine(H100), 128
     how = attention_style.style(Attention(1, 8, 1, 1, keys, 128), GRAPHED, here, CONSTANTS, BARE)
     sizes = columns_of(batch, groups, 8, keys)
     used, beside = splitkv._in_graph(sizes, (64.0, bc, 256.0), rule, here, CONSTANTS, how)
@@ -151,7 +153,7 @@ def test_triton_slices_of_sglang_are_those_of_its_library(shape):
     batch, groups, _, keys = shape
     units = int(A100.units * max(math.log2(keys / 64), 1.0))
     slices = min(-(-units // (batch * groups)), 8, -(-keys // 32))
-    rule = kernel_class("sglang-triton").wave_rule
+    rule = kernel_facts("sglang-triton").wave_rule
     found = slicing.by_waves(columns_of(*shape), rule, machine(A100))[0, 0]
     assert abs(found - slices) <= (units % (batch * groups) == 0)  # units are cut to whole ones
 
@@ -210,7 +212,7 @@ def test_windows_are_sliced_by_all_keys_and_combined_if_one_slice_has_any():
 def test_combining_kernels_wait_for_slices_as_their_code_loads_them(name, loads):
     # flash_fwd_kernel.h adds one slice up after the other; flash_fwd_combine_kernel.h has three on
     # the way; others load all at once.
-    kernel = kernel_class(name)
+    kernel = kernel_facts(name)
     assert slicing.rounds_of_slices(60.0, kernel) == (60.0 / loads if loads else 0.0)
 
 

@@ -14,16 +14,16 @@ from perfmodel.arithmetic import as_floats
 from perfmodel.hardware import load
 from perfmodel.timing import attention_style, slicing, splitkv
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.kernel import Style
+from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
 from perfmodel.timing.plan import combining_seconds, time_plan
 
 CONSTANTS, BARE = default(), Circumstances()
 FREE = replace(
-    kernel_class("flash-triton"), even_rule=None, split_rule=None, wave_rule=None, graph_rule=None
+    kernel_facts("flash-triton"), even_rule=None, split_rule=None, wave_rule=None, graph_rule=None
 )
 H100 = machine(load("h100-sxm"))
 near = pytest.approx
@@ -209,7 +209,7 @@ def test_slices_that_come_to_the_same_are_tried_once():
 
 
 def test_decode_slices_stop_at_128_and_count_all_rows_of_a_group():
-    rule = replace(kernel_class("flash2").split_rule, near=0.999)
+    rule = replace(kernel_facts("flash2").split_rule, near=0.999)
     one = {"r": 2.0, "x": 128.0 * 100_000}  # flash2 cuts for grouped queries alone
     here = replace(H100, units=512)
 
@@ -240,7 +240,7 @@ def queries_one_by_one(heads: int, rule, units: int) -> int:
 
 @pytest.mark.parametrize("heads", [(1, 1, 1), (2, 3, 5), (4, 8, 3), (16, 16, 1), (7, 1, 31)])
 def test_slices_of_a_heads_queries_are_those_of_the_rule(heads):
-    rule, units = kernel_class("flash1").head_rule, H100.units
+    rule, units = kernel_facts("flash1").head_rule, H100.units
     b, g, r = heads
     found = slicing.queries_of_heads(axes_of(b=b, g=g, r=r), rule, H100)
     assert found == [[queries_one_by_one(b * g * r, rule, units)]]
@@ -252,7 +252,7 @@ def test_slices_of_a_heads_queries_are_those_of_the_rule(heads):
 
 
 def test_a_block_takes_one_tile_of_keys_where_that_fills_waves_better():
-    rule = kernel_class("flash1").head_rule
+    rule = kernel_facts("flash1").head_rule
 
     def tiles(b, keys, *, causal=False, g=1.0, r=1.0):
         axes = axes_of(b=b, g=g, r=r, x=keys)
@@ -277,7 +277,7 @@ def test_a_block_takes_one_tile_of_keys_where_that_fills_waves_better():
 
 
 def test_the_worth_of_a_tile_of_keys_falls_by_its_share():
-    rule = kernel_class("flash1").head_rule
+    rule = kernel_facts("flash1").head_rule
     # 90 % of the units; two tiles fill 1.8 waves of 2, as full: worth less by half a tile or one.
     axes = axes_of(b=0.9 * H100.units, x=256.0)
     assert slicing.keys_of_heads(axes, 128, rule, H100, causal=True).item() == 1
@@ -297,7 +297,7 @@ def test_the_worth_of_a_tile_of_keys_falls_by_its_share():
 
 
 def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
-    rule = kernel_class("flash3").even_rule
+    rule = kernel_facts("flash3").even_rule
     least = rule.full * H100.units  # 105.6 row blocks of one sequence
 
     def cut(window=None, **given):
@@ -323,7 +323,7 @@ def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
 
 
 def test_even_slices_count_all_rows_and_a_graph_all_queries():
-    rule, graph = kernel_class("flash3").even_rule, kernel_class("flash3").graph_rule
+    rule, graph = kernel_facts("flash3").even_rule, kernel_facts("flash3").graph_rule
     tile = (64, 128, 256)
 
     def even(with_graph=False, **given):
@@ -345,7 +345,7 @@ def test_even_slices_count_all_rows_and_a_graph_all_queries():
 
 
 def test_waves_of_slices_count_a_block_for_every_query():
-    rule = kernel_class("trtllm-xqa").wave_rule
+    rule = kernel_facts("trtllm-xqa").wave_rule
     one = slicing.by_waves(axes_of(x=128.0 * 256, b=64.0), rule, H100).item()
     for given in ({"q": 64.0}, {"g": 64.0}, {"b": 8.0, "q": 8.0}):
         assert slicing.by_waves(axes_of(x=128.0 * 256, **given), rule, H100).item() == one

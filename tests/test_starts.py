@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfmodel.compare import predict_table
-from perfmodel.evidence.records import tidy
-from perfmodel.starts import called, measured_runs
+from perfmodel.evidence.records.records import tidy
+from perfmodel.fitting.starts import called, measured_runs
 from perfmodel.timing import runs
 from perfmodel.timing.constants import default
+from perfmodel.validation.compare import predict_table
 
 CONSTANTS = default()
 SOFTMAX, LAYERNORM, SCALAR = 7e-6, 11e-6, 4e-6

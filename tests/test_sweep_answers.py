@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfmodel import operators
+from perfmodel.analysis.sweep import Grid, Sweep, answers, best, matching, pareto
+from perfmodel.analysis.sweep.expressions import condition, quantity
+from perfmodel.analysis.sweep.runner import tables
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load
-from perfmodel.sweep import Grid, Sweep, answers, best, matching, pareto
-from perfmodel.sweep.expressions import condition, quantity
-from perfmodel.sweep.runner import tables
 
 KINDS = {"device": "text", "x": "number", "y": "number", "z": "number", "causal": "truth",
          "time_us": "number", "limiter": "text"}  # fmt: skip
@@ -104,7 +104,7 @@ def test_a_sweep_answers_as_its_rows_do():
 
 
 def answers_kinds(sweep):
-    from perfmodel.sweep.chunk import column_kinds
+    from perfmodel.analysis.sweep.chunk import column_kinds
 
     return column_kinds(sweep)
 

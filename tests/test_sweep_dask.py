@@ -10,8 +10,8 @@ pytest.importorskip("distributed")
 
 from test_sweep_store import contents, small
 
+from perfmodel.analysis.sweep import run
 from perfmodel.errors import OutputError
-from perfmodel.sweep import run
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_a_run_begun_here_is_finished_there(cluster, tmp_path):
 
 
 def test_what_a_worker_cannot_do_is_one_line(cluster, tmp_path, monkeypatch):
-    from perfmodel.sweep import dask_runner
+    from perfmodel.analysis.sweep import dask_runner
 
     monkeypatch.setattr(dask_runner, "_write", _broken)
     with pytest.raises(OutputError, match="gave a part up: the disk is full") as caught:
@@ -65,7 +65,7 @@ def _broken(blob, i):
 
 
 def test_a_scheduler_that_does_not_answer_is_one_line(tmp_path, monkeypatch):
-    from perfmodel.sweep import dask_runner
+    from perfmodel.analysis.sweep import dask_runner
 
     monkeypatch.setattr(dask_runner, "TIMEOUT", 0.5)
     with socket.socket() as silent:

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from perfmodel import operators
 from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.analysis.sweep import LIMIT, Grid, Sweep
+from perfmodel.analysis.sweep.chunk import chunk_table, column_kinds
+from perfmodel.analysis.sweep.runner import tables
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import load
 from perfmodel.predict import predict
-from perfmodel.sweep import LIMIT, Grid, Sweep
-from perfmodel.sweep.chunk import chunk_table, column_kinds
-from perfmodel.sweep.runner import tables
 
 H100 = load("h100-sxm")
 

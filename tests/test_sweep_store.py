@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from perfmodel import operators
+from perfmodel.analysis.sweep import Grid, Sweep, parts, read_manifest, run
+from perfmodel.analysis.sweep.runner import Meter
+from perfmodel.analysis.sweep.store import MANIFEST
 from perfmodel.errors import OutputError, TableError
 from perfmodel.hardware import load
-from perfmodel.sweep import Grid, Sweep, parts, read_manifest, run
-from perfmodel.sweep.runner import Meter
-from perfmodel.sweep.store import MANIFEST
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -94,7 +94,7 @@ _RUN = """
 import sys
 sys.path[:0] = {paths!r}
 from test_sweep_store import small
-from perfmodel.sweep import run
+from perfmodel.analysis.sweep import run
 print("begun", flush=True)
 run(small(), sys.argv[1])
 """

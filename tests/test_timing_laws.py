@@ -17,7 +17,7 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import Device, load, names
 from perfmodel.predict import Predictions, predict_arrays
 from perfmodel.timing import matmul, splitkv
-from perfmodel.timing.classes import usual
+from perfmodel.timing.libraries import usual
 from perfmodel.timing.machine import machine
 from perfmodel.timing.physical import floor_seconds
 

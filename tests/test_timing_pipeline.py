@@ -18,12 +18,12 @@ from perfmodel.predict import predict
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import attention_style, memory, pipes, power, rowwise, slicing, traffic
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import kernel_class
 from perfmodel.timing.constants import default
 from perfmodel.timing.kernel import Style, busy_seconds, fill_seconds
+from perfmodel.timing.libraries import kernel_facts
+from perfmodel.timing.libraries.rules import HeadRule
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
-from perfmodel.timing.rules import HeadRule
 
 H100, T4, A100 = load("h100-sxm"), load("t4"), load("a100-sxm4-80gb")
 CONSTANTS = default()
@@ -235,7 +235,7 @@ def test_a_second_block_of_few_warps_costs_nothing():
 @given(st.integers(1, 16384), st.integers(64, 65536))
 def test_quantising_activations_costs_more_for_more_of_them(m, k):
     def cost(rows: int, columns: int) -> float:
-        kernel = kernel_class("cutlass-fp8")
+        kernel = kernel_facts("cutlass-fp8")
         problem = Matmul(rows, 512, columns, dtype="fp8")
         includes = ("quantise_activations",)
         found = included_seconds(
@@ -293,7 +293,7 @@ def test_integer_instructions_take_lanes_or_issue_slots(slug, vector, integer, s
 
 def row_traffic(op: str, rows: int, cols: int, device=H100):
     """Traffic of a row-wise kernel as predicted."""
-    kernel = kernel_class({"softmax": "torch-softmax", "layernorm": "torch-layernorm"}[op])
+    kernel = kernel_facts({"softmax": "torch-softmax", "layernorm": "torch-layernorm"}[op])
     problem = Rowwise(op, rows, cols, dtype="fp32")
     here = machine(device)
     part = rowwise.plan(problem, kernel, here, CONSTANTS, Circumstances()).parts[0]
@@ -335,8 +335,8 @@ def test_rows_of_no_whole_loads_take_more_instructions():
 
 @given(st.integers(1, 8192), st.sampled_from(["torch-softmax", "torch-layernorm", "vllm-quantise"]))
 def test_no_row_takes_more_accesses_than_one_for_every_element_and_pass(cols, name):
-    kernel = kernel_class(name)
-    problem = Rowwise(kernel.op, 1000, cols, dtype="fp32")
+    kernel = kernel_facts(name)
+    problem = Rowwise(kernel.operator, 1000, cols, dtype="fp32")
     found = rowwise.plan(problem, kernel, machine(H100), CONSTANTS, Circumstances())
     each = found.parts[0].style.integer_ops / (4.0 * 1000 * cols)
     assert 0 < each <= kernel.rows.passes + 1

@@ -29,11 +29,12 @@ from perfmodel.timing import (
     splitkv,
     traffic,
 )
-from perfmodel.timing.classes import kernel_class, matrix_share, resolve
 from perfmodel.timing.constants import default
+from perfmodel.timing.libraries import kernel_facts, resolve
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
 from perfmodel.timing.runs import harnesses
+from perfmodel.timing.shares import matrix_share
 
 H100 = load("h100-sxm")
 A100 = load("a100-sxm4-80gb")
@@ -108,7 +109,7 @@ def test_the_first_by_score_is_nearly_the_best(slug, dtype, monkeypatch):
 
 def test_the_menu_is_longer_than_what_is_kept():
     # Else the test above compares a thing with itself.
-    menu = matmul.candidates(kernel_class("cublas"))
+    menu = matmul.candidates(kernel_facts("cublas"))
     assert menu.rows.size > 7 * matmul.KEEP
     assert len(slicing.SPLITS) > 2 * slicing.KEEP
 
@@ -397,8 +398,8 @@ def test_energy_falls_with_width_and_with_the_process():
 )
 def test_older_instructions_reach_a_share_of_newer_units(slug, share):
     here = machine(load(slug))
-    assert matrix_share(kernel_class("flash2"), here) == share
-    assert matrix_share(kernel_class("flash-triton"), here) == 1.0
+    assert matrix_share(kernel_facts("flash2"), here) == share
+    assert matrix_share(kernel_facts("flash-triton"), here) == 1.0
 
 
 def test_flash_2_is_slower_than_flash_3_on_hopper_and_the_same_on_ampere():
@@ -411,24 +412,24 @@ def test_flash_2_is_slower_than_flash_3_on_hopper_and_the_same_on_ampere():
 
 
 def test_floors_by_harness():
-    cublas = kernel_class("cublas")
+    cublas = kernel_facts("cublas")
     short, long = np.array([1e-6]), np.array([1e-2])
     run = CONSTANTS.run("cuda_events_eager")
     floor = run.start_seconds("gemm")
     assert floor < run.call_seconds("gemm")
-    eager = floors.with_floor(CONSTANTS, "cuda_events_eager", "gemm", short, cublas)
+    eager = floors.dispatch(CONSTANTS, "cuda_events_eager", "gemm", cublas.caller).whole(short)
     assert eager == max(run.call_seconds("gemm"), 1e-6 + floor)
-    graph = floors.with_floor(CONSTANTS, "cuda_graph", "gemm", short, cublas)
+    graph = floors.dispatch(CONSTANTS, "cuda_graph", "gemm", cublas.caller).whole(short)
     assert graph == pytest.approx(1e-6 + CONSTANTS.run("cuda_graph").start_seconds("gemm"))
     for harness in harnesses():
-        assert floors.with_floor(CONSTANTS, harness, "gemm", long, cublas) >= long
+        assert floors.dispatch(CONSTANTS, harness, "gemm", cublas.caller).whole(long) >= long
 
 
 def test_a_host_that_prepares_for_long_hides_the_kernel():
     deep, _ = resolve("gemm", "vllm:DeepGemmFp8BlockScaledMMKernel", "fp8_block", machine(H100))
-    floor = deep.host_seconds
-    assert floors.with_floor(CONSTANTS, "cuda_graph", "gemm", np.array([1e-6]), deep) == floor
-    assert floors.with_floor(CONSTANTS, "kernel", "gemm", np.array([1e-6]), deep) < floor
+    deep, floor = deep.caller, deep.caller.host_seconds
+    assert floors.dispatch(CONSTANTS, "cuda_graph", "gemm", deep).whole(np.array([1e-6])) == floor
+    assert floors.dispatch(CONSTANTS, "kernel", "gemm", deep).whole(np.array([1e-6])) < floor
 
 
 def test_weight_only_bytes_are_those_of_the_narrow_weights():

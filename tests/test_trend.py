@@ -6,11 +6,20 @@ import pytest
 import typer
 
 import perfmodel.cli
+from perfmodel.analysis.trend import (
+    LABELS,
+    PUBLISHED,
+    device_points,
+    fit,
+    fits,
+    growth,
+    points,
+    series,
+)
 from perfmodel.cli.lazy import lazy_group
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import load, specs
 from perfmodel.render.trend import NAMED, trend_chart
-from perfmodel.trend import LABELS, PUBLISHED, device_points, fit, fits, growth, points, series
 
 
 def test_the_published_rates_over_twenty_years():
@@ -44,7 +53,7 @@ def test_there_are_59_points():
 
 
 def test_a_fit_goes_through_what_grows_evenly():
-    from perfmodel.trend import Point
+    from perfmodel.analysis.trend import Point
 
     even = [Point("dram", "", 2000 + 2 * i, 5.0 * 1.7**i, "") for i in range(6)]
     found = fit(even)

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.evidence.cases import gemm
-from perfmodel.evidence.journal import Journal
 from perfmodel.evidence.kernel import KernelError
-from perfmodel.evidence.pulse import Lost, Pulse, running
-from perfmodel.evidence.timer import Call, Samples
-from perfmodel.evidence.tuning import COLUMNS, KEY, Trial, Tuner
+from perfmodel.evidence.measured.journal import Journal
+from perfmodel.evidence.measured.pulse import Lost, Pulse, running
+from perfmodel.evidence.measured.timer import Call, Samples
+from perfmodel.evidence.measured.tuning import COLUMNS, KEY, Trial, Tuner
 
 CASE = gemm(64, 64, 64, "fp16")
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 import perfmodel.cli
 from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.analysis.quantities import QUANTITIES, SPELLINGS, Setting, launching
+from perfmodel.analysis.whatif import TOGETHER, elasticities, parse_change, parse_changes, whatif
 from perfmodel.cli.lazy import lazy_group
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load
 from perfmodel.predict import predict
-from perfmodel.quantities import QUANTITIES, SPELLINGS, Setting, launching
 from perfmodel.timing import matmul
 from perfmodel.timing.constants import default
 from perfmodel.units import UnitError
-from perfmodel.whatif import TOGETHER, elasticities, parse_change, parse_changes, whatif
 
 H100 = load("h100-sxm")
 DEVICES = ("h100-sxm", "a100-sxm4-80gb", "v100-sxm2", "b200", "a10")

@@ -7,10 +7,12 @@ This is the *problem* of Timeloop and the *weaving* of FlashAttention on a Napki
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
+
+import numpy as np
 
 from perfmodel.arithmetic import Number, clamp, floor_div, maximum, wide
 from perfmodel.errors import ProblemError
@@ -77,6 +79,20 @@ class Band:
     def bounded(self) -> bool:
         """Whether the mask hides anything at all."""
         return self.left is not None or self.right is not None or self.sparse
+
+    def check_split(self, axes: Container[str], queries: Number) -> None:
+        """Raise `ProblemError` where `axes`, which are split over devices, have the keys in them.
+
+        Which shard is the busiest depends on the mask then, unless there is one query, which stands
+        at the end. The last queries see most, so that their shard is the busiest.
+        """
+        if self.key not in axes or not self.bounded or self.sparse:
+            return
+        if not np.all(np.asarray(queries == 1, dtype=bool)):
+            raise ProblemError(
+                f"the mask hides other keys from each query, so {self.key} cannot be split over "
+                f"devices; split {self.query}, heads or batch"
+            )
 
     def visible_pairs(self, seq_q: Number, seq_kv: Number) -> Number:
         """Pairs of a query and a key that it sees, for integers or arrays (not for symbols).

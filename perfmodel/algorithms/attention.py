@@ -10,7 +10,7 @@ half a conversion per score, 3.5 in all; one exponential on the special-function
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from perfmodel.algorithms.algorithm import Algorithm, Band, Step, Tensor, tensors
 from perfmodel.algorithms.problem import UNSAID, Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
-from perfmodel.arithmetic import Number, is_symbolic, minimum, product, where
+from perfmodel.arithmetic import Number, ceil_div, is_symbolic, minimum, product, where
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import ProblemError
 
@@ -125,6 +125,35 @@ class Attention(Problem):
     def algorithm(self) -> Algorithm:
         """Forward without statistics; backward, and both ways, with the gradients of all inputs."""
         return forward(statistics=()) if self.direction == "fwd" else backward()
+
+    def passes(self) -> tuple[Algorithm, ...]:
+        """Forward and backward, or one of them."""
+        both = self.direction == "fwdbwd"
+        return (forward(statistics=()), backward()) if both else (self.algorithm(),)
+
+    def spellings(self) -> Mapping[str, str]:
+        """Key-value heads take their query heads along: `heads` splits g."""
+        return {
+            "batch": "b", "heads": "g", "heads_kv": "g", "kv-heads": "g", "seq_q": "q",
+            "seq-q": "q", "seq_kv": "x", "seq-kv": "x", "head_dim": "d", "head-dim": "d",
+        }  # fmt: skip
+
+    def shard(self, ranks: Mapping[str, int]) -> Attention:
+        """Axes are fields, but for heads: g has the query heads of its groups with it."""
+        band = self.mask()
+        if band is not None:
+            band.check_split(ranks, self.seq_q)
+        own = {a: ceil_div(size, ranks.get(a, 1)) for a, size in self.sizes().items()}
+        return replace(
+            self,
+            batch=own["b"],
+            heads_q=own["g"] * own["r"],
+            heads_kv=own["g"],
+            seq_q=own["q"],
+            seq_kv=own["x"],
+            head_dim=own["d"],
+            head_dim_v=own["e"] if "e" in ranks or "d" in ranks else self.head_dim_v,
+        )
 
     def seen(self) -> dict[str, Number]:
         """Keys that some query sees, queries that see some key; in float64."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfmodel.algorithms.algorithm import Algorithm, Band
 from perfmodel.algorithms.expressions import evaluate, resolve
 from perfmodel.algorithms.sizes import LARGEST, check_points
+from perfmodel.arithmetic import ceil_div
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import ProblemError, UnknownName
 
@@ -21,7 +22,9 @@ MOST_ELEMENTS = 2**56
 class Case:
     """An algorithm at given sizes: what the counting rule and the mapper need to start.
 
-    `parameters` are the resolved values that the sizes came from; `operator` is as declared.
+    `parameters` are the resolved values that the sizes came from; `operator` is as declared. The
+    sizes are those of a shard where `ranks` says over how many devices axes are split; `extents`
+    are the expressions of the whole.
     """
 
     algorithm: Algorithm
@@ -30,6 +33,19 @@ class Case:
     parameters: Mapping[str, Any]
     dtype: str
     operator: Mapping[str, Any] | None = None
+    ranks: Mapping[str, int] = field(default_factory=dict)
+    extents: Mapping[str, Any] = field(default_factory=dict)
+
+    def shard(self, ranks: Mapping[str, int]) -> Case:
+        """The case of the device with the largest shard, axes split over so many devices.
+
+        Raises `ProblemError` where a mask allows no such split.
+        """
+        band = self.algorithm.mask
+        if band is not None:
+            band.check_split(ranks, self.sizes[band.query])
+        own = {axis: ceil_div(size, ranks.get(axis, 1)) for axis, size in self.sizes.items()}
+        return replace(self, sizes=own, ranks=dict(ranks))
 
 
 @dataclass(frozen=True)
@@ -72,7 +88,9 @@ class Declaration:
             self._band({**values, **sizes}),
         )
         self._check(sizes)
-        return Case(algorithm, sizes, self.elements(dtype), values, dtype, self.operator)
+        elements = self.elements(dtype)
+        operator, extents = self.operator, self.extents
+        return Case(algorithm, sizes, elements, values, dtype, operator, extents=extents)
 
     def _check(self, sizes: Mapping[str, int]) -> None:
         """Raise `ProblemError` for tensors and steps too large to be counted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -31,6 +31,8 @@ class DeclaredProblem(Problem):
     """Parameters that differ from the declared ones; whole numbers may be arrays."""
     dtype: str = "bf16"
     """Type of the data."""
+    ranks: Mapping[str, int] = field(default_factory=dict)
+    """Devices that axes are split over: sizes are then those of the largest shard."""
 
     def __post_init__(self) -> None:
         assert self.cases  # makes them all, and complains of what has no meaning
@@ -39,7 +41,8 @@ class DeclaredProblem(Problem):
     def cases(self) -> tuple[Case, ...]:
         """The algorithm at the parameters of each problem."""
         n = max((v.size for v in self.given.values() if isinstance(v, np.ndarray)), default=1)
-        return tuple(self.declaration.at(self.dtype, **self._plain(i)) for i in range(n))
+        whole = (self.declaration.at(self.dtype, **self._plain(i)) for i in range(n))
+        return tuple(case.shard(self.ranks) if self.ranks else case for case in whole)
 
     def _plain(self, i: int) -> dict[str, Any]:
         return {
@@ -102,7 +105,17 @@ class DeclaredProblem(Problem):
     def having(self, **values: Any) -> Self:
         """A copy with some parameters, or the type, changed."""
         dtype = values.pop("dtype", self.dtype)
-        return type(self)(self.declaration, {**self.given, **values}, dtype)
+        return type(self)(self.declaration, {**self.given, **values}, dtype, self.ranks)
+
+    def spellings(self) -> Mapping[str, str]:
+        """Parameters that are the extent of one axis."""
+        extents = self.declaration.extents
+        said = [str(extent) for extent in extents.values()]
+        return {str(e): axis for axis, e in extents.items() if said.count(str(e)) == 1}
+
+    def shard(self, ranks: Mapping[str, int]) -> DeclaredProblem:
+        """The same declaration with shorter axes."""
+        return replace(self, ranks=dict(ranks))
 
     def said(self) -> dict[str, Any]:
         """As `values`."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.problem import UNSAID, Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
-from perfmodel.arithmetic import Number, product
+from perfmodel.arithmetic import Number, ceil_div, product
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import UnknownName
 
@@ -115,6 +115,16 @@ class Matmul(Problem):
     def multiplied(self) -> frozenset[str]:
         """The same."""
         return frozenset((self.compute_type,))
+
+    def spellings(self) -> Mapping[str, str]:
+        """`batch` is the axis b."""
+        return {"batch": "b"}
+
+    def shard(self, ranks: Mapping[str, int]) -> Matmul:
+        """Each axis is a field."""
+        fields = {"b": "batch"}
+        own = {fields.get(a, a): ceil_div(self.sizes()[a], n) for a, n in ranks.items()}
+        return replace(self, **own)
 
     def flops(self) -> Number:
         """2·b·m·n·k: a multiply-add is two operations."""

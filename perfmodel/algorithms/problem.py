@@ -16,6 +16,7 @@ import numpy as np
 from perfmodel.algorithms.algorithm import Algorithm
 from perfmodel.arithmetic import Number
 from perfmodel.elements import ElementType, element
+from perfmodel.errors import ProblemError
 
 UNSAID = {"unsaid": True}
 """Metadata of a field that a description leaves out while it is false."""
@@ -55,6 +56,21 @@ class Problem(ABC):
     def aliased(self) -> tuple[str, ...]:
         """Inputs that lie in the memory of another input."""
         return ()
+
+    def passes(self) -> tuple[Algorithm, ...]:
+        """The algorithms that run one after another: `algorithm`, unless it stands for several."""
+        return (self.algorithm(),)
+
+    def spellings(self) -> Mapping[str, str]:
+        """Other names of axes: those that options have."""
+        return {}
+
+    def shard(self, ranks: Mapping[str, int]) -> Problem:
+        """What the device with the largest shard computes, where axes are split over devices.
+
+        `ranks` maps axes to devices. Raises `ProblemError` for an axis that cannot be split.
+        """
+        raise ProblemError(f"{self.operator} cannot be split over devices")
 
     def flops(self) -> Number:
         """Useful operations by the papers' convention; 0 without a matrix product."""

@@ -8,13 +8,13 @@ each operator (a fused multiply-add is one).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.attention import Direction
 from perfmodel.algorithms.problem import Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
-from perfmodel.arithmetic import Number, product
+from perfmodel.arithmetic import Number, ceil_div, product
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import ProblemError, UnknownName
 
@@ -92,6 +92,19 @@ class Rowwise(Problem):
             reads, writes = self.streams()
             return {"i": product([self.rows, self.cols]), "j": reads, "o": writes}
         return {"n": self.rows, "c": self.cols}
+
+    def spellings(self) -> Mapping[str, str]:
+        """Axes by their fields; element-wise maps have no other axis than their elements."""
+        return {"rows": "i"} if self.op == "pointwise" else {"rows": "n", "cols": "c"}
+
+    def shard(self, ranks: Mapping[str, int]) -> Rowwise:
+        """Rows or columns; of element-wise maps the rows."""
+        for axis in ranks:
+            if axis in ("j", "o"):
+                raise ProblemError(f"{self.op} reads all its inputs for each output; split rows")
+        rows = ranks.get("n", ranks.get("i", 1))
+        cols = ceil_div(self.cols, ranks.get("c", 1))
+        return replace(self, rows=ceil_div(self.rows, rows), cols=cols)
 
     def streams(self) -> tuple[Number, Number]:
         """Tensors of rows × cols that an element-wise map reads and writes.

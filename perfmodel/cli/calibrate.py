@@ -15,7 +15,7 @@ from perfmodel.render import Report
 from perfmodel.render.report import text
 
 if TYPE_CHECKING:
-    from perfmodel.evidence.microbench import Readings
+    from perfmodel.evidence.measured.microbench import Readings
     from perfmodel.hardware import Device
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -58,8 +58,8 @@ def calibrate(
         raise UnknownName("choice for --device", device, DEVICES)
     chosen_format(format, None)
     _check_names(output, save_readings, chart)
-    from perfmodel.evidence import microbench
-    from perfmodel.evidence.calibrate import calibrated
+    from perfmodel.evidence.measured import microbench
+    from perfmodel.evidence.measured.calibrate import calibrated
 
     found = _taken(device, quick) if readings is None else microbench.read(readings)
     if save_readings is not None:  # first: judging them may fail, and they took a minute
@@ -77,8 +77,8 @@ def calibrate(
 
 def _taken(device: str | None, quick: bool) -> Readings:
     """Readings of this machine, taken now."""
-    from perfmodel.evidence import microbench
-    from perfmodel.evidence.session import default_device
+    from perfmodel.evidence.measured import microbench
+    from perfmodel.evidence.measured.session import default_device
 
     with status("calibrating") as report:
         report("loading torch")
@@ -97,7 +97,7 @@ def _check_names(output: str, save_readings: str | None, chart: str | None) -> N
 
 
 def _write(path: str, content: str) -> str:
-    from perfmodel.evidence.records import replacing
+    from perfmodel.evidence.records.records import replacing
 
     with replacing(path) as partial:
         partial.write_text(content, encoding="utf-8")

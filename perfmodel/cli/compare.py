@@ -83,8 +83,8 @@ def compare(
     limit = _fraction(max_error)
     columns = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
     _check_outputs(format, output, chart)
-    from perfmodel.compare import gate, predict_table, report
-    from perfmodel.evidence.records import read_table, write_table
+    from perfmodel.evidence.records.records import read_table, write_table
+    from perfmodel.validation.compare import gate, predict_table, report
 
     predicted = predict_table(_filtered(read_table(tables), where or []))
     summary = report(predicted, columns, include_flags=include_flags)
@@ -110,7 +110,7 @@ def _check_outputs(format: str | None, output: str | None, chart: str | None) ->
     """Complain about names of files before any work is done."""
     chosen_format(format, None)
     if output is not None:
-        from perfmodel.evidence.records import table_suffix
+        from perfmodel.evidence.records.records import table_suffix
 
         table_suffix(output)
     if chart is not None:
@@ -147,8 +147,8 @@ def _filtered(table: pd.DataFrame, conditions: list[str]) -> pd.DataFrame:
 
 def _figure(table: pd.DataFrame, by: list[str], include_flags: bool) -> Figure:
     """The chart, drawn before anything is written; raises `TableError` where no row is left."""
-    from perfmodel.compare import scored
     from perfmodel.render.scatter import scatter_chart
+    from perfmodel.validation.compare import scored
 
     kept = scored(table, include_flags=include_flags)
     if kept.empty:
@@ -163,9 +163,9 @@ def _report(
     limit: float | None,
     misses: list[str],
 ) -> Report:
-    from perfmodel.compare import assumptions, diagnoses, reasons
-    from perfmodel.evidence.counters import traffic_report
-    from perfmodel.evidence.provenance import notes as ran_otherwise
+    from perfmodel.evidence.importers.counters import traffic_report
+    from perfmodel.evidence.records.provenance import notes as ran_otherwise
+    from perfmodel.validation.compare import assumptions, diagnoses, reasons
 
     why, beaten, assumed = reasons(table), diagnoses(table), assumptions(table)
     head: dict[str, Any] = {
@@ -198,7 +198,7 @@ def _report(
 
 def _explained(shown: Report, table: pd.DataFrame) -> Report:
     """The report with what its residuals look like, in words."""
-    from perfmodel.diagnosis import explain
+    from perfmodel.validation.diagnosis import explain
 
     said = [item.line() for item in explain(table)]
     notes = [f"explained: {line}" for line in said] or ["explained: no group of rows misses alike"]

@@ -17,9 +17,9 @@ from perfmodel.hardware import Device, load
 from perfmodel.render.report import Column, Report, binary, percent, ratio, text
 
 if TYPE_CHECKING:
-    from perfmodel.evidence.compiled import CompiledKernel, CompiledLaunch
+    from perfmodel.evidence.compiled.compiled import CompiledKernel, CompiledLaunch
+    from perfmodel.evidence.compiled.targets import Target
     from perfmodel.evidence.kernel import BundledKernel
-    from perfmodel.evidence.targets import Target
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -59,7 +59,7 @@ def compile(
     """
     chosen_format(format, output)
     from perfmodel.evidence import registry
-    from perfmodel.evidence.targets import target as named
+    from perfmodel.evidence.compiled.targets import target as named
 
     targets = [named(name) for name in target or ()]
     chosen = registry.kernel(kernel)
@@ -82,7 +82,7 @@ def _devices(
 
     Where nothing is named, the targets are all that the kernel is written for.
     """
-    from perfmodel.evidence.targets import TARGETS, target_of
+    from perfmodel.evidence.compiled.targets import TARGETS, target_of
 
     own = [(target_of(device), device) for device in devices]
     every = [found for found in TARGETS.values() if kernel.takes(found.name)]
@@ -97,7 +97,12 @@ def _devices(
 def _compiled(
     kernel: BundledKernel, problem: Any, settings: Sequence[str], targets: Sequence[Target]
 ) -> list[CompiledKernel]:
-    from perfmodel.evidence.compiled import CompiledKernel, Request, compile_all, first_fitting
+    from perfmodel.evidence.compiled.compiled import (
+        CompiledKernel,
+        Request,
+        compile_all,
+        first_fitting,
+    )
 
     if not settings:
         return first_fitting(kernel, problem, targets, _progress)

@@ -56,10 +56,10 @@ def import_(
     """
     chosen_format(format, None)
     if output is not None:
-        from perfmodel.evidence.records import table_suffix
+        from perfmodel.evidence.records.records import table_suffix
 
         table_suffix(output)
-    from perfmodel.evidence.counters import import_counters, write
+    from perfmodel.evidence.importers.counters import import_counters, write
 
     rows, said = import_counters(files, device=device, cases=cases)
     for line in said:

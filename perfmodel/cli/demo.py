@@ -44,8 +44,8 @@ def demo(
     Prints FLOPs, bytes per level, intensity, limiter, time, speed-up and memory; compares with
     published FlashAttention runs; draws rooflines, a scatter chart and a speed-up chart.
     """
-    from perfmodel.compare import predict_table, report
-    from perfmodel.evidence.records import published
+    from perfmodel.evidence.records.records import published
+    from perfmodel.validation.compare import predict_table, report
 
     folder = _folder(output_dir)
     runs = [_run(load(name)) for name in DEVICES]

@@ -7,19 +7,15 @@ Here it is an error with the nearest names. (In measured tables such names stay:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.operators import Operator
 from perfmodel.plaintext import quoted
-from perfmodel.timing.classes import KernelClass, classes, implementations
+from perfmodel.timing.libraries import implementations, kernels
+from perfmodel.timing.libraries.naming import asked_for, plain_names
 from perfmodel.timing.runs import harnesses
 
-FRAMEWORKS = ("vllm", "sglang", "trtllm", "aiter", "torch", "xformers", "sarathi")
-"""Frameworks whose kernels measured tables name after them: vllm-0.24.0:vllm_flash_attn_fa3."""
-
-_FRAMEWORK = re.compile(rf"({'|'.join(FRAMEWORKS)})(-\d[\w.]*)?[-:./(].+")
-_FLASH = re.compile(r"(?:flash[-_ ]?att(?:entio)?n|flash|fa)[-_ ]?v?([1-4])")
 _OF = {"rowwise": "row-wise operators"}
 
 
@@ -65,6 +61,39 @@ def placing(texts: Iterable[str] | None) -> dict[str, str]:
     return found
 
 
+def mesh(texts: Iterable[str] | None) -> dict[str, tuple[int, str]]:
+    """Axes, the devices that they are split over and the link, from k=2@nvlink; lists too.
+
+    Raises `ProblemError` for what is no such thing, or splits an axis twice.
+    """
+    found: dict[str, tuple[int, str]] = {}
+    for said in (said for text in texts or () for said in names(text)):
+        parts = re.fullmatch(r"\s*([^=@]+?)\s*=\s*(-?\d+)\s*@\s*([^=@]+?)\s*", said)
+        if parts is None:
+            raise ProblemError(f"--mesh {quoted(said)} is not AXIS=RANKS@LINK; write k=2@nvlink")
+        axis, ranks, link = parts[1], int(parts[2]), parts[3]
+        if found.setdefault(axis, (ranks, link)) != (ranks, link):
+            raise ProblemError(f"--mesh splits {quoted(axis)} twice; choose one")
+    return found
+
+
+def storing(texts: Iterable[str] | None) -> dict[str, str]:
+    """Tensors and the axes that their shards lie along, from C=n, kv=x, C=whole; lists too.
+
+    Raises `ProblemError` for what is no such pair, or names a tensor twice.
+    """
+    found: dict[str, str] = {}
+    for pair in (pair for text in texts or () for pair in names(text)):
+        tensor, equals, axis = (part.strip() for part in pair.partition("="))
+        if not (tensor and equals and axis):
+            raise ProblemError(f"--stored {quoted(pair)} is not TENSOR=AXIS; write C=n")
+        if found.setdefault(tensor, axis) != axis:
+            raise ProblemError(
+                f"--stored lays {quoted(tensor)} along {found[tensor]} and {axis}; choose one"
+            )
+    return found
+
+
 def harness(text: str) -> str:
     """The harness; raises `UnknownName` for one that there is no floor of."""
     return named("harness", one("--harness", text), harnesses())
@@ -78,42 +107,23 @@ def implementation(operator: Operator, text: str | None) -> str | None:
     if text is None:
         return None
     name = one("--implementation", text)
+    found = asked_for(operator.library, name) if operator.library else None
+    if found is not None:
+        return found
     known = implementations(operator.library) if operator.library else {}
     if not known:
         raise ProblemError(
             f"no library's kernel of {operator.name} is known, so there is none to name; drop "
             "--implementation: the fastest schedule found is timed"
         )
-    flash = _FLASH.fullmatch(name.lower())
-    if flash and f"flash{flash[1]}" in known:
-        return f"flash{flash[1]}"
-    for spelling in (name, name.lower()):
-        if spelling in known or _of_library(spelling, known.values()):
-            return spelling
-    other = classes().get(name)
+    other = kernels().get(name)
     if other is not None:
+        computes = _OF.get(other.operator, other.operator)
         raise ProblemError(
-            f"{name} computes {_OF.get(other.op, other.op)}, not {operator.name}, which runs as "
-            f"{', '.join(known)}"
+            f"{name} computes {computes}, not {operator.name}, which runs as {', '.join(known)}"
         )
     kind = f"implementation of {operator.name}"
-    raise UnknownName(kind, name, _spellings(known), _listed(operator.name))
-
-
-def _of_library(name: str, known: Iterable[KernelClass]) -> bool:
-    """Whether the name is one that a class stands for, rather than one that it happens to fit."""
-    patterns = [pattern for found in known for pattern in found.matches]
-    if any(re.fullmatch(pattern, name) and not re.fullmatch(pattern, "") for pattern in patterns):
-        return True
-    framework = _FRAMEWORK.fullmatch(name)
-    return framework is not None and any(framework[1] in pattern for pattern in patterns)
-
-
-def _spellings(known: Mapping[str, KernelClass]) -> Iterator[str]:
-    """Names of classes, and the plain words among the patterns that they stand for."""
-    yield from known
-    for found in known.values():
-        yield from (pattern for pattern in found.matches if re.fullmatch(r"\w+", pattern))
+    raise UnknownName(kind, name, plain_names(operator.library), _listed(operator.name))
 
 
 def _listed(operator: str) -> str:

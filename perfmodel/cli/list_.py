@@ -14,7 +14,7 @@ from perfmodel.errors import UnknownName
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.render import Column, Report
 from perfmodel.render.report import text
-from perfmodel.timing.classes import classes
+from perfmodel.timing.libraries import kernels
 from perfmodel.timing.runs import table
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -75,8 +75,8 @@ def _row(name: str, about: str, *operators: str) -> Row:
 
 def _implementations() -> Iterator[Row]:
     rowwise = [name for name in _operators() if name not in ("attention", "gemm")]
-    for name, found in classes().items():
-        operators = rowwise if found.op == "rowwise" else [found.op]
+    for name, found in kernels().items():
+        operators = rowwise if found.operator == "rowwise" else [found.operator]
         yield _row(name, found.source, *operators)
 
 
@@ -118,6 +118,13 @@ def _algorithms() -> Iterator[Row]:
         yield _row(name, library.load(name).about, "explain", "map")
 
 
+def _graphs() -> Iterator[Row]:
+    from perfmodel import graph
+
+    for name in graph.names():
+        yield _row(name, graph.load(name).about)
+
+
 def _levels() -> Iterator[Row]:
     for name, about in _LEVELS.items():
         yield _row(name, about)
@@ -138,6 +145,7 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "types": _types,
     "variants": _variants,
     "algorithms": _algorithms,
+    "graphs": _graphs,
     "levels": _levels,
     "devices": _devices,
 }

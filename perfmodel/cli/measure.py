@@ -14,7 +14,7 @@ from perfmodel.cli.progress import progress, status
 from perfmodel.errors import ProblemError, UnknownName
 
 if TYPE_CHECKING:
-    from perfmodel.evidence.measure import Tally
+    from perfmodel.evidence.measured.measure import Tally
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 DEVICES = ("cpu", "cuda")
@@ -97,10 +97,10 @@ def measure(
         raise ProblemError("--all-configs is the table of what --tune tries; add --tune")
     if all_configs and Path(all_configs).resolve() == Path(output).resolve():
         raise ProblemError(f"--output and --all-configs are both {output}; name two files")
-    from perfmodel.evidence import grids, hostload, session, tuning
-    from perfmodel.evidence.journal import Journal
-    from perfmodel.evidence.measure import COLUMNS, KEY, plan
-    from perfmodel.evidence.measure import measure as run
+    from perfmodel.evidence.measured import grids, hostload, session, tuning
+    from perfmodel.evidence.measured.journal import Journal
+    from perfmodel.evidence.measured.measure import COLUMNS, KEY, plan
+    from perfmodel.evidence.measured.measure import measure as run
 
     with status("measuring") as stage:
         stage("loading torch")

@@ -14,6 +14,7 @@ from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator
 from perfmodel.predict import Prediction, predict_arrays
@@ -56,6 +57,22 @@ Place = Annotated[
         help="Where an operand lies: kv=host, weights=peer; levels host, peer, network; repeats.",
     ),
 ]
+Mesh = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mesh",
+        metavar="AXIS=RANKS@LINK",
+        help="Split an axis over devices: k=2@nvlink, heads=8@peer; repeats, outermost first.",
+    ),
+]
+Stored = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stored",
+        metavar="TENSOR=AXIS",
+        help="With --mesh: the axis that a tensor's shards lie along, or whole; repeats.",
+    ),
+]
 
 
 def predict(
@@ -65,6 +82,8 @@ def predict(
     implementation: Implementation = None,
     harness: Harness = "kernel",
     place: Place = None,
+    mesh: Mesh = None,
+    stored: Stored = None,
     terms: Annotated[
         bool,
         typer.Option(
@@ -87,8 +106,12 @@ def predict(
         "implementation": known.implementation(cases.operator, implementation),
         "harness": known.harness(harness),
         "place": known.placing(place),
+        "mesh": known.mesh(mesh),
+        "stored": known.storing(stored),
         "compiled": compiled,
     }
+    if compiled and mesh:
+        raise ProblemError("--compiled is of one device; drop it, or --mesh")
     devices = [load(name) for name in device]
     first = list(_rows(cases.first(), devices, schedules, options))
     rows = first if len(first) == total else _rows(cases, devices, schedules, options)
@@ -118,7 +141,7 @@ def _rows(
 
 def _compiled(problem: Problem, i: int, device: Device, found: Prediction) -> Prediction:
     """The i-th prediction with its nearest bundled kernel's binary in place of the assumptions."""
-    from perfmodel.evidence.compiledeffect import compiled_prediction
+    from perfmodel.evidence.compiled.compiledeffect import compiled_prediction
 
     return compiled_prediction(single(problem, i), device, found)
 
@@ -133,6 +156,7 @@ _EXAMPLES = {
     """,
     "gemm": """\b
     perfmodel predict gemm --device a100-sxm4-80gb -m 4096 -n 4096 -k 4096 --dtype fp16
+    perfmodel predict gemm -d h100-sxm -m 4k -k 8k --mesh k=2@nvlink
     perfmodel predict gemm -d h100-sxm -m 1:64 -n 4096 -k 4096 --dtype fp8,bf16 -o sweep.csv
     """,
     "pointwise": """\b

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from perfmodel.evidence.measure import Reporter
+    from perfmodel.evidence.measured.measure import Reporter
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from perfmodel.render.report import Column, Report
 from perfmodel.units import binary
 
 if TYPE_CHECKING:
-    from perfmodel.evidence.replay import Replay
+    from perfmodel.evidence.replay.replay import Replay
 
 # The interpreter multiplies bf16 matrices wrongly; their bytes are right all the same.
 _TYPES = ("fp16", "fp32")
@@ -58,7 +58,7 @@ def replay(
     # Triton decides when it is first imported whether kernels are interpreted.
     os.environ.setdefault("TRITON_INTERPRET", "1")
     from perfmodel.evidence import registry
-    from perfmodel.evidence import replay as replaying
+    from perfmodel.evidence.replay import replay as replaying
 
     chosen = registry.kernel(kernel)
     here = load(device) if device else None

@@ -129,7 +129,7 @@ def _measured(
     paths: list[str], cases: Cases, devices: list[Device], schedules: tuple[Any, ...]
 ) -> list[Kernel]:
     """Filled marks: measured rows of the cases drawn, at the intensity predicted for them."""
-    from perfmodel.evidence.records import read_table
+    from perfmodel.evidence.records.records import read_table
 
     table = read_table(paths)
     found = []

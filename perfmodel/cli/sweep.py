@@ -10,6 +10,20 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.algorithms.sizes import check_cases
+from perfmodel.analysis.sweep import (
+    CHUNK,
+    Answer,
+    Grid,
+    Sweep,
+    best,
+    matching,
+    pareto,
+    parts,
+    read_manifest,
+)
+from perfmodel.analysis.sweep.expressions import condition, quantity
+from perfmodel.analysis.sweep.manifest import stored_kinds
+from perfmodel.analysis.sweep.runner import Meter, Progress, Written, run, tables
 from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.operatorgroup import operator_group
@@ -19,10 +33,6 @@ from perfmodel.errors import OutputError, ProblemError, UnknownName, needs
 from perfmodel.hardware import load
 from perfmodel.operators import Operator
 from perfmodel.render.sweeps import report
-from perfmodel.sweep import CHUNK, Answer, Grid, Sweep, best, matching, pareto, parts, read_manifest
-from perfmodel.sweep.expressions import condition, quantity
-from perfmodel.sweep.manifest import stored_kinds
-from perfmodel.sweep.runner import Meter, Progress, Written, run, tables
 
 Best = Annotated[
     bool, typer.Option("--best", help="The row where --by is least, one for each --per.")
@@ -131,7 +141,7 @@ def sweep(
 
 
 def _kinds(plan: Sweep) -> dict[str, str]:
-    from perfmodel.sweep.chunk import column_kinds
+    from perfmodel.analysis.sweep.chunk import column_kinds
 
     return column_kinds(plan)
 
@@ -186,8 +196,8 @@ def _question(question: Question, kinds: dict[str, str]) -> Callable[[Any], Answ
 
 
 def _check_chart(question: Question, kinds: dict[str, str]) -> None:
+    from perfmodel.analysis.sweep.answers import full_name
     from perfmodel.render.figure import chart_suffix
-    from perfmodel.sweep.answers import full_name
 
     chart_suffix(str(question.chart))
     if question.pareto is None or question.pareto.count(",") != 1:

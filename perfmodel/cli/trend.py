@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from perfmodel.analysis.trend import device_points
 from perfmodel.cli.output import Format, chosen_format, emit, say
 from perfmodel.hardware import load, specs
 from perfmodel.render.figure import SUFFIXES
 from perfmodel.render.trend import report, trend_chart
-from perfmodel.trend import device_points
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.algorithms.sizes import check_cases
+from perfmodel.analysis.whatif import WhatIf, parse_changes, whatif
 from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.operatorgroup import operator_group
@@ -16,7 +17,6 @@ from perfmodel.cli.predict import Devices, Harness, Implementation, Place
 from perfmodel.hardware import load
 from perfmodel.operators import Operator
 from perfmodel.render import tornado
-from perfmodel.whatif import WhatIf, parse_changes, whatif
 
 MOST = 10_000
 """Cases on all devices: a line for each hardware number of each."""

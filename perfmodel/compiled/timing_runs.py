@@ -1,6 +1,6 @@
 """Compiled from timing/runs.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "5b747460c8f9f771"
+HASH = "d8301920c17118a0"
 DOCUMENT = {
  'version': 1,
  'values': {
@@ -38,7 +38,7 @@ DOCUMENT = {
   },
   'library_start': {
    'unit': 'yes or no',
-   'meaning': 'what a library does before its kernel is in the time (classes.yaml, timed)',
+   'meaning': 'what a library does before its kernel is in the time (names.yaml, callers)',
   },
  },
  'among': {

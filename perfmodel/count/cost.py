@@ -115,23 +115,27 @@ def count(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -> Cost:
     """Count a schedule over axis sizes (ints, NumPy arrays or SymPy symbols).
 
     `elements` maps each tensor role of the algorithm ("data", "kv", "accumulator", ...) to its
-    type. Tiles may be arrays too and broadcast against the sizes.
+    type. Tiles may be arrays too and broadcast against the sizes. Where kernels have mesh loops the
+    counts are those of one device, the one with the largest shard.
     """
     costs = tuple(_count_kernel(schedule, kernel, sizes, elements) for kernel in schedule.kernels)
     return Cost(schedule, costs, memory_bytes(schedule, sizes, elements))
 
 
 def memory_bytes(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -> Number:
-    """Device memory that a schedule needs: every tensor that some kernel reads or writes, once."""
-    touched = dict.fromkeys(
-        name
-        for kernel in schedule.kernels
-        for name in (*schedule.reads(kernel), *schedule.writes(kernel))
-    )
+    """Device memory that a schedule needs: every tensor that some kernel reads or writes, once.
+
+    Of tensors in shards a device holds as much as the kernel that needs most of them.
+    """
     tensors = schedule.algorithm.tensors
-    return sum(
-        to_bytes(rule.size(sizes, tensors[n]), elements[tensors[n].element]) for n in touched
-    )
+    held: dict[str, Number] = {}
+    for kernel in schedule.kernels:
+        own = rule.shard(kernel, sizes)[1] if kernel.mesh else sizes
+        for name in (*schedule.reads(kernel), *schedule.writes(kernel)):
+            if name not in held or kernel.mesh:
+                found = rule.size(own, tensors[name])
+                held[name] = maximum(held[name], found) if name in held else found
+    return sum(to_bytes(n, elements[tensors[name].element]) for name, n in held.items())
 
 
 def _count_kernel(
@@ -140,6 +144,7 @@ def _count_kernel(
     if kernel.combines:
         return _count_combine(schedule, kernel, sizes, elements)
     nest = rule.nest(schedule, kernel, sizes)
+    kernel, sizes = nest.kernel, nest.sizes
     tensors = schedule.algorithm.tensors
     l2: dict[str, Traffic] = {}
     hbm: dict[str, Traffic] = {}
@@ -219,14 +224,14 @@ def _count_combine(
     for name in kernel.combines:
         maker = next(k for k in schedule.kernels if name in schedule.writes(k) and k is not kernel)
         made_in = rule.nest(schedule, maker, sizes)
-        slices = slices_of(schedule, maker, made_in, tensors[name])
+        slices = slices_of(schedule, made_in.kernel, made_in, tensors[name])
         parts = rule.moved(made_in, tensors[name])
         spilt = elements[maker.spill.get(name, tensors[name].element)]
         final = elements[tensors[name].element]
         many = slices != 1
         traffic = Traffic(
             read_bytes=where(many, to_bytes(parts, spilt), 0),
-            write_bytes=where(many, to_bytes(rule.size(sizes, tensors[name]), final), 0),
+            write_bytes=where(many, to_bytes(rule.size(made_in.sizes, tensors[name]), final), 0),
         )
         l2[name] = hbm[name] = traffic
         vector = vector + where(many, parts, 0)

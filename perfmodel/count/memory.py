@@ -47,8 +47,8 @@ def workspace_bytes(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -
         for name in schedule.writes(kernel):
             tensor = schedule.algorithm.tensors[name]
             spilt = elements[kernel.spill.get(name, tensor.element)]
-            sequential, parts = _passes(schedule, kernel, nest, tensor)
-            whole = rule.size(sizes, tensor)
+            sequential, parts = _passes(schedule, nest.kernel, nest, tensor)
+            whole = rule.size(nest.sizes, tensor)
             if name not in kernel.atomic:
                 total = total + where(parts > 1, to_bytes(parts * whole, spilt), 0)
             elif spilt != elements[tensor.element]:

@@ -9,12 +9,15 @@ loops on one axis are one loop in the finer tile. A mask couples its two loops, 
 them becomes a sum over visited pairs (`band`). Derivation: a tile is fetched whenever an index of
 its own changes, and the loops outside the innermost such change make every fetch happen again.
 (FlashAttention on a Napkin, section 2; Timeloop's reuse analysis.)
+
+Mesh loops, whose blocks are devices, are cut off first: a `Nest` is that of one device, over the
+largest shard. What crosses the links between them is in `exchanges`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from perfmodel.algorithms.algorithm import Band, Step, Tensor
@@ -40,7 +43,7 @@ class Nest:
         for loop, trips in self._counted:
             if loop is finest:
                 return trips
-        trips = ceil_div(self.sizes[axis], finest.tile)
+        trips = finest.ranks if finest.mesh else ceil_div(self.sizes[axis], finest.tile)
         self._counted.append((finest, trips))
         return trips
 
@@ -99,8 +102,16 @@ class Nest:
 
 
 def nest(schedule: Schedule, kernel: Kernel, sizes: Sizes) -> Nest:
-    """The loops of a kernel with its mask's visited pairs already summed."""
+    """The loops of a kernel on one device, with its mask's visited pairs already summed.
+
+    Raises `ProblemError` where a mask's keys are split over devices while there are several
+    queries: which shard is the busiest then depends on the mask.
+    """
     mask = schedule.algorithm.mask
+    if kernel.mesh:
+        if mask is not None and kernel.masked:
+            mask.check_split([loop.axis for loop in kernel.mesh], sizes[mask.query])
+        kernel, sizes = shard(kernel, sizes)
     axes = {a for name in kernel.steps for a in _axes(schedule, name)}
     if mask is None or not mask.bounded or not kernel.masked or not {mask.query, mask.key} <= axes:
         return Nest(kernel, sizes, None, None)
@@ -109,6 +120,16 @@ def nest(schedule: Schedule, kernel: Kernel, sizes: Sizes) -> Nest:
         mask, sizes[mask.query], sizes[mask.key], bare.tile(mask.query), bare.tile(mask.key)
     )
     return Nest(kernel, sizes, mask, visits)
+
+
+def shard(kernel: Kernel, sizes: Sizes) -> tuple[Kernel, Sizes]:
+    """What the device with the largest shard runs: the loops within it, and their extents.
+
+    A mask stands at the end of both axes, so that a shard of its queries is the last one, which
+    sees most.
+    """
+    within = tuple(loop for loop in kernel.nest if loop.mesh is None)
+    return replace(kernel, nest=within), {**sizes, **{loop.axis: loop.tile for loop in kernel.mesh}}
 
 
 def _axes(schedule: Schedule, step: str) -> tuple[str, ...]:

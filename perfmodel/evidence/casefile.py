@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from perfmodel.errors import PerfmodelError, TableError
-from perfmodel.evidence import documents
 from perfmodel.evidence.cases import Case, from_label
+from perfmodel.evidence.records import documents
 
 NEEDED = ("op", "dtype")
 _MOST_LAUNCHES = 1_000_000

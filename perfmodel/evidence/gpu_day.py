@@ -170,8 +170,8 @@ def _summary(folder: Path, found: dict[str, Outcome]) -> None:
 def _stage(options: argparse.Namespace) -> int:
     from perfmodel.evidence.day.bed import bed
     from perfmodel.evidence.day.stages import stage
-    from perfmodel.evidence.environment import NoDevice
-    from perfmodel.evidence.measure import DeviceLost
+    from perfmodel.evidence.measured.environment import NoDevice
+    from perfmodel.evidence.measured.measure import DeviceLost
 
     here = bed("rehearsal" if options.rehearse else "gpu", _faults(options.fault))
     try:

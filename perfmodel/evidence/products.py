@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from perfmodel.evidence.bursts import together
-from perfmodel.evidence.environment import Environment, needs_torch
-from perfmodel.evidence.timer import Policy, WallClock, collect
+from perfmodel.evidence.measured.bursts import together
+from perfmodel.evidence.measured.environment import Environment, needs_torch
+from perfmodel.evidence.measured.timer import Policy, WallClock, collect
 
 # Rows and columns of a product: large enough for the full rate, small enough that a core finishes
 # one before a busy system gives the core to somebody else (some 2 ms at 100 GFLOP/s).

@@ -8,6 +8,7 @@ between `hbm` and `l2` (Infinity Cache).
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr
@@ -182,7 +183,29 @@ class Link(Block):
     capacity: Capacity | None = None
     """Memory that it leads to."""
     latency: Latency | None = None
-    """One dependent load by a unit of what lies behind it."""
+    """One dependent load by a unit of what lies behind it; one message of an exchange."""
+    devices: Count | None = None
+    """Devices that it joins, this one included."""
+
+
+TAKEN = (
+    "registers", "shared", "l1", "l2", "llc", "hbm", "host", "peer", "network",
+    "matrix", "special", "vector", "transpose", "latency", "power", "blocks", "gap", "launch",
+    "included",
+)  # fmt: skip
+"""Names of levels and of terms of a time, which no further link may have."""
+
+
+def _link_name(name: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,29}", name) or name in TAKEN:
+        raise ValueError(
+            f"{name[:60]!r} names no further link: write up to 30 of a-z, 0-9 and -, and no level "
+            f"or term ({', '.join(TAKEN)})"
+        )
+    return name
+
+
+LinkName = Annotated[StrictStr, AfterValidator(_link_name)]
 
 
 class Links(Block):
@@ -194,6 +217,8 @@ class Links(Block):
     """To the neighbours in the node."""
     scale_out: Link | None = None
     """To other nodes, per device."""
+    further: dict[LinkName, Link] = Field(default_factory=dict)
+    """More links, outwards: each is a level of that name."""
 
 
 class Launch(Block):

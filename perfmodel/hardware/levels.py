@@ -2,8 +2,9 @@
 
 `shared` is the memory next to a unit, `l2` the cache in front of memory, `llc` a memory-side cache
 between the two, `hbm` the device's own memory whatever it is made of. Beyond lie what the links
-reach: `host` memory, `peer` devices in the node, the `network`. A level is here where the spec has
-its block; what the spec leaves open is None.
+reach: `host` memory, `peer` devices in the node, the `network`, and further links by the names that
+the spec gives them. A level is here where the spec has its block; what the spec leaves open is
+None.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ Scope = Literal["unit", "device", "link"]
 
 LINKS = {"host": "host", "peer": "scale_up", "network": "scale_out"}
 """Levels beyond the device's own memory, to the entry of `links` that leads there."""
+
+OWN = ("shared", "l2", "llc", "hbm")
+"""Levels of the device itself."""
 
 _TECHNOLOGY = re.compile(r"[A-Z]{2,}\w*")
 
@@ -49,6 +53,8 @@ class Level:
     """How many there are: one a unit, private parts of a cache, or one."""
     shared_by: int
     """Units that share an instance."""
+    devices: int | None
+    """Of a link, how many devices it joins, where the spec says so."""
     facts: tuple[Sourced, ...]
     """The spec's entries behind bandwidth and capacity, with their sources."""
 
@@ -106,6 +112,7 @@ def _on_device(device: Device) -> Iterator[Level]:
             latency_seconds=device.latency_seconds("shared"),
             instances=device.units,
             shared_by=1,
+            devices=None,
             facts=_facts(shared.bandwidth_per_unit, shared.capacity_per_unit),
         )
     if memory.l2 is not None:
@@ -123,6 +130,7 @@ def _on_device(device: Device) -> Iterator[Level]:
         latency_seconds=device.latency_seconds("hbm"),
         instances=1,
         shared_by=device.units,
+        devices=None,
         facts=_facts(memory.hbm.bandwidth, memory.hbm.capacity),
     )
 
@@ -143,13 +151,18 @@ def _cache(
         latency_seconds=device.latency_seconds(name),
         instances=parts,
         shared_by=max(device.units // parts, 1),
+        devices=None,
         facts=_facts(cache.bandwidth, cache.capacity),
     )
 
 
 def _links(device: Device) -> Iterator[Level]:
-    for name, entry in LINKS.items():
-        link: Link | None = getattr(device.links, entry) if device.links is not None else None
+    if device.links is None:
+        return
+    found: dict[str, Link | None] = {
+        name: getattr(device.links, entry) for name, entry in LINKS.items()
+    }
+    for name, link in {**found, **device.links.further}.items():
         if link is not None:
             yield Level(
                 name=name,
@@ -161,6 +174,7 @@ def _links(device: Device) -> Iterator[Level]:
                 latency_seconds=_si(link.latency),
                 instances=1,
                 shared_by=device.units,
+                devices=None if link.devices is None else link.devices.value,
                 facts=_facts(link.bandwidth_per_direction, link.capacity),
             )
 

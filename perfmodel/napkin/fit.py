@@ -22,10 +22,11 @@ from perfmodel.errors import ProblemError
 from perfmodel.napkin.nests import Nest, product_of, schedule
 from perfmodel.napkin.tiles import combined
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
-from perfmodel.timing.classes import hidden_share, newest_attention
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
+from perfmodel.timing.libraries import usual
 from perfmodel.timing.machine import Machine
+from perfmodel.timing.shares import block_price, hidden_share
 
 LINE_BYTES = 128
 # Registers of a thread that hold tiles; the rest of the 255 hold addresses and indices.
@@ -86,8 +87,8 @@ class Target:
         special = any(step.special for step in fused.steps)
         chained = sum(step.kind == "contraction" for step in fused.steps) > 1
         # A fused chain of products runs as the newest attention kernels of the device do.
-        newest = newest_attention(self.machine)
-        price = self.constants[newest.price] / self.constants["block_price"]
+        newest = usual("attention", "bf16", self.machine)
+        price = block_price(newest, self.constants) / self.constants["block_price"]
         return Style(
             compute=self.compute,
             matrix_share=self.constants["matrix_share"],

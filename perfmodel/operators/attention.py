@@ -13,9 +13,9 @@ from perfmodel.operators.operator import Request
 from perfmodel.operators.options import DIRECTION, DTYPE, Choice, Flag, Multiple, size
 from perfmodel.timing import attention, attention_backward, attention_style, unfused
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass, resolve, usual
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
+from perfmodel.timing.libraries import AttentionFacts, resolve, usual
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Plan
 
@@ -108,7 +108,7 @@ class AttentionOperator(LibraryOperator):
         return kernel, (*widened, *said)
 
     def style(
-        self, problem: Attention, kernel: KernelClass, here: Machine, constants: Constants
+        self, problem: Attention, kernel: AttentionFacts, here: Machine, constants: Constants
     ) -> Style:
         """That of the tiled kernel, whatever its phase."""
         return attention_style.style(problem, kernel, here, constants, Circumstances())
@@ -117,7 +117,7 @@ class AttentionOperator(LibraryOperator):
         self,
         problem: Attention,
         schedule: str,
-        kernel: KernelClass,
+        kernel: AttentionFacts,
         here: Machine,
         constants: Constants,
         around: Circumstances,

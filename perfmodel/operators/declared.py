@@ -28,14 +28,14 @@ from perfmodel.operators.operator import Operator, Request, Timed
 from perfmodel.operators.options import DTYPE, Choice, Flag, Option, Size
 from perfmodel.plaintext import quoted
 from perfmodel.timing import floors
-from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.libraries import Caller
 from perfmodel.timing.machine import machine
 from perfmodel.timing.placing import placed
-from perfmodel.timing.plan import Plan, time_plan
+from perfmodel.timing.plan import Plan, handed, time_plan
 
-MAPPED = KernelClass("mapped", "declared", "the fastest schedule that the mapper finds")
-"""What runs where no library's kernel is known."""
+MAPPED = "mapped"
+"""What it is called that runs where no library's kernel is known."""
 
 FAMILY = "declared"
 """The row of the table of ranges: there is none, so that the range is that of a first guess."""
@@ -122,23 +122,18 @@ class DeclaredOperator(Operator):
             memory_bytes=held_bytes(case, found),
         )
         (plan,), elsewhere = placed([plan], request.place, device)
+        (plan,) = handed([plan], request.reuse)
         estimate = time_plan(here, constants, plan, (1, 1)).at(np.zeros(1, dtype=np.intp))
         calls = len(kernels) if len(kernels) > 1 else 0
-        seconds = floors.with_floor(
-            constants,
-            request.harness,
-            FLOOR,
-            estimate.seconds,
-            MAPPED,
-        )
-        seconds = np.maximum(seconds, floors.host_seconds(constants, request.harness, calls))
+        dispatch = floors.dispatch(constants, request.harness, FLOOR, Caller(), calls=calls)
+        seconds = dispatch.whole(estimate.seconds)
         unknown = unknowns(FAMILY, request.implementation, request.harness, device)
         if elsewhere:
             unknown["link"] = "; ".join(elsewhere)
         longest = max(kernels, key=lambda item: item.seconds)
         return Timed(
             schedule=plan.schedule,
-            implementation=MAPPED.name,
+            implementation=MAPPED,
             seconds=seconds,
             estimate=estimate,
             launch_seconds=seconds - estimate.seconds,
@@ -146,6 +141,7 @@ class DeclaredOperator(Operator):
             tile={axis: np.array([float(size)]) for axis, size in longest.tiles.items()},
             assumptions=(*here.assumptions, _ASSUMED, *unknown.values()),
             unknowns=unknown,
+            dispatch=dispatch,
         )
 
 
@@ -208,7 +204,28 @@ def as_built_in(case: Case) -> tuple[Operator, Problem] | None:
     values = {
         field: evaluate(text, case.parameters) for field, text in said.items() if field != "name"
     }
-    return operator, operator.problem(**operator.fixed, **values, dtype=case.dtype)
+    problem = operator.problem(**operator.fixed, **values, dtype=case.dtype)
+    if not case.ranks:
+        return operator, problem
+    ranks = _renamed(case, said, problem)
+    return None if ranks is None else (operator, problem.shard(ranks))
+
+
+def _renamed(case: Case, said: Mapping[str, Any], problem: Problem) -> dict[str, int] | None:
+    """The devices that the axes of a built-in operator's problem are split over.
+
+    Its axis is the one whose size is declared by the same expression; None where there is none.
+    """
+    found: dict[str, int] = {}
+    for axis, ranks in case.ranks.items():
+        fields = [name for name, text in said.items() if str(text) == str(case.extents[axis])]
+        if len(fields) != 1:
+            return None
+        own = problem.spellings().get(fields[0], fields[0])
+        if own not in problem.sizes():
+            return None
+        found[own] = ranks
+    return found
 
 
 def held_bytes(case: Case, found: Mapping_) -> Number:

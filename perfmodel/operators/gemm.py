@@ -14,8 +14,8 @@ from perfmodel.operators.operator import CHUNK, Request
 from perfmodel.operators.options import DTYPE, size
 from perfmodel.timing import matmul
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass, resolve, usual
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.libraries import GemmFacts, resolve, usual
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Plan
 from perfmodel.timing.spread import family_of_matmul
@@ -67,9 +67,9 @@ class GemmOperator(LibraryOperator):
         """
         return "bmm" if problem.batched or problem.gradient else "gemm"
 
-    def rows(self, problem: Any) -> Any:
-        """m."""
-        return problem.m
+    def few_rows(self, problem: Any, kernel: GemmFacts) -> Any:
+        """By m."""
+        return np.asarray(problem.m) <= kernel.few_rows
 
     def kernels(self, problem: Matmul, request: Request, here: Machine) -> Chosen:
         """The class asked for, or the usual one."""
@@ -84,7 +84,7 @@ class GemmOperator(LibraryOperator):
         self,
         problem: Matmul,
         schedule: str,
-        kernel: KernelClass,
+        kernel: GemmFacts,
         here: Machine,
         constants: Constants,
         around: Circumstances,

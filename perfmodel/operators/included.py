@@ -9,8 +9,8 @@ from perfmodel.arithmetic import Number, product
 from perfmodel.errors import ProblemError
 from perfmodel.timing import rowwise
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.libraries import KernelFacts, MatrixFacts
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import hbm_rate
 
@@ -21,7 +21,7 @@ def included_seconds(
     machine: Machine,
     constants: Constants,
     problem: Problem,
-    kernel: KernelClass,
+    kernel: KernelFacts,
     includes: Sequence[str],
     around: Circumstances,
 ) -> Number:
@@ -48,7 +48,7 @@ def _kv_write(
     machine: Machine,
     constants: Constants,
     problem: Attention,
-    kernel: KernelClass,
+    kernel: KernelFacts,
     around: Circumstances,
     *,
     apart: bool,
@@ -70,7 +70,8 @@ def _kv_write(
         output_dtype=elements["kv"].name,
     )
     seconds = rowwise.beside(machine, constants, fresh, "cache-write", around)
-    if kernel.instruction == "native" and elements["kv"].bits < elements["data"].bits:
+    native = isinstance(kernel, MatrixFacts) and kernel.instruction == "native"
+    if native and elements["kv"].bits < elements["data"].bits:
         queries = product([tokens, sizes["g"], sizes["r"], sizes["d"]])
         width = elements["data"].bytes + elements["kv"].bytes
         moved = queries * width / hbm_rate(machine, constants)

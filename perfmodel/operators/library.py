@@ -18,15 +18,15 @@ from perfmodel.operators.included import included_seconds
 from perfmodel.operators.operator import Operator, Request, Timed
 from perfmodel.timing import floors
 from perfmodel.timing.circumstances import Circumstances, circumstances
-from perfmodel.timing.classes import KernelClass, is_known
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
+from perfmodel.timing.libraries import GemmFacts, KernelFacts, MatrixFacts, is_known
 from perfmodel.timing.machine import Machine, machine
 from perfmodel.timing.placing import placed
-from perfmodel.timing.plan import Estimate, Plan, time_plan
+from perfmodel.timing.plan import Estimate, Plan, handed, time_plan
 from perfmodel.timing.runs import UNKNOWN
 
-Chosen = tuple[KernelClass, tuple[str, ...]]
+Chosen = tuple[KernelFacts, tuple[str, ...]]
 """A class of kernels, and what is to be said of the choice."""
 
 
@@ -50,23 +50,21 @@ class LibraryOperator(Operator):
         self,
         problem: Any,
         schedule: str,
-        kernel: KernelClass,
+        kernel: Any,
         here: Machine,
         constants: Constants,
         around: Circumstances,
     ) -> list[Plan]:
         """What the class launches for it, each with its whole menu of tiles."""
 
-    def style(
-        self, problem: Any, kernel: KernelClass, here: Machine, constants: Constants
-    ) -> Style:
+    def style(self, problem: Any, kernel: Any, here: Machine, constants: Constants) -> Style:
         """How the class's main kernel uses the machine."""
         plan, *_ = self.plans(problem, "auto", kernel, here, constants, Circumstances())
         return plan.parts[0].style
 
-    def rows(self, problem: Any) -> Number:
-        """Rows that decide between a library's kernels of few and of many rows."""
-        return np.inf
+    def few_rows(self, problem: Any, kernel: Any) -> Number:
+        """Which problems run on the library's kernel of few rows."""
+        return False
 
     def check_schedule(self, schedule: str) -> None:
         """Raise `ProblemError` for a schedule that the operator does not have."""
@@ -88,6 +86,7 @@ class LibraryOperator(Operator):
         kernel = _ablated(kernel, constants)
         plans = self.plans(shaped, request.schedule, kernel, here, constants, around)
         plans, elsewhere = placed(plans, request.place, device)
+        plans = handed(plans, request.reuse)
         total, tile = best(here, constants, plans, n)
         if not np.all(np.isfinite(total.seconds)):
             raise ProblemError(self._does_not_fit(device, plans[0]))
@@ -97,16 +96,15 @@ class LibraryOperator(Operator):
         other = self._included(shaped, request, kernel, here, constants, around)
         extra = np.broadcast_to(np.asarray(other, dtype=np.float64).reshape(-1), (n,))
         device_seconds = total.seconds + extra
-        seconds = floors.with_floor(
+        dispatch = floors.dispatch(
             constants,
             request.harness,
             self.called_as(problem),
-            device_seconds,
-            kernel,
-            np.asarray(self.rows(problem)),
+            kernel.caller,
+            self.few_rows(problem, kernel),
+            calls=sum(plan.calls for plan in plans),
         )
-        calls = sum(plan.calls for plan in plans)
-        seconds = np.maximum(seconds, floors.host_seconds(constants, request.harness, calls))
+        seconds = dispatch.whole(device_seconds)
         return Timed(
             schedule=" + ".join(dict.fromkeys(plan.schedule for plan in plans)),
             implementation=kernel.name,
@@ -117,20 +115,22 @@ class LibraryOperator(Operator):
             tile=tile,
             assumptions=(*here.assumptions, *said, *found.values()),
             unknowns=found,
+            dispatch=dispatch,
         )
 
     def _included(
         self,
         problem: Any,
         request: Request,
-        kernel: KernelClass,
+        kernel: Any,
         here: Machine,
         constants: Constants,
         around: Circumstances,
     ) -> Number:
         """Seconds of the other kernels in the timed region."""
         includes = request.includes
-        if kernel.quantises and constants.run(request.harness).library_kernels:
+        quantises = isinstance(kernel, GemmFacts) and kernel.quantises
+        if quantises and constants.run(request.harness).library_kernels:
             includes = (*includes, "quantise_activations")
         includes = () if "included" in constants.off else tuple(dict.fromkeys(includes))
         return included_seconds(here, constants, problem, kernel, includes, around)
@@ -159,11 +159,13 @@ def unknowns(name: str, implementation: str | None, harness: str, device: Device
     return found
 
 
-def _ablated(kernel: KernelClass, constants: Constants) -> KernelClass:
+def _ablated(kernel: KernelFacts, constants: Constants) -> KernelFacts:
     """The class with its menu or its slicing left out, where these are switched off."""
-    if "menu" in constants.off:
+    if "menu" in constants.off and isinstance(kernel, MatrixFacts):
         kernel = replace(kernel, tiles={dim: menu[:1] for dim, menu in kernel.tiles.items()})
-    return replace(kernel, splits=(1,)) if "split" in constants.off else kernel
+    if "split" in constants.off and isinstance(kernel, GemmFacts):
+        kernel = replace(kernel, splits=(1,))
+    return kernel
 
 
 def multiplied_as(wanted: str, dtype: str, here: Machine) -> tuple[str, tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,9 @@ from perfmodel.algorithms import Problem
 from perfmodel.hardware import Device
 from perfmodel.operators.options import Choice, Multiple, Option, Size
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.floors import Dispatch
 from perfmodel.timing.plan import Estimate
+from perfmodel.timing.reuse import Reuses
 
 CHUNK = 4096
 """Problems timed at once: few enough that arrays of problems × menu stay in cache."""
@@ -33,6 +35,51 @@ class Request:
     """What else the timed region holds."""
     place: Mapping[str, str] = field(default_factory=dict)
     """The level that an operand lies in, by role or tensor, where that is not the own memory."""
+    reuse: Reuses | None = None
+    """What earlier kernels left of the inputs in the caches; None: what the run leaves there."""
+    mesh: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    """Axis to the devices that it is split over and the link between them, outermost first."""
+    stored: Mapping[str, str] = field(default_factory=dict)
+    """Tensor or role to the axis that its shards lie along in memory; `whole`: on each device."""
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """One exchange between devices of n problems, as arrays of length n; or of one, as numbers."""
+
+    kind: str
+    """all-reduce, reduce-scatter, all-gather, ring, all-to-all or halo."""
+    tensor: str
+    """What is exchanged."""
+    level: str
+    """The link that it crosses."""
+    ranks: int
+    """Devices that exchange with each other."""
+    tensor_bytes: Any
+    """Bytes of the whole tensor, as these devices share it."""
+    sent_bytes: Any
+    """Bytes that each device sends, and receives."""
+    seconds: Any
+    """What it takes by itself."""
+
+    def at(self, i: int) -> Exchanged:
+        """That of the i-th problem."""
+        whole, sent, taken = (
+            float(v[i]) for v in (self.tensor_bytes, self.sent_bytes, self.seconds)
+        )
+        return replace(self, tensor_bytes=whole, sent_bytes=sent, seconds=taken)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form, of one problem: the unit in every name that needs one."""
+        return {
+            "kind": self.kind,
+            "tensor": self.tensor,
+            "level": self.level,
+            "ranks": self.ranks,
+            "tensor_bytes": self.tensor_bytes,
+            "sent_bytes": self.sent_bytes,
+            "time_us": self.seconds * 1e6,
+        }
 
 
 @dataclass(frozen=True)
@@ -57,6 +104,12 @@ class Timed:
     """What was taken for what the device or the caller leaves open."""
     unknowns: Mapping[str, str]
     """Those of the assumptions that widen the range, by what is not known."""
+    dispatch: Dispatch
+    """What the host does for it, beside or before its kernels."""
+    exchanges: tuple[Exchanged, ...] = ()
+    """What devices exchange, where the problem is split over several."""
+    exchange_seconds: np.ndarray | float = 0.0
+    """The share of `seconds` that the kernels wait for it."""
 
 
 class Operator(ABC):

@@ -14,8 +14,8 @@ from perfmodel.operators.operator import Request
 from perfmodel.operators.options import DIRECTION, DTYPE, Choice, size
 from perfmodel.timing import rowwise
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass, resolve
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.libraries import RowFacts, resolve
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Plan
 from perfmodel.timing.runs import table
@@ -67,7 +67,7 @@ class RowwiseOperator(LibraryOperator):
         self,
         problem: Rowwise,
         schedule: str,
-        kernel: KernelClass,
+        kernel: RowFacts,
         here: Machine,
         constants: Constants,
         around: Circumstances,

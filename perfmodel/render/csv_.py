@@ -42,13 +42,20 @@ def _taken(buffer: io.StringIO) -> str:
     return text
 
 
+def _said(item: Any) -> str:
+    """An item of a list; of a table its members."""
+    if isinstance(item, dict):
+        return " ".join(f"{key}={value}" for key, value in item.items())
+    return str(item)
+
+
 def _flat(row: Row, prefix: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in row.items():
         if isinstance(value, dict):
             found |= _flat(value, f"{prefix}{key}_")
         elif isinstance(value, list | tuple):
-            found[prefix + key] = _text("; ".join(str(item) for item in value))
+            found[prefix + key] = _text("; ".join(_said(item) for item in value))
         elif isinstance(value, float) and math.isnan(value):
             found[prefix + key] = ""
         else:

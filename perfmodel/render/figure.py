@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import OutputError
-from perfmodel.evidence.records import replacing
+from perfmodel.evidence.records.records import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perfmodel.analysis.sweep.answers import full_name
 from perfmodel.errors import ProblemError
 from perfmodel.render.figure import CYCLE, STYLE
 from perfmodel.render.report import Row
-from perfmodel.sweep.answers import full_name
 from perfmodel.units import seconds, si
 
 if TYPE_CHECKING:

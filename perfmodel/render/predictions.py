@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-from perfmodel.hardware.levels import LINKS, together
+from perfmodel.hardware.levels import OWN, together
 from perfmodel.render.report import Column, Report, Row, binary, micros, quantity, ratio, text
 
 TERMS_ACROSS = 6  # predictions shown side by side when every term is asked for
@@ -52,9 +52,14 @@ def terms(
 
 
 def _notes(rows: Sequence[Row]) -> list[str]:
-    """What was assumed, each once."""
+    """What devices exchange and what was assumed, each once."""
     said = dict.fromkeys(item for row in rows for item in row["assumptions"])
-    return [f"assumed: {item}" for item in said]
+    crossing = dict.fromkeys(
+        f"{item['kind']} of {item['tensor']} over {item['level']}, {item['ranks']} devices"
+        for row in rows
+        for item in row["exchanges"]
+    )
+    return [*(f"exchange: {item}" for item in crossing), *(f"assumed: {item}" for item in said)]
 
 
 def _title(examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]) -> str:
@@ -120,7 +125,7 @@ _GENERIC = {"hbm": "main memory", "l2": "L2", "llc": "LLC"}
 
 def _summary(examples: Sequence[Row]) -> list[Column]:
     called = _called(examples)
-    outside = ["hbm", *(name for name in called if name in LINKS)]
+    outside = ["hbm", *(name for name in called if name not in OWN)]
     return [
         Column("time", lambda row: row["time_us"], micros),
         Column("range", _range, str),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from perfmodel.analysis.sweep.answers import Answer, full_name
 from perfmodel.render.report import Column, Report, Row, binary, micros, quantity, ratio, text
-from perfmodel.sweep.answers import Answer, full_name
 
 _SHOWN = ("time_us", "low_us", "high_us", "limiter", "device")
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perfmodel.analysis.quantities import QUANTITIES
+from perfmodel.analysis.whatif import Sensitivity, WhatIf
 from perfmodel.errors import ProblemError
-from perfmodel.quantities import QUANTITIES
 from perfmodel.render.figure import BLUE, GREEN, GREY, STYLE, VERMILION
 from perfmodel.render.report import Column, Report, Row, micros, text
 from perfmodel.units import seconds
-from perfmodel.whatif import Sensitivity, WhatIf
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

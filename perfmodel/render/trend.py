@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perfmodel.analysis.trend import LABELS, PUBLISHED, Fit, Point, fits, growth, series
 from perfmodel.render.figure import BLUE, GREEN, GREY, STYLE, VERMILION
 from perfmodel.render.report import Column, Report, integer
-from perfmodel.trend import LABELS, PUBLISHED, Fit, Point, fits, growth, series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ def report(devices: Sequence[Point] = ()) -> Report:
     for name in LABELS:
         mine = [point for point in devices if point.series == name]
         if len({point.year for point in mine}) > 1:
-            from perfmodel.trend import fit
+            from perfmodel.analysis.trend import fit
 
             rows.append(_row(fit(mine), "shipped devices", None))
     return Report(

@@ -19,16 +19,24 @@ Overlap = Literal["serial", "pipelined", "pingpong", "ideal"]
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop over one axis in tiles of `tile`; a grid loop is spread over thread blocks."""
+    """A loop over one axis in tiles of `tile`; a grid loop is spread over thread blocks.
+
+    The blocks of a `mesh` loop are devices: it is a grid loop that names the axis of the mesh, and
+    its tile is the shard that a device has, the largest of `ranks` where these are uneven.
+    """
 
     axis: str
     tile: Number
     grid: bool = False
+    mesh: str | None = None
+    """The mesh axis that the loop is spread over; None within a device."""
+    ranks: Number = 1
+    """Devices of that mesh axis: the trips of a mesh loop."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """Fused steps under one loop nest, outermost loop first, grid loops before the others.
+    """Fused steps under one loop nest, outermost first: mesh loops, grid loops, then the others.
 
     An axis without a loop is held whole. `first_pass` maps a tensor to the loop axis on whose first
     pass alone it is touched. `atomic` outputs are added to in memory when a grid loop reduces them;
@@ -66,6 +74,17 @@ class Kernel:
         grid = [loop.grid for loop in self.nest]
         if grid != sorted(grid, reverse=True):
             raise ProblemError(f"kernel {self.name}: grid loops must stand outside all others")
+        across = [loop.mesh is not None for loop in self.nest]
+        named = [loop.mesh for loop in self.mesh]
+        if across != sorted(across, reverse=True) or not all(loop.grid for loop in self.mesh):
+            raise ProblemError(f"kernel {self.name}: mesh loops are the outermost of the grid")
+        if len(set(named)) < len(named):
+            raise ProblemError(f"kernel {self.name} is split twice over one mesh axis")
+
+    @property
+    def mesh(self) -> tuple[Loop, ...]:
+        """The loops over devices, outermost first."""
+        return tuple(loop for loop in self.nest if loop.mesh is not None)
 
     def in_registers(self, step: str, operand: str) -> bool:
         """Whether a step takes an operand from registers; `registers` may name "step.operand"."""

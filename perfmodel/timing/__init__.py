@@ -6,7 +6,8 @@ Start at `LibraryOperator.time` (perfmodel/operators/library.py), which chooses 
 class, makes candidate plans and times them. Then, in the order of a prediction:
 
     machine, architectures   a device in SI units, and what its family of chips shares
-    classes, rules           what a library's kernels do: tiles, slices, fusions (classes.yaml)
+    libraries                what a library's kernels do: tiles, slices, fusions; names to kernels
+    shares                   what such facts mean in numbers
     attention*, splitkv, slicing, matmul, menu, rowwise, unfused    plans: schedules with a Style
     screening                which tiles of a menu are worth timing
     kernel                   one kernel: the terms, and how they join

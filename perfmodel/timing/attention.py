@@ -20,15 +20,15 @@ from perfmodel.timing.attention_style import (
     style,
 )
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass, TileRow
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.libraries.facts import AttentionFacts, TileRow
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 
 
 def forward_plan(
     problem: Attention,
-    kernel: KernelClass,
+    kernel: AttentionFacts,
     machine: Machine,
     constants: Constants,
     around: Circumstances,
@@ -43,7 +43,7 @@ def forward_plan(
     if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
         return splitkv.split_plan(problem, mask, kernel, machine, constants, around, how)
     tiles, allowed = _tiles(problem, kernel, machine)
-    if kernel.paged and problem.phase != "decode" and "split" not in constants.off:
+    if kernel.caller.paged and problem.phase != "decode" and "split" not in constants.off:
         sliced = splitkv.sliced_prefill(
             problem, mask, kernel, machine, constants, how, tiles, allowed
         )
@@ -86,14 +86,14 @@ def _preparing(machine: Machine, constants: Constants) -> float:
     return float(launched + 3.0 * machine.l2_latency)
 
 
-def _mask(problem: Attention, kernel: KernelClass) -> Band | None:
+def _mask(problem: Attention, kernel: AttentionFacts) -> Band | None:
     """The problem's mask, over key tiles as the library cuts them."""
     mask = problem.mask()
     return mask and replace(mask, aligned=kernel.aligned_windows and problem.causal)
 
 
 def _tiles(
-    problem: Attention, kernel: KernelClass, machine: Machine
+    problem: Attention, kernel: AttentionFacts, machine: Machine
 ) -> tuple[tuple[TileRow, ...], np.ndarray | bool]:
     """Tiles for many queries, and which of them serve which problem, shape (n, tiles).
 
@@ -101,7 +101,7 @@ def _tiles(
     few queries, or tiles of their own where a window hides keys.
     """
     dim, stored = int(np.max(problem.head_dim)), problem.elements()["kv"]
-    if kernel.paged and kernel.pages_by_decode:
+    if kernel.caller.paged and kernel.pages_by_decode:
         return (splitkv.decode_tile(kernel, machine, dim, stored),), True
     narrow, sizes = stored.bits <= 8, problem.sizes()
     hides = problem.windowed() & np.ones((1, 1), dtype=bool)

@@ -19,8 +19,8 @@ from perfmodel.timing.attention_style import (
     style,
 )
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.libraries import AttentionFacts
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 
@@ -47,7 +47,7 @@ _BACKWARD_1 = tuple((((16, keys),), 2) for keys in (256, 128, 64, 32, 16))
 
 def backward_plan(
     problem: Attention,
-    kernel: KernelClass,
+    kernel: AttentionFacts,
     machine: Machine,
     constants: Constants,
     around: Circumstances,

@@ -11,11 +11,12 @@ from perfmodel.algorithms.attention import Attention
 from perfmodel.arithmetic import Number, as_floats, ceil_div
 from perfmodel.schedules import tiled
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass, hidden_share, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
+from perfmodel.timing.libraries import AttentionFacts
+from perfmodel.timing.libraries.rules import CAPTURED, SEARCHED
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.rules import CAPTURED, SEARCHED
+from perfmodel.timing.shares import block_price, hidden_share, matrix_share
 
 # 16-bit matrix operations a clock and unit for which the share of instructions that are fed from
 # registers is stated: those of A100.
@@ -34,14 +35,15 @@ def compute_type(problem: Attention, machine: Machine) -> str:
 
 def style(
     problem: Attention,
-    kernel: KernelClass,
+    kernel: AttentionFacts,
     machine: Machine,
     constants: Constants,
     around: Circumstances,
 ) -> Style:
     """The class's facts and constants as the kernel timer wants them."""
     share = _matrix_share(problem, kernel, machine, constants)
-    price = constants[kernel.price if kernel.packed else "chained_block_price"]
+    packed = kernel.caller.packed
+    price = block_price(kernel, constants) if packed else constants["chained_block_price"]
     price = price + _ordered(problem, kernel) * constants["ordered_price"]
     return Style(
         compute=compute_type(problem, machine),
@@ -63,13 +65,13 @@ def style(
         longest_first=kernel.schedule == "tiled-3",
         chained=kernel.ping_pong,
         fetched_by=constants["overlap_power"] if fed_by_registers(kernel, machine) else None,
-        start="specialised_start" if kernel.price == "specialised_block_price" else None,
+        start="specialised_start" if kernel.specialises else None,
         compiled_for=dict.fromkeys(HEAD_AXES, kernel.head_dims) if kernel.head_dims else {},
     )
 
 
 def _matrix_share(
-    problem: Attention, kernel: KernelClass, machine: Machine, constants: Constants
+    problem: Attention, kernel: AttentionFacts, machine: Machine, constants: Constants
 ) -> float:
     """Share of the matrix unit's rate by the class's instructions, as `kept_share` has it."""
     compute, path = compute_type(problem, machine), matrix_share(kernel, machine)
@@ -94,34 +96,34 @@ def kept_share(share: float, rate: float) -> float:
     return 1.0 / (1.0 + (1.0 / share - 1.0) * rate)
 
 
-def _overlap(problem: Attention, kernel: KernelClass, constants: Constants) -> float:
+def _overlap(problem: Attention, kernel: AttentionFacts, constants: Constants) -> float:
     """Share of non-matrix work hidden under the matrix unit: none where registers are lacking.
 
     FlashAttention-3 gives up its overlap within a group of warps where addresses of 8-bit pages
     take the registers (tile_size.h).
     """
-    narrow = kernel.paged and problem.elements()["kv"].bits <= 8
+    narrow = kernel.caller.paged and problem.elements()["kv"].bits <= 8
     most = kernel.narrow_pages_to
     wide = most is not None and int(np.max(problem.head_dim)) > most
     return 0.0 if narrow and wide else hidden_share(kernel, constants)
 
 
-def _ordered(problem: Attention, kernel: KernelClass) -> Number:
+def _ordered(problem: Attention, kernel: AttentionFacts) -> Number:
     """Whether FlashAttention-3's scheduler orders tiles by their length and heads by the L2.
 
     It does under a causal mask or a window. One query has no mask to speak of, and the library
     drops it, but for heads of 128 with keys in pages, where the causal kernel has the better tile
     (flash_api.cpp: head_swizzle, is_causal).
     """
-    if kernel.even_rule is None or not kernel.packed:
+    if kernel.even_rule is None or not kernel.caller.packed:
         return False
-    kept = kernel.paged and 64 < int(np.max(problem.head_dim)) <= 128
+    kept = kernel.caller.paged and 64 < int(np.max(problem.head_dim)) <= 128
     masked = problem.causal and (problem.phase != "decode" or kept)
     return True if masked else problem.windowed()
 
 
 def _search_seconds(
-    problem: Attention, kernel: KernelClass, machine: Machine, constants: Constants
+    problem: Attention, kernel: AttentionFacts, machine: Machine, constants: Constants
 ) -> Number:
     """Seconds in which each unit finds its tiles among sequences of any length.
 
@@ -129,7 +131,7 @@ def _search_seconds(
     for the one before, until it comes to its own; where keys may be sliced it loads the numbers of
     slices first (tile_scheduler.hpp).
     """
-    if not kernel.paged or kernel.even_rule is None:
+    if not kernel.caller.paged or kernel.even_rule is None:
         return 0.0
     sequences = problem.sizes()["b"]
     load = np.where(np.asarray(sequences) <= CAPTURED, machine.l2_latency, 0.0)
@@ -141,7 +143,7 @@ def on_tiles(
     how: Style,
     problem: Attention,
     mask: Band | None,
-    kernel: KernelClass,
+    kernel: AttentionFacts,
     machine: Machine,
     constants: Constants,
     rows: Number,
@@ -180,7 +182,7 @@ def masking(
 
 
 def transposing(
-    problem: Attention, kernel: KernelClass, machine: Machine, constants: Constants, keys: Number
+    problem: Attention, kernel: AttentionFacts, machine: Machine, constants: Constants, keys: Number
 ) -> Number:
     """Seconds in which the warps that load a tile of values transpose it for the second product.
 
@@ -194,7 +196,7 @@ def transposing(
     return keys * stored.bytes * np.max(problem.head_dim) / per_clock
 
 
-def passing(how: Style, kernel: KernelClass, machine: Machine, dim: Number) -> Number:
+def passing(how: Style, kernel: AttentionFacts, machine: Machine, dim: Number) -> Number:
     """Seconds in which scores pass through shared memory for each of matrix work.
 
     b bytes of a score stand beside its 4·d operations, one after the other: a barrier lies between.
@@ -216,7 +218,7 @@ def exchanging(how: Style, machine: Machine, keys: Number, warps: Number) -> Num
 
 
 def operand_tile(
-    kernel: KernelClass, machine: Machine, rows: Number, keys: Number, threads: Number
+    kernel: AttentionFacts, machine: Machine, rows: Number, keys: Number, threads: Number
 ) -> tuple[Number, Number]:
     """Rows and columns that share one operand fetch; see `Kernel.operand_tile`.
 
@@ -230,12 +232,12 @@ def operand_tile(
     return machine.architecture.rows, keys
 
 
-def fed_by_registers(kernel: KernelClass, machine: Machine) -> bool:
+def fed_by_registers(kernel: AttentionFacts, machine: Machine) -> bool:
     """Whether warps load operands into registers for its matrix instructions."""
     return kernel.instruction == "register" or machine.architecture.feeds_registers
 
 
-def order_of(kernel: KernelClass) -> tiled.Order:
+def order_of(kernel: AttentionFacts) -> tiled.Order:
     """The loop order of a class's schedule, as `perfmodel.schedules.tiled` numbers them."""
     orders: dict[str, tiled.Order] = {"tiled-1": 1, "tiled-2": 2, "tiled-3": 3}
     return orders[kernel.schedule]

@@ -2,48 +2,84 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from perfmodel.arithmetic import Number
-from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.libraries import Caller
 
 
-def host_seconds(constants: Constants, harness: str, calls: int) -> float:
-    """Host time of several plain framework calls, which runs beside the device and may outlast it.
+@dataclass(frozen=True)
+class Dispatch:
+    """What the host does for the calls of an operator, in seconds."""
 
-    None where kernels run from a graph or are timed by themselves.
+    start_seconds: Number = 0.0
+    """What passes before the first instruction."""
+    library_seconds: Number = 0.0
+    """What the library does between that and its kernel, while the device waits."""
+    least_seconds: Number = 0.0
+    """Host time that the harness never reports less than."""
+    queued_seconds: Number = 0.0
+    """Host time until the call after it can be made, while its kernels wait in a queue or run."""
+
+    def whole(self, device_seconds: np.ndarray) -> np.ndarray:
+        """What the harness reports for a device time."""
+        started = self.start_seconds + self.busy(device_seconds)
+        return np.asarray(np.maximum(self.least_seconds, started))
+
+    def busy(self, device_seconds: np.ndarray) -> np.ndarray:
+        """Seconds from the first instruction to the last."""
+        return np.asarray(device_seconds + self.library_seconds)
+
+
+def dispatch(
+    constants: Constants,
+    harness: str,
+    operator: str,
+    caller: Caller,
+    few: Number = False,
+    *,
+    calls: int = 0,
+) -> Dispatch:
+    """The host's part in an operator; `few` where a kernel of few rows runs.
+
+    The start is what passes before the kernel does. In eager event timing the host's work goes on
+    beside the kernel, so that the longer of the two shows. A caller may add a start of its own,
+    another one before a kernel of few rows, and may have host work that nothing of it beats,
+    whatever the harness. `calls` is how many plain calls of a framework it takes, where that is not
+    one for all. Raises `ProblemError` naming the harnesses there are.
+    """
+    run = constants.run(harness)
+    if "floor" in constants.off:
+        return Dispatch()
+    library: Number = 0.0
+    if run.library_start and caller.start_seconds is not None:
+        before = caller.few_start_seconds
+        before = caller.start_seconds if before is None else before
+        library = run.pace * np.where(few, before, caller.start_seconds)
+    least = run.call_seconds(operator)
+    own = 0.0
+    if run.library_start and caller.host_seconds is not None:
+        least = own = run.pace * caller.host_seconds
+    several = host_seconds(constants, harness, calls)
+    queued = max(several or host_seconds(constants, harness, 1, operator), own)
+    if run.calls_as is None:  # nothing is called: kernels run from a graph, or by themselves
+        queued = 0.0
+    return Dispatch(run.start_seconds(operator), library, max(least, several), queued)
+
+
+def host_seconds(
+    constants: Constants, harness: str, calls: int, operator: str = "pointwise"
+) -> float:
+    """Host time of several framework calls, which runs beside the device and may outlast it.
+
+    Plain ones unless an operator is named. None where kernels run from a graph or are timed by
+    themselves.
     """
     run = constants.run(harness)
     if run.calls_as is None or "floor" in constants.off:
         return 0.0
     plain = constants.run(run.calls_as)
-    return calls * plain.call_seconds("pointwise")
-
-
-def with_floor(
-    constants: Constants,
-    harness: str,
-    operator: str,
-    seconds: np.ndarray,
-    kernel: KernelClass,
-    rows: Number = np.inf,
-) -> np.ndarray:
-    """What the harness reports for device time `seconds`, of products of `rows` rows.
-
-    The start is what passes before the kernel does. In eager event timing the host's work goes on
-    beside the kernel, so that the longer of the two shows. A class may add its library's own start,
-    another one for its kernel of few rows, and may have host work that nothing of it beats,
-    whatever the harness. Raises `ProblemError` naming the harnesses there are.
-    """
-    run = constants.run(harness)
-    if "floor" in constants.off:
-        return seconds
-    start = run.start_seconds(operator)
-    if run.library_start and kernel.start_seconds is not None:
-        few = kernel.few_start_seconds
-        few = kernel.start_seconds if few is None else few
-        seconds = seconds + run.pace * np.where(rows <= kernel.few_rows, few, kernel.start_seconds)
-    if run.library_start and kernel.host_seconds is not None:
-        return np.maximum(run.pace * kernel.host_seconds, start + seconds)
-    return np.maximum(run.call_seconds(operator), start + seconds)
+    return calls * plain.call_seconds(operator)

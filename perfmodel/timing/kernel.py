@@ -25,6 +25,7 @@ from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Link, Machine
 from perfmodel.timing.occupancy import Residency, residency
 from perfmodel.timing.pipes import Balance
+from perfmodel.timing.reuse import Reuses
 from perfmodel.timing.traffic import Traffic, traffic
 
 _NOWHERE: Mapping[str, Link] = {}
@@ -46,7 +47,7 @@ _ACCURATE = (6.0, 1.0)
 
 @dataclass(frozen=True)
 class Style:
-    """How a class of kernel uses the machine; `classes.yaml` is the table behind it."""
+    """How a kernel uses the machine: the facts of its library, as the numbers of a device."""
 
     compute: str
     """Type whose rate the matrix unit runs at."""
@@ -133,7 +134,7 @@ class Slots:
     loop, and the matrix operations of that pass (0 where it has no matrix instructions).
 
     `looped` says whether there is a loop; without one the cycles are those of a whole block. Pipes
-    are named as in `perfmodel.evidence.issueslots`.
+    are named as in `perfmodel.evidence.compiled.issueslots`.
     """
 
     cycles: Mapping[str, float]
@@ -171,12 +172,14 @@ def time_kernel(
     style: Style,
     slots: Slots | None = None,
     placed: Mapping[str, Link] = _NOWHERE,
+    reuse: Reuses | None = None,
 ) -> KernelTime:
     """Time one counted kernel; arrays broadcast over problems and tiles.
 
     With `slots`, the vector and special units and the shared-memory port take what the binary's
     instructions take, in place of what the algorithm's operations would. Inputs `placed` behind a
-    link are read over it; see `perfmodel.timing.placing`.
+    link are read over it; see `perfmodel.timing.placing`. `reuse` is what earlier kernels left in
+    the caches, in place of `style.warm`.
     """
     where = residency(machine, cost, style.resident)
     if "waves" in constants.off:
@@ -193,6 +196,7 @@ def time_kernel(
         shared=style.shared,
         multicast=style.multicast,
         placed={name: link.name for name, link in placed.items()},
+        reuse=reuse,
     )
     links = {link.name: link for link in placed.values() if link.name in moved.linked_bytes}
     even = pipes.balance(cost, where, longest_first=style.longest_first)

@@ -8,9 +8,9 @@ from perfmodel.algorithms.matmul import WIDENED, Matmul, matmul, matmul_format
 from perfmodel.arithmetic import Number, as_floats
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass, hidden_share, matrix_share
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
+from perfmodel.timing.libraries import GemmFacts
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.menu import (
     candidates,
@@ -23,6 +23,7 @@ from perfmodel.timing.menu import (
 )
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.screening import promising
+from perfmodel.timing.shares import hidden_share, matrix_share
 
 # Columns of the menu that are timed in full.
 KEEP = 16
@@ -35,7 +36,7 @@ def compute_type(problem: Matmul, machine: Machine) -> str:
 
 def plan(
     problem: Matmul,
-    kernel: KernelClass,
+    kernel: GemmFacts,
     machine: Machine,
     constants: Constants,
     around: Circumstances,
@@ -77,7 +78,7 @@ def plan(
 
 def _style(
     problem: Matmul,
-    kernel: KernelClass,
+    kernel: GemmFacts,
     machine: Machine,
     constants: Constants,
     around: Circumstances,
@@ -97,7 +98,7 @@ def _style(
         multicast=2.0 if specialised and architecture.clusters else 1.0,
         persistent=specialised,
         joined_by="staged_overlap_power" if on_vector and machine.staged else "overlap_power",
-        warm=1.0 if around.rotated and kernel.one_copy else around.warm,
+        warm=1.0 if around.rotated and kernel.caller.one_copy else around.warm,
         activity=around.activity,
         lag_seconds=around.lag_seconds,
         vector_share=constants["vector_share"],
@@ -120,7 +121,7 @@ def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
 
 
 def _operand_tile(
-    kernel: KernelClass, machine: Machine, rows: Number, columns: Number
+    kernel: GemmFacts, machine: Machine, rows: Number, columns: Number
 ) -> tuple[Number, Number]:
     """Warp tile where registers feed the unit, instruction shape where shared memory does."""
     if kernel.instruction == "vector":

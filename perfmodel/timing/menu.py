@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from perfmodel.arithmetic import Number
-from perfmodel.timing.classes import KernelClass, TileRow
+from perfmodel.timing.libraries.facts import GemmFacts, TileRow
 from perfmodel.timing.machine import Machine
 
 # Row blocks launched together so that their columns are shared in L2 (theory: √(slots·BN/BM)).
@@ -70,7 +70,7 @@ def columns_of(part: np.ndarray, index: np.ndarray) -> np.ndarray:
     return np.asarray(part[0].take(index.T).T)
 
 
-def candidates(kernel: KernelClass) -> Candidates:
+def candidates(kernel: GemmFacts) -> Candidates:
     """Every tile of the class with every slicing of k; menus by rows where a library has them."""
     return _candidates(tuple(sorted(kernel.tiles.items())), kernel.splits, kernel.slim_columns)
 
@@ -96,7 +96,7 @@ def _candidates(
     return Candidates(rows, columns, threads, least, most, widest, cuts, len(splits))
 
 
-def step_depth(kernel: KernelClass, menu: Candidates, width: float, weight: float) -> Number:
+def step_depth(kernel: GemmFacts, menu: Candidates, width: float, weight: float) -> Number:
     """Extent of a step of k: a 128-byte line of the wider operand.
 
     Kernels on the vector unit step by 8 (CUTLASS, default_gemm_configuration.h: OpClassSimt).
@@ -123,7 +123,7 @@ def clustered(m: Number, rows: np.ndarray, cluster: int) -> Number:
     return np.where(alone, m, (whole - 1.0) * rows + 1.0) if cluster > 1 else m
 
 
-def row_group(sizes: Mapping[str, Number], menu: Candidates, kernel: KernelClass) -> Number:
+def row_group(sizes: Mapping[str, Number], menu: Candidates, kernel: GemmFacts) -> Number:
     """Row blocks that are launched together, column by column.
 
     A few where the library swizzles; else all of them where they are fewer than the columns, and

@@ -6,8 +6,8 @@ Arrays of problems have shape (n, 1) and menus (1, m): every count and every tim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import KernelTime, Style, term_names, time_kernel
 from perfmodel.timing.machine import Link, Machine
+from perfmodel.timing.reuse import Reuse, Reuses
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class Part:
     """A schedule with its sizes and types, the style of its kernels, and a price for its start.
 
     Of the schedule's kernels those named in `only` run here; all of them where that is empty.
-    Inputs that lie behind a link are in `placed`.
+    Inputs that lie behind a link are in `placed`; `reuse` says what earlier kernels left of them in
+    the caches, and None that nothing but the run before did (`Style.warm`).
     """
 
     schedule: Schedule
@@ -36,6 +38,7 @@ class Part:
     styles: Mapping[str, Style] = field(default_factory=dict)
     only: tuple[str, ...] = ()
     placed: Mapping[str, Link] = field(default_factory=dict)
+    reuse: Mapping[str, Sequence[Reuse]] | None = None
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -187,6 +190,22 @@ def time_plan(machine: Machine, constants: Constants, plan: Plan, shape: tuple[i
     return Timing(plan, tuple(launches), whole, held, beyond, levels)
 
 
+def handed(plans: Sequence[Plan], reuses: Reuses | None) -> list[Plan]:
+    """The plans, their kernels finding what earlier ones left; unchanged where nothing is said.
+
+    Where something is, they find that alone, and not what the same kernel left in the run before.
+    """
+    if reuses is None:
+        return list(plans)
+    columns = {name: tuple(one.column() for one in said) for name, said in reuses.items()}
+
+    def finding(part: Part) -> Part:
+        mine = {name: columns[name] for name in part.inputs if name in columns}
+        return replace(part, reuse=mine)
+
+    return [replace(plan, parts=tuple(finding(part) for part in plan.parts)) for plan in plans]
+
+
 def combining_seconds(machine: Machine, constants: Constants, style: Style) -> float:
     """Seconds before a combining kernel moves its first byte: its launch, unless that is done by
     then, and its own start.
@@ -210,7 +229,14 @@ def _launches(
             continue
         style = part.styles.get(kernel.name, part.style)
         time = time_kernel(
-            machine, constants, part.schedule, kernel, part.elements, style, placed=part.placed
+            machine,
+            constants,
+            part.schedule,
+            kernel,
+            part.elements,
+            style,
+            placed=part.placed,
+            reuse=part.reuse,
         )
         leads = not found
         gap = 0.0 if first and leads else float(machine.at_clock(constants["kernel_gap"]))

@@ -11,9 +11,10 @@ from perfmodel.arithmetic import Number, product
 from perfmodel.schedules import rowwise
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import Chain, KernelClass, Rows, kernel_class
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
+from perfmodel.timing.libraries import RowFacts, kernel_facts
+from perfmodel.timing.libraries.facts import Chain, Rows
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan, time_plan
 
@@ -36,7 +37,7 @@ _ACCESS = 4.0
 
 def plan(
     problem: Rowwise,
-    kernel: KernelClass,
+    kernel: RowFacts,
     machine: Machine,
     constants: Constants,
     around: Circumstances,
@@ -50,7 +51,7 @@ def plan(
     if kernel.rows is None and problem.op != "pointwise":
         problem = _flat(problem, kernel.chain)
     # Kernels for rows of any kind flatten what has no rows.
-    flat = problem.op == "pointwise" and kernel.op != "pointwise"
+    flat = problem.op == "pointwise" and kernel.operator != "pointwise"
     layout = None if flat else _for_type(kernel.rows, problem)
     schedule, steps = _schedule(problem, layout)
     # What the code takes beyond the algorithm is the forward pass's: gradients add up plain sums.
@@ -73,7 +74,6 @@ def plan(
         integer_share=_INTEGER.get(problem.op, 0.0),
         accurate=kernel.accurate,
         **_beyond(problem, forward),
-        resident=np.inf if kernel.resident is None else kernel.resident,
     )
     if problem.variant in kernel.compiled:
         how = _compiled(how, problem, kernel)
@@ -85,11 +85,11 @@ def plan(
     before: tuple[Part, ...] = ()
     if kernel.gradient_product and problem.direction == "bwd":
         both = Rowwise("pointwise", problem.rows, problem.cols, problem.dtype, "mul", inputs=2)
-        before = plan(both, kernel_class("torch-pointwise"), machine, constants, around).parts
+        before = plan(both, kernel_facts("torch-pointwise"), machine, constants, around).parts
     return Plan(schedule.name, (*before, part), {}, beside=gaps)
 
 
-def _whole_tensors(problem: Rowwise, kernel: KernelClass) -> Rowwise:
+def _whole_tensors(problem: Rowwise, kernel: RowFacts) -> Rowwise:
     """The element-wise map without operands that are scalars where the class calls it."""
     if problem.op != "pointwise" or problem.variant not in kernel.tensors:
         return problem
@@ -118,7 +118,7 @@ def _beyond(problem: Rowwise, layout: Rows | None) -> dict[str, Number]:
     }
 
 
-def _compiled(how: Style, problem: Rowwise, kernel: KernelClass) -> Style:
+def _compiled(how: Style, problem: Rowwise, kernel: RowFacts) -> Style:
     """The style of a map whose code takes other operations than the textbook's form of it."""
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     vector, integer, special = kernel.compiled[problem.variant]
@@ -205,7 +205,7 @@ def beside(
 
     Shaped (n, 1) as the problem's arrays, the gap between dependent kernels included.
     """
-    made = plan(problem, kernel_class(name), machine, constants, around)
+    made = plan(problem, kernel_facts(name), machine, constants, around)
     shape = np.broadcast_shapes((1, 1), np.shape(problem.rows), np.shape(problem.cols))
     seconds = time_plan(machine, constants, made, shape).seconds
     return np.asarray(machine.at_clock(constants["kernel_gap"]) + seconds)

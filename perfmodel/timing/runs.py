@@ -44,7 +44,7 @@ class Run:
     library_kernels: bool = True
     """Whether kernels that a library launches in each call around its own are in the time."""
     library_start: bool = True
-    """Whether what a library does before its kernel is in the time (`timed` in classes.yaml)."""
+    """Whether what a library does before its kernel is in the time (`callers` in names.yaml)."""
     pace: float = 1.0
     """Seconds that the host takes over those that the harness's hosts took."""
     sources: Mapping[str, str] = field(default_factory=dict)

@@ -8,14 +8,21 @@ import numpy as np
 
 from perfmodel.algorithms.attention import SOFTMAX_VECTOR
 from perfmodel.arithmetic import Number
-from perfmodel.timing.classes import KernelClass
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
+from perfmodel.timing.libraries import AttentionFacts
+from perfmodel.timing.libraries.rules import (
+    CAPTURED,
+    EvenRule,
+    GraphRule,
+    HeadRule,
+    SplitRule,
+    WaveRule,
+)
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import loaded_seconds
 from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.plan import combining_seconds
-from perfmodel.timing.rules import CAPTURED, EvenRule, GraphRule, HeadRule, SplitRule, WaveRule
 
 # Numbers of slices that are timed in full.
 KEEP = 6
@@ -136,7 +143,7 @@ def slice_keys(keys: Number, splits: np.ndarray, bc: Number) -> np.ndarray:
     return np.asarray(np.ceil(np.ceil(np.atleast_2d(keys) / splits) / bc) * bc)
 
 
-def rounds_of_slices(splits: Number, kernel: KernelClass) -> Number:
+def rounds_of_slices(splits: Number, kernel: AttentionFacts) -> Number:
     """How often a combining kernel waits for slices that it loads one after another."""
     return splits / kernel.combine_loads if kernel.combine_loads else 0.0
 
@@ -144,7 +151,7 @@ def rounds_of_slices(splits: Number, kernel: KernelClass) -> Number:
 def promising(
     sizes: Mapping[str, Number],
     tile: tuple[Number, ...],
-    kernel: KernelClass,
+    kernel: AttentionFacts,
     machine: Machine,
     constants: Constants,
     how: Style,
@@ -170,7 +177,7 @@ def promising(
 def scores(
     sizes: Mapping[str, Number],
     tile: tuple[Number, ...],
-    kernel: KernelClass,
+    kernel: AttentionFacts,
     machine: Machine,
     constants: Constants,
     how: Style,
@@ -199,7 +206,7 @@ def scores(
 def resident_blocks(
     tile: tuple[Number, ...],
     dim: Number,
-    kernel: KernelClass,
+    kernel: AttentionFacts,
     machine: Machine,
     how: Style,
     width: float,
@@ -228,7 +235,7 @@ def adding_seconds(
     rows: Number,
     dim: Number,
     slices: np.ndarray,
-    kernel: KernelClass,
+    kernel: AttentionFacts,
     machine: Machine,
     constants: Constants,
     how: Style,

@@ -16,12 +16,12 @@ from perfmodel.schedules import tiled
 from perfmodel.timing import rowwise, slicing
 from perfmodel.timing.attention_style import on_tiles, operand_tile
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import KernelClass, TileRow
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
+from perfmodel.timing.libraries.facts import AttentionFacts, TileRow
+from perfmodel.timing.libraries.rules import CAPTURED, SEARCHED, GraphRule
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
-from perfmodel.timing.rules import CAPTURED, SEARCHED, GraphRule
 
 # Blocks of a combining kernel that finds nothing, of 256 threads, that a unit holds at once.
 _IDLE_COMBINING = 8.0
@@ -30,7 +30,7 @@ _IDLE_COMBINING = 8.0
 def split_plan(
     problem: Attention,
     mask: Band | None,
-    kernel: KernelClass,
+    kernel: AttentionFacts,
     machine: Machine,
     constants: Constants,
     around: Circumstances,
@@ -48,7 +48,7 @@ def split_plan(
     splits, beside = np.ones((1, 1)), np.zeros((1, 1))
     launched = None
     if "split" not in constants.off:
-        graph = kernel.graph_rule if kernel.graphed else None
+        graph = kernel.graph_rule if kernel.caller.captured else None
         if kernel.even_rule is not None:
             launched = slicing.evenly(every, tile, kernel.even_rule, machine, graph)
             splits, beside = _with_keys(sizes, tile, launched, machine, constants, how)
@@ -66,13 +66,13 @@ def split_plan(
     )
     if kernel.regroups:
         beside = beside + _regrouping(problem, machine, constants, around)
-    if kernel.paged and kernel.even_rule is not None:
+    if kernel.caller.paged and kernel.even_rule is not None:
         idle = _idle_combining(sizes, machine, constants)
         beside = beside + np.where(launched > 1, 0.0, idle)
     return replace(made, beside=beside)
 
 
-def _seen_keys(keys: Number, window: Number, bc: Number, kernel: KernelClass) -> np.ndarray:
+def _seen_keys(keys: Number, window: Number, bc: Number, kernel: AttentionFacts) -> np.ndarray:
     """Keys of the tiles that a window leaves one query.
 
     One tile more than fill it, since sequences end anywhere in a tile; where the library cuts tiles
@@ -85,7 +85,7 @@ def _seen_keys(keys: Number, window: Number, bc: Number, kernel: KernelClass) ->
 def sliced_prefill(
     problem: Attention,
     mask: Band | None,
-    kernel: KernelClass,
+    kernel: AttentionFacts,
     machine: Machine,
     constants: Constants,
     how: Style,
@@ -99,14 +99,14 @@ def sliced_prefill(
         cut = slicing.cuts(
             sizes, tile, kernel.even_rule, machine, mask.left if mask is not None else None
         )
-        graph = kernel.graph_rule if kernel.graphed else None
+        graph = kernel.graph_rule if kernel.caller.captured else None
         even = slicing.evenly(sizes, tile, kernel.even_rule, machine, graph)
         splits = np.where(cut, even, 1.0)
         idle = _idle_combining(sizes, machine, constants)
         beside = np.where(cut & (splits == 1.0), idle, 0.0)
         if not np.any(cut):
             return None
-    elif kernel.graphed and kernel.graph_rule is not None:
+    elif kernel.caller.captured and kernel.graph_rule is not None:
         splits, beside = _in_graph(sizes, tile, kernel.graph_rule, machine, constants, how)
     else:
         return None
@@ -162,7 +162,7 @@ def _rounds(
 def _sliced_plan(
     problem: Attention,
     mask: Band | None,
-    kernel: KernelClass,
+    kernel: AttentionFacts,
     machine: Machine,
     constants: Constants,
     how: Style,
@@ -217,7 +217,7 @@ def _sliced_plan(
     return Plan("split-kv", parts, shown)
 
 
-def _tile(problem: Attention, kernel: KernelClass, machine: Machine) -> tuple[Number, ...]:
+def _tile(problem: Attention, kernel: AttentionFacts, machine: Machine) -> tuple[Number, ...]:
     """Rows, keys and threads of decode: one for all problems, or arrays where windows differ."""
     dim, stored = int(np.max(problem.head_dim)), problem.elements()["kv"]
     usual, other = (
@@ -230,7 +230,12 @@ def _tile(problem: Attention, kernel: KernelClass, machine: Machine) -> tuple[Nu
 
 
 def decode_tile(
-    kernel: KernelClass, machine: Machine, dim: int, stored: ElementType, *, windowed: bool = False
+    kernel: AttentionFacts,
+    machine: Machine,
+    dim: int,
+    stored: ElementType,
+    *,
+    windowed: bool = False,
 ) -> TileRow:
     """The first tile of the decode menu that fits in shared memory."""
     return kernel.first_fitting(

@@ -16,6 +16,7 @@ from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
+from perfmodel.timing.reuse import Reuses
 
 Retain = Callable[[Number, float, float], np.ndarray]
 _ZERO = np.zeros(())
@@ -91,6 +92,7 @@ def traffic(
     shared: Sequence[str] = (),
     multicast: float = 1.0,
     placed: Mapping[str, str] = _NOWHERE,
+    reuse: Reuses | None = None,
 ) -> Traffic:
     """Bytes over HBM: each tensor once per pass that the waves of blocks cannot share in L2.
 
@@ -99,7 +101,8 @@ def traffic(
     comes from memory is delivered once at least: blocks share only what they both ask for.
 
     `warm` is the share of inputs that fit in L2 and are still there from an earlier run of the same
-    kernel, as in timing loops that do not clear the cache. An input that is `shared` lies in the
+    kernel, as in timing loops that do not clear the cache; where `reuse` is given, that says what
+    earlier kernels left instead (`perfmodel.timing.reuse`). An input that is `shared` lies in the
     memory of another, whose bytes are there when it asks for them. `retain` gives the share of a
     working set that a cache still holds, from its size, the capacity and the fitted knee.
 
@@ -125,10 +128,13 @@ def traffic(
         return _traffic([_Crossing(touched * share, _ZERO) for share in shares], shares, asked)
     wave = _wave(schedule, cost, elements, where)
     near_share = _l1_share(machine, cost, wave, where)
-    crossings = [
-        _crossing(schedule, cost, elements, wave, near_share, held, warm, shared, placed)
-        for held in caches
-    ]
+    touched = sum((t.total_bytes for t in cost.hbm.values()), start=_ZERO)
+    away = dict.fromkeys(placed, _ZERO) | dict.fromkeys(shared, np.ones(()))
+    crossings = []
+    for held in caches:
+        run = {} if reuse is not None else {name: warm * held(touched) for name in wave.reads}
+        kept = _Kept(held, run | away, _found(held, reuse or {}, away))
+        crossings.append(_crossing(schedule, cost, elements, wave, near_share, kept, placed))
     loads, near = _ZERO, _ZERO
     for name in wave.reads:
         loads = loads + cost.l2[name].read_bytes
@@ -144,6 +150,29 @@ def traffic(
         return found
     share = {name: np.minimum(each * wave.sharing / loads, 1.0) for name, each in linked.items()}
     return replace(found, linked_bytes=linked, linked=share)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What the caches up to a boundary keep."""
+
+    held: Callable[[Number], np.ndarray]
+    """The share that they still hold of a working set."""
+    always: Mapping[str, np.ndarray]
+    """The share of an input that is there whenever the kernel asks for it."""
+    first: Mapping[str, np.ndarray]
+    """The share of an input that is there when the kernel first asks for it."""
+
+
+def _found(
+    held: Callable[[Number], np.ndarray], reuses: Reuses, away: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The share of each input that earlier kernels left in caches which hold the share `held`."""
+    return {
+        name: np.asarray(sum(one.share * held(one.distance_bytes) for one in said))
+        for name, said in reuses.items()
+        if name not in away
+    }
 
 
 @dataclass(frozen=True)
@@ -186,15 +215,11 @@ def _crossing(
     elements: Mapping[str, ElementType],
     wave: _Wave,
     near_share: Number,
-    held: Callable[[Number], np.ndarray],
-    warm: float,
-    shared: Sequence[str],
+    kept: _Kept,
     placed: Mapping[str, str],
 ) -> _Crossing:
-    """Bytes that cross behind caches which still hold the share `held` of a working set."""
-    touched = sum((t.total_bytes for t in cost.hbm.values()), start=_ZERO)
-    kept = {name: warm * held(touched) for name in wave.reads}
-    kept |= dict.fromkeys(placed, _ZERO) | dict.fromkeys(shared, np.ones(()))
+    """Bytes that cross behind caches which keep what is `kept`."""
+    held = kept.held
     loaded, written = _ZERO, _ZERO
     linked: dict[str, np.ndarray] = {}
     for name, least in cost.hbm.items():
@@ -208,8 +233,11 @@ def _crossing(
             # its passes the others go over a pass of their own rows, and write now and then.
             between = wave.load_bytes + (wave.all_bytes - wave.load_bytes) / times
             passes = passes + (times - 1) * (1.0 - near_share) * (1.0 - held(between))
+        if name in kept.first:
+            passes = np.maximum(passes - kept.first[name], 0.0)
         fetched = least.read_bytes * passes
-        fetched = fetched * (1.0 - kept[name])
+        if name in kept.always:
+            fetched = fetched * (1.0 - kept.always[name])
         if name in placed:
             linked[placed[name]] = linked.get(placed[name], _ZERO) + fetched
         else:

@@ -20,9 +20,9 @@ from perfmodel.schedules import standard
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing import matmul, rowwise
 from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.classes import kernel_class, resolve
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import Style
+from perfmodel.timing.libraries import kernel_facts, resolve
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 
@@ -87,7 +87,7 @@ class _Chain:
     def rows(self, problem: Rowwise, kernel: str, calls: int = 1) -> None:
         """A row-wise operator of a class."""
         where = self.machine, self.constants
-        self.add(rowwise.plan(problem, kernel_class(kernel), *where, self.around), calls)
+        self.add(rowwise.plan(problem, kernel_facts(kernel), *where, self.around), calls)
 
     def passes(self, *names: str) -> None:
         """Passes over the scores for masks and dropout, counted as the standard schedule has them.

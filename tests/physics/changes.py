@@ -11,7 +11,7 @@ from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import Device
 from perfmodel.predict import Predictions
-from perfmodel.timing.classes import KernelClass, classes
+from perfmodel.timing.libraries import KernelFacts, kernels
 
 PARTS = ("units", "hbm_bandwidth", "matrix", "vector")
 AXES = {
@@ -52,9 +52,9 @@ class Change:
         return self.before.problem
 
     @property
-    def kernel(self) -> KernelClass | None:
+    def kernel(self) -> KernelFacts | None:
         """The class that was timed; none where several stand side by side."""
-        return classes().get(self.before.implementation)
+        return kernels().get(self.before.implementation)
 
     def sizes(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """A size of the problem before and after."""

@@ -17,6 +17,7 @@ from tilings import k_of_busiest, query_slices, steps_streamed, visited
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.predict import Predictions, predict_arrays
 from perfmodel.timing import matmul, rowwise, splitkv
+from perfmodel.timing.libraries import AttentionFacts
 
 TOLERANCES = {"units": 1.05, "k": 1.10, "n": 1.10}
 """What a law may be missed by without a reason of its own.
@@ -54,7 +55,9 @@ def constant(most: float) -> Depth:
 def _sliced_otherwise(change: Change) -> np.ndarray | bool:
     """Whether a library's rule cuts the keys into another number of slices."""
     kernel = change.kernel
-    ruled = kernel is not None and (kernel.split_rule is not None or kernel.even_rule is not None)
+    ruled = isinstance(kernel, AttentionFacts) and (
+        kernel.split_rule is not None or kernel.even_rule is not None
+    )
     return ruled and change.tile_changed("splits")
 
 

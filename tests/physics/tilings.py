@@ -10,7 +10,7 @@ from perfmodel.count.band import visit
 from perfmodel.predict import Predictions
 from perfmodel.timing import attention_backward, slicing
 from perfmodel.timing.attention_style import order_of
-from perfmodel.timing.classes import classes
+from perfmodel.timing.libraries import AttentionFacts, MatrixFacts, kernels
 from perfmodel.timing.machine import machine
 from perfmodel.timing.menu import slice_k
 
@@ -20,8 +20,8 @@ def query_slices(found: Predictions) -> tuple[np.ndarray, np.ndarray]:
 
     Both 1 for other classes.
     """
-    kernel = classes().get(found.implementation)
-    if kernel is None or kernel.head_rule is None:
+    kernel = kernels().get(found.implementation)
+    if not isinstance(kernel, AttentionFacts) or kernel.head_rule is None:
         return np.ones(len(found)), np.ones(len(found))
     sizes = {axis: np.reshape(s, (-1, 1)) for axis, s in as_floats(found.problem.sizes()).items()}
     asked = slicing.queries_of_heads(sizes, kernel.head_rule, machine(found.device))
@@ -53,19 +53,19 @@ def forward_tiles(found: Predictions) -> list[tuple[np.ndarray, np.ndarray]]:
     if "keys" not in found.tile:
         return []
     group = problem.heads_q // problem.heads_kv
-    kernel = classes().get(found.implementation)
+    kernel = kernels().get(found.implementation)
     # Slices of keys take all query heads of a group in a tile, whatever the class.
-    packs = "splits" in found.tile or (kernel is not None and kernel.packs)
+    packs = "splits" in found.tile or (isinstance(kernel, AttentionFacts) and kernel.packs)
     rows = np.maximum(found.tile["rows"] // (group if packs else 1), 1.0)
     return [(rows, found.tile["keys"])]
 
 
 def backward_tiles(found: Predictions) -> list[tuple[int, int]]:
     """Queries and keys of the tiles that the backward pass may have, if there is such a pass."""
-    problem, kernel = found.problem, classes().get(found.implementation)
+    problem, kernel = found.problem, kernels().get(found.implementation)
     if not isinstance(problem, Attention) or problem.direction == "fwd":
         return []
-    if kernel is None or kernel.schedule == "standard":
+    if not isinstance(kernel, AttentionFacts) or kernel.schedule == "standard":
         return []
     here, order = machine(found.device), order_of(kernel)
     rows, keys, _ = attention_backward._backward_tiles(problem, here, order)
@@ -77,10 +77,10 @@ def steps_streamed(found: Predictions) -> list[np.ndarray]:
 
     Keys in the forward pass; queries in the backward one, and in FlashAttention-1.
     """
-    problem, kernel = found.problem, classes().get(found.implementation)
+    problem, kernel = found.problem, kernels().get(found.implementation)
     if not isinstance(problem, Attention):
         return []
-    by_queries = kernel is not None and kernel.schedule == "tiled-1"
+    by_queries = isinstance(kernel, AttentionFacts) and kernel.schedule == "tiled-1"
     sizes, steps = problem.sizes(), []
     for pass_, tiles in enumerate((forward_tiles(found), backward_tiles(found))):
         for rows, keys in tiles:
@@ -96,11 +96,11 @@ def steps_streamed(found: Predictions) -> list[np.ndarray]:
 
 def k_of_busiest(found: Predictions) -> np.ndarray:
     """Extent of k that the busiest unit multiplies, tile after tile."""
-    problem, kernel = found.problem, classes().get(found.implementation)
+    problem, kernel = found.problem, kernels().get(found.implementation)
     assert isinstance(problem, Matmul)
     elements, tile = problem.elements(), found.tile
     width = max(elements["data"].bytes, elements["weights"].bytes)
-    on_vector = kernel is not None and kernel.instruction == "vector"
+    on_vector = isinstance(kernel, MatrixFacts) and kernel.instruction == "vector"
     k = np.asarray(problem.k, dtype=float)
     length = slice_k(k, tile["slices"], 8 if on_vector else int(128 // width))
     tiles = problem.batch * ceil_div(problem.m, tile["m"]) * ceil_div(problem.n, tile["n"])

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Protocol
 
 from perfmodel.evidence.cases import Case
-from perfmodel.evidence.contenders import Launcher, Menu
-from perfmodel.evidence.environment import Environment
 from perfmodel.evidence.kernel import BundledKernel
-from perfmodel.evidence.measure import Bench
-from perfmodel.evidence.microbench import Readings
-from perfmodel.evidence.pulse import Pulse
-from perfmodel.evidence.rivals import Contender
-from perfmodel.evidence.tuning import Tuner
+from perfmodel.evidence.measured.contenders import Launcher, Menu
+from perfmodel.evidence.measured.environment import Environment
+from perfmodel.evidence.measured.measure import Bench
+from perfmodel.evidence.measured.microbench import Readings
+from perfmodel.evidence.measured.pulse import Pulse
+from perfmodel.evidence.measured.rivals import Contender
+from perfmodel.evidence.measured.tuning import Tuner
 
 Beside = Callable[[Case, str, str], Mapping[str, str]]
 

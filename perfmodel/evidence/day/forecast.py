@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from perfmodel.errors import PerfmodelError, ProblemError
-from perfmodel.evidence import compilefacts
 from perfmodel.evidence.cases import Case
-from perfmodel.evidence.contenders import KernelContender, Launcher, Menu
+from perfmodel.evidence.compiled import compilefacts
+from perfmodel.evidence.compiled.targets import TARGETS
 from perfmodel.evidence.kernel import BundledKernel
-from perfmodel.evidence.measure import Job
-from perfmodel.evidence.records import replacing
-from perfmodel.evidence.targets import TARGETS
+from perfmodel.evidence.measured.contenders import KernelContender, Launcher, Menu
+from perfmodel.evidence.measured.measure import Job
+from perfmodel.evidence.records.records import replacing
 
 NAME = "plan.csv"
 WITHIN = 1.5
@@ -160,7 +160,7 @@ def _library(case: Case, implementation: str, device: Any) -> dict[str, str]:
 
 
 def _bundled(kernel: BundledKernel, problem: Any, config: Any, device: Any) -> dict[str, str]:
-    from perfmodel.evidence.compiledeffect import forecast
+    from perfmodel.evidence.compiled.compiledeffect import forecast
 
     try:
         found = forecast(problem, device, kernel, config)

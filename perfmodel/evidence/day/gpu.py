@@ -7,17 +7,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfmodel.evidence import grids, session
 from perfmodel.evidence.cases import Case
-from perfmodel.evidence.contenders import Launcher, Menu
 from perfmodel.evidence.day.bed import Beside
-from perfmodel.evidence.environment import Environment, environment
 from perfmodel.evidence.kernel import BundledKernel
-from perfmodel.evidence.measure import Bench
-from perfmodel.evidence.microbench import Readings
-from perfmodel.evidence.pulse import Pulse
-from perfmodel.evidence.rivals import Contender
-from perfmodel.evidence.tuning import Tuner
+from perfmodel.evidence.measured import grids, session
+from perfmodel.evidence.measured.contenders import Launcher, Menu
+from perfmodel.evidence.measured.environment import Environment, environment
+from perfmodel.evidence.measured.measure import Bench
+from perfmodel.evidence.measured.microbench import Readings
+from perfmodel.evidence.measured.pulse import Pulse
+from perfmodel.evidence.measured.rivals import Contender
+from perfmodel.evidence.measured.tuning import Tuner
 
 
 class Gpu:
@@ -65,7 +65,7 @@ class Gpu:
 
     def readings(self, path: Path, pulse: Pulse) -> Readings:
         """Micro-benchmarks of the device."""
-        from perfmodel.evidence import gpu_probes
+        from perfmodel.evidence.measured import gpu_probes
 
         return gpu_probes.take(
             self.environment(), quick=False, report=_report, partial=path, pulse=pulse

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfmodel.evidence.contenders import Launcher, Menu, contenders
+from perfmodel.evidence.compiled.targets import target_of
 from perfmodel.evidence.day.gpu import Gpu
-from perfmodel.evidence.rivals import Contender, rivals
-from perfmodel.evidence.targets import target_of
-from perfmodel.evidence.tuning import Tuner
+from perfmodel.evidence.measured.contenders import Launcher, Menu, contenders
+from perfmodel.evidence.measured.rivals import Contender, rivals
+from perfmodel.evidence.measured.tuning import Tuner
 from perfmodel.hardware import load
 
 

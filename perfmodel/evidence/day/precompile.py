@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from perfmodel.errors import PerfmodelError, ProblemError
-from perfmodel.evidence.compilefacts import content, launch_key
+from perfmodel.evidence.compiled.compilefacts import content, launch_key
+from perfmodel.evidence.compiled.targets import TARGETS
 from perfmodel.evidence.day.supervisor import run_group
 from perfmodel.evidence.kernel import BundledKernel, Descriptor, Launch, torch_type
-from perfmodel.evidence.records import replacing
-from perfmodel.evidence.targets import TARGETS
+from perfmodel.evidence.records.records import replacing
 
 PACKED = "triton-cache.tar.gz"
 _KEPT = (".cubin", ".hsaco", ".json", ".so")  # what a launch needs; the rest is for reading

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.evidence import ncu
 from perfmodel.evidence.cases import Case
-from perfmodel.evidence.counters import COLUMNS, NCU_METRICS, import_counters
 from perfmodel.evidence.day.bed import Bed
 from perfmodel.evidence.day.supervisor import DONE, SOME_FAILED, run_group
-from perfmodel.evidence.measure import describe
-from perfmodel.evidence.records import replacing
-from perfmodel.evidence.rivals import Contender
+from perfmodel.evidence.importers import ncu
+from perfmodel.evidence.importers.counters import COLUMNS, NCU_METRICS, import_counters
+from perfmodel.evidence.measured.measure import describe
+from perfmodel.evidence.measured.rivals import Contender
+from perfmodel.evidence.records.records import replacing
 
 RAW, TABLE = "ncu.csv", "counters.csv"
 _PROFILED = 64  # cases, spread over the grid

@@ -15,18 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from perfmodel.errors import UnknownName
-from perfmodel.evidence import grids, readingparts, recorder
 from perfmodel.evidence.cases import Case, attention, gemm, pointwise, rowwise
-from perfmodel.evidence.contenders import KernelContender, Launcher, Menu, contenders
 from perfmodel.evidence.day.bed import Beside
-from perfmodel.evidence.environment import Environment, State, versions
 from perfmodel.evidence.kernel import BundledKernel
-from perfmodel.evidence.measure import Bench
-from perfmodel.evidence.microbench import Curve, Readings, now
-from perfmodel.evidence.pulse import Pulse
-from perfmodel.evidence.rivals import Contender, Prepared, rivals
-from perfmodel.evidence.timer import Call, Policy
-from perfmodel.evidence.tuning import Tuner
+from perfmodel.evidence.measured import grids, readingparts
+from perfmodel.evidence.measured.contenders import KernelContender, Launcher, Menu, contenders
+from perfmodel.evidence.measured.environment import Environment, State, versions
+from perfmodel.evidence.measured.measure import Bench
+from perfmodel.evidence.measured.microbench import Curve, Readings, now
+from perfmodel.evidence.measured.pulse import Pulse
+from perfmodel.evidence.measured.rivals import Contender, Prepared, rivals
+from perfmodel.evidence.measured.timer import Call, Policy
+from perfmodel.evidence.measured.tuning import Tuner
+from perfmodel.evidence.replay import recorder
 
 FAULTS = ("raise", "hang", "crash")
 _INVENTED_S = (1e-3, 1.01e-3, 1.02e-3)

@@ -20,18 +20,18 @@ from pathlib import Path
 from typing import Any
 
 from perfmodel.errors import ProblemError
-from perfmodel.evidence import measure as measuring
-from perfmodel.evidence import readingparts, session, tuning
-from perfmodel.evidence.contenders import KernelContender
 from perfmodel.evidence.day import forecast, precompile, profile
 from perfmodel.evidence.day.bed import Bed
 from perfmodel.evidence.day.supervisor import DONE, SOME_FAILED
-from perfmodel.evidence.journal import Journal
 from perfmodel.evidence.kernel import BundledKernel
-from perfmodel.evidence.measure import Bench, Job
-from perfmodel.evidence.pulse import Lost, Pulse
+from perfmodel.evidence.measured import measure as measuring
+from perfmodel.evidence.measured import readingparts, session, tuning
+from perfmodel.evidence.measured.contenders import KernelContender
+from perfmodel.evidence.measured.journal import Journal
+from perfmodel.evidence.measured.measure import Bench, Job
+from perfmodel.evidence.measured.pulse import Lost, Pulse
+from perfmodel.evidence.measured.rivals import Contender
 from perfmodel.evidence.references import TOLERANCE
-from perfmodel.evidence.rivals import Contender
 
 AGAIN = 0.05
 """Share of the rows that are measured a second time: how repeatable the rest is."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from perfmodel.evidence.measure import FAILED
-from perfmodel.evidence.measure import KEY as CASE_KEY
+from perfmodel.evidence.measured.measure import FAILED
+from perfmodel.evidence.measured.measure import KEY as CASE_KEY
 
 Row = Mapping[str, str]
 _SAME = tuple(name for name in CASE_KEY if name != "implementation")

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfmodel.evidence import pulse
+from perfmodel.evidence.measured import pulse
 
 DONE, SOME_FAILED, CANNOT, DEVICE_LOST, NO_DEVICE = 0, 1, 2, 3, 4
 """Exit codes of a stage: all well; rows failed; it cannot run; the device is lost; there is none.

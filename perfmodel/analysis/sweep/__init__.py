@@ -1,0 +1,31 @@
+"""Sweeps: a grid of problems and devices, predicted chunk by chunk into partitioned Parquet.
+
+from perfmodel.analysis.sweep import Grid, Sweep, run
+grid = Grid(operators.load("gemm"), {"m": sizes, "n": sizes, "k": sizes}, {"dtype": ("bf16",)})
+run(Sweep(grid, (load("h100-sxm"),)), "folder")       # again: goes on where it was stopped
+
+A chunk is a contiguous range of the grid's indices. It is decoded, predicted and written on its
+own, so memory does not grow with the grid, and the same function runs here and on Dask.
+"""
+
+from perfmodel.analysis.sweep.answers import Answer, best, matching, pareto
+from perfmodel.analysis.sweep.grid import LIMIT, Grid
+from perfmodel.analysis.sweep.manifest import read_manifest
+from perfmodel.analysis.sweep.plan import CHUNK, Sweep
+from perfmodel.analysis.sweep.runner import Written, run
+from perfmodel.analysis.sweep.store import parts
+
+__all__ = [
+    "CHUNK",
+    "LIMIT",
+    "Answer",
+    "Grid",
+    "Sweep",
+    "Written",
+    "best",
+    "matching",
+    "pareto",
+    "parts",
+    "read_manifest",
+    "run",
+]

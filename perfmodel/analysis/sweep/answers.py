@@ -1,0 +1,223 @@
+"""Questions to a sweep, answered in one pass over its tables: best, Pareto front, and filters.
+
+Rows that could not be predicted have no time and answer no question but a filter. Memory grows with
+the answer, not with the sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.analysis.sweep.expressions import SHORT, Expression
+from perfmodel.errors import ProblemError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST = 1_000_000
+"""Rows that an answer may have while it is found."""
+
+_BATCH = 65_536  # candidates gathered before they are compared again
+
+Keep = Callable[["Rows"], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Rows as plain values, how many rows met the condition, and how many there were."""
+
+    rows: list[dict[str, Any]]
+    matched: int
+    seen: int
+
+
+class Rows:
+    """A table whose columns are NumPy arrays once they are asked for; empty numbers are NaN."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self._columns: dict[str, np.ndarray] = {}
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._columns:
+            self._columns[name] = _array(self.table.column(name))
+        return self._columns[name]
+
+    def take(self, index: np.ndarray) -> Rows:
+        """The rows at `index`, with text as plain strings so that tables can be joined."""
+        import pyarrow as pa
+
+        found = self.table.take(index)
+        plain = [
+            column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+            for column in found.columns
+        ]
+        return Rows(pa.table(dict(zip(found.column_names, plain, strict=True))))
+
+
+def _array(column: Any) -> np.ndarray:
+    import pyarrow as pa
+
+    whole = column.combine_chunks()
+    if pa.types.is_dictionary(whole.type):
+        names = np.array([*whole.dictionary.to_pylist(), ""], dtype=object)
+        codes = whole.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
+        return np.asarray(names[codes])
+    if pa.types.is_string(whole.type):
+        return np.array(whole.fill_null("").to_pylist(), dtype=object)
+    return np.asarray(whole.to_numpy(zero_copy_only=False))
+
+
+def matching(
+    tables: Iterable[pa.Table], where: Expression | None = None, limit: int | None = None
+) -> Answer:
+    """The first `limit` rows (all where None) that meet `where`, in the order of the grid."""
+    found: list[dict[str, Any]] = []
+    matched = seen = 0
+    for rows in map(Rows, tables):
+        index = _met(rows, where)
+        matched, seen = matched + index.size, seen + len(rows)
+        room = index.size if limit is None else max(limit - len(found), 0)
+        if len(found) + min(room, index.size) > MOST:
+            raise ProblemError(f"more than {MOST:,} rows match; narrow the question, or its limit")
+        found += rows.take(index[:room]).table.to_pylist()
+    return Answer(found, matched, seen)
+
+
+def best(
+    tables: Iterable[pa.Table],
+    by: Expression,
+    per: Sequence[str] = (),
+    where: Expression | None = None,
+) -> Answer:
+    """The row where `by` is least, for each combination of the columns `per`; of equals the first.
+
+    Raises `ProblemError` for more than `MOST` combinations.
+    """
+
+    def keep(rows: Rows) -> np.ndarray:
+        values, groups = _values(by, rows), _groups(rows, per)
+        order = np.lexsort((np.arange(len(rows)), values, groups))
+        order = order[~np.isnan(values[order])]
+        starts = np.r_[True, np.diff(groups[order]) != 0] if order.size else np.zeros(0, dtype=bool)
+        chosen: np.ndarray = np.sort(order[starts])
+        return chosen
+
+    return _kept(tables, keep, where)
+
+
+def pareto(
+    tables: Iterable[pa.Table],
+    by: Sequence[Expression],
+    per: Sequence[str] = (),
+    where: Expression | None = None,
+) -> Answer:
+    """The rows that no other row beats in all of `by`, for each combination of the columns `per`.
+
+    Least is best; of rows that are equal in all of `by` the first is kept. Raises `ProblemError`
+    for fewer than two quantities and for a front of more than `MOST` rows.
+    """
+    if len(by) < 2:
+        raise ProblemError("a Pareto front needs two quantities or more; write --pareto time,bytes")
+
+    def keep(rows: Rows) -> np.ndarray:
+        values = np.stack([_values(quantity, rows) for quantity in by], axis=1)
+        return front(values, _groups(rows, per))
+
+    return _kept(tables, keep, where)
+
+
+def front(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Places of the rows of `values` (n × k) on the front of their group, in ascending order."""
+    n = len(values)
+    order: np.ndarray = np.lexsort((np.arange(n), *values.T[::-1], groups))
+    order = order[~np.isnan(values[order]).any(axis=1)]
+    if not order.size:
+        return order
+    if values.shape[1] == 2:
+        order = order[_falls(groups[order], values[order, 1])]
+        return np.asarray(np.sort(order))
+    parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+    return np.asarray(np.sort(np.concatenate([part[_unbeaten(values[part])] for part in parts])))
+
+
+def _unbeaten(values: np.ndarray) -> np.ndarray:
+    """Places of the rows that none beats; the rows are in ascending order."""
+    left = np.arange(len(values))
+    i = 0
+    while i < len(left):
+        keep = np.any(values[left] < values[left[i]], axis=1)
+        keep[i] = True  # and what equals it, or is beaten by it, goes
+        left = left[keep]
+        i = int(keep[:i].sum()) + 1
+    return left
+
+
+def _falls(groups: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Where a value is below all values before it in its group; the groups ascend."""
+    ranks = np.unique(values, return_inverse=True)[1]
+    codes = np.unique(groups, return_inverse=True)[1]
+    # Every later group lies below all earlier ones, so that one running minimum serves them all.
+    level = ranks - codes * (ranks.max() + 1)
+    least = np.minimum.accumulate(level)
+    return np.concatenate([[True], level[1:] < least[:-1]])
+
+
+def _groups(rows: Rows, per: Sequence[str]) -> np.ndarray:
+    """A number for each row, equal where the columns `per` are."""
+    code = np.zeros(len(rows), dtype=np.int64)
+    for name in per:
+        values, found = np.unique(rows[name], return_inverse=True)
+        code = np.unique(code * values.size + found, return_inverse=True)[1]
+    return code
+
+
+def _values(quantity: Expression, rows: Rows) -> np.ndarray:
+    """A quantity in every row, as float64."""
+    found = np.asarray(quantity(rows), dtype=np.float64)  # type: ignore[arg-type]
+    return np.broadcast_to(found, (len(rows),))
+
+
+def _met(rows: Rows, where: Expression | None) -> np.ndarray:
+    if where is None:
+        return np.arange(len(rows))
+    return np.flatnonzero(np.broadcast_to(where(rows), (len(rows),)))  # type: ignore[arg-type]
+
+
+def _kept(tables: Iterable[pa.Table], keep: Keep, where: Expression | None) -> Answer:
+    """Reduce each table by `keep`, then what the tables left, whenever enough has gathered."""
+    import pyarrow as pa
+
+    held: list[pa.Table] = []
+    size = matched = seen = settled = 0
+    for rows in map(Rows, tables):
+        index = _met(rows, where)
+        matched, seen = matched + index.size, seen + len(rows)
+        chosen = rows.take(index)
+        held.append(chosen.take(keep(chosen)).table)
+        size += held[-1].num_rows
+        if size > settled + max(settled, _BATCH):
+            held = [_reduced(pa.concat_tables(held), keep)]
+            size = settled = held[0].num_rows
+            if settled > MOST:
+                raise ProblemError(f"the answer has more than {MOST:,} rows; ask for fewer columns")
+    if not held:
+        return Answer([], matched, seen)
+    return Answer(_reduced(pa.concat_tables(held), keep).to_pylist(), matched, seen)
+
+
+def _reduced(table: pa.Table, keep: Keep) -> pa.Table:
+    rows = Rows(table)
+    return rows.take(keep(rows)).table
+
+
+def full_name(name: str) -> str:
+    """The column that a short name stands for."""
+    return SHORT.get(name, name)

@@ -1,0 +1,106 @@
+"""The very same parts on a Dask scheduler (extra `dask`), for sweeps that outgrow one machine.
+
+Workers write the files themselves, so they must see the output folder. A part that is done twice,
+because a worker died or was thought dead, gives the same bytes in the same place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from perfmodel.analysis.sweep.plan import Sweep, model_hash
+from perfmodel.analysis.sweep.store import write_part
+from perfmodel.errors import OutputError, PerfmodelError, needs
+
+TIMEOUT = 3.0
+"""Seconds that a scheduler is given to answer."""
+
+_AHEAD = 4  # parts handed out per thread, so that workers never wait for the next one
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of the scheduler at `address`.
+
+    Raises `OutputError` where Dask is not installed, the scheduler does not answer within
+    `TIMEOUT`, or it has no workers.
+    """
+    client = _client(address)
+    try:
+        if not client.scheduler_info(n_workers=-1)["workers"]:
+            raise OutputError(f"the Dask scheduler at {address!r} has no workers; start one")
+        yield client
+    finally:
+        client.close()
+
+
+def _client(address: str) -> Any:
+    needs("distributed", "--dask")
+    from distributed import Client
+
+    try:
+        with ThreadPoolExecutor(1) as apart:  # a notebook has a loop of its own running here
+            apart.submit(lambda: asyncio.run(_greet(address))).result()
+        return Client(address, timeout=TIMEOUT, set_as_default=False)
+    except Exception as error:  # what listens there may speak anything
+        said = " ".join(str(error).split())[:120] or "no answer in time"
+        raise OutputError(f"no Dask scheduler answers at {address!r} ({said})") from None
+
+
+async def _greet(address: str) -> None:
+    """Shake hands with a scheduler: a client that cannot would go on trying long after."""
+    from distributed.comm import connect
+
+    comm = await asyncio.wait_for(connect(address, timeout=TIMEOUT), TIMEOUT)
+    await comm.close()
+
+
+def write(client: Any, sweep: Sweep, folder: Path, todo: Sequence[int]) -> Iterator[int]:
+    """Have the parts `todo` written by the workers, a few handed out ahead; gives rows as done.
+
+    Raises `OutputError` where the workers give a part up.
+    """
+    from distributed import as_completed
+
+    waiting = iter(todo)
+    ahead = _AHEAD * (sum(client.nthreads().values()) or 1)
+    blob, run = pickle.dumps((sweep, folder, model_hash())), uuid4().hex
+
+    def submit(i: int) -> Any:
+        return client.submit(_write, blob, i, pure=False, key=f"perfmodel-{run}-{i}")
+
+    running = as_completed([submit(i) for i in islice(waiting, ahead)], loop=client.loop)
+    for future in running:
+        try:
+            rows: int = future.result()
+        except PerfmodelError:
+            raise
+        except Exception as error:  # whatever a worker died of
+            said = " ".join(str(error).split())[:160]
+            raise OutputError(f"the Dask workers gave a part up: {said}") from None
+        yield rows
+        for i in islice(waiting, 1):
+            running.add(submit(i))
+
+
+def _write(blob: bytes, i: int) -> int:
+    sweep, folder = _unpacked(blob)
+    return write_part(sweep, folder, i)
+
+
+@lru_cache(maxsize=2)
+def _unpacked(blob: bytes) -> tuple[Sweep, Path]:
+    """The sweep, unpacked once for each worker; `OutputError` where its model is another one."""
+    sweep, folder, model = pickle.loads(blob)
+    if model != model_hash():
+        raise OutputError("a Dask worker has another version of perfmodel; install the same one")
+    return sweep, folder

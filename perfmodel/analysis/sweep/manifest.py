@@ -1,0 +1,129 @@
+"""What a sweep's folder says of itself, read strictly: the manifest, and the columns of a part."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from perfmodel.analysis.sweep.plan import SCHEMA_VERSION
+from perfmodel.errors import TableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MANIFEST = "manifest.json"
+# Columns that every part has, beside those of its grid.
+_NUMBERS = ("case", "time_us", "low_us", "high_us")
+_TEXTS = ("schedule", "implementation", "limiter", "reason")
+
+
+class _Block(BaseModel):
+    """A part of the manifest: plain JSON in the types given; keys beyond them do no harm."""
+
+    model_config = ConfigDict(strict=True, defer_build=True)
+
+
+class _Span(_Block):
+    """A long range of sizes by its ends, both included, and its step."""
+
+    start: int
+    stop: int
+    step: int = Field(ge=1)
+
+
+class _Grid(_Block):
+    """The grid; see `perfmodel.analysis.sweep.Grid`."""
+
+    schedules: list[str] = Field(min_length=1)
+    kinds: dict[str, list[str | bool | None]]
+    sizes: dict[str, list[int] | _Span]
+    follows: dict[str, str]
+
+
+class _Device(_Block):
+    """A device by name, and a digest of its spec."""
+
+    slug: str
+    hash: str
+
+
+class _Manifest(_Block):
+    """The whole file, as `Sweep.manifest` makes it."""
+
+    schema_version: Literal[1]
+    operator: str
+    grid: _Grid
+    devices: list[_Device] = Field(min_length=1)
+    chunk: int = Field(ge=1)
+    points: int = Field(ge=1)
+    parts: int = Field(ge=1)
+
+
+def read_manifest(folder: str | Path) -> dict[str, Any]:
+    """The manifest of a sweep's folder; raises `TableError` where there is none that is sound."""
+    path = Path(folder) / MANIFEST
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise TableError(f"{folder} holds no sweep: there is no {MANIFEST}") from None
+    except RecursionError:
+        raise _unsound(path, "nested too deeply") from None
+    except (OSError, ValueError) as error:
+        raise _unsound(path, str(error)) from None
+    if not isinstance(found, dict) or found.get("schema_version") != SCHEMA_VERSION:
+        raise TableError(f"{path}: a manifest of another version; this code reads {SCHEMA_VERSION}")
+    try:
+        manifest = _Manifest.model_validate(found)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise _unsound(path, f"{where}: {first['msg'].lower()}") from None
+    slugs = [device.slug for device in manifest.devices]
+    points, over = divmod(manifest.points, len(slugs))
+    if over or manifest.parts != len(slugs) * math.ceil(points / manifest.chunk):
+        raise _unsound(path, "points, chunk and parts do not belong together")
+    if len(set(slugs)) < len(slugs):
+        raise _unsound(path, "a device stands there twice")
+    return found
+
+
+def _unsound(path: Path, said: str) -> TableError:
+    return TableError(f"{path}: not a sound manifest ({' '.join(said.split())}); sweep again")
+
+
+def check_columns(schema: pa.Schema, manifest: dict[str, Any], path: Path) -> None:
+    """Raise `TableError` unless a part's columns are those that the manifest's sweep has."""
+    grid = manifest["grid"]
+    kinds = {name: _kind(values) for name, values in grid["kinds"].items()}
+    wanted = dict.fromkeys((*grid["sizes"], *grid["follows"], *_NUMBERS), "number")
+    wanted |= dict.fromkeys(_TEXTS, "text") | kinds
+    found = stored_kinds(schema)
+    for name, kind in wanted.items():
+        if found.get(name) != kind:
+            has = f"is {found[name]}" if found.get(name) else "is missing"
+            raise TableError(
+                f"{path}: not a part of this sweep: column {name!r} {has}; delete it and run the "
+                "same sweep again"
+            )
+
+
+def _kind(values: list[Any]) -> str:
+    return "truth" if all(isinstance(value, bool) for value in values) else "text"
+
+
+def stored_kinds(schema: pa.Schema) -> dict[str, str]:
+    """Every column of a part as "number", "text" or "truth"; "" for what is none of them."""
+    import pyarrow as pa
+
+    def kind(of: pa.DataType) -> str:
+        if pa.types.is_dictionary(of):
+            return "text" if pa.types.is_string(of.value_type) else ""
+        if pa.types.is_boolean(of):
+            return "truth"
+        return "number" if pa.types.is_integer(of) or pa.types.is_floating(of) else ""
+
+    return {field.name: kind(field.type) for field in schema}

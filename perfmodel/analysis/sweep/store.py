@@ -1,0 +1,235 @@
+"""A sweep's folder: manifest.json and device=<slug>/part-<number>.parquet.
+
+A part is written beside its place and renamed into it, so it is there whole or not at all; a killed
+sweep leaves at most a hidden temporary file, which the next run removes. The manifest says which
+sweep the folder holds, and comes before the first part. A lock keeps a second run out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfmodel.analysis.sweep.chunk import chunk_table
+from perfmodel.analysis.sweep.manifest import MANIFEST, check_columns, read_manifest
+from perfmodel.analysis.sweep.plan import Part, Sweep
+from perfmodel.errors import OutputError, TableError, needs, reason
+from perfmodel.evidence.records.records import replacing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LOCK = ".lock"
+# What reading a damaged file may raise beside pyarrow's own: text that is not UTF-8 (a ValueError)
+# and checks of the Parquet reader (a RuntimeError).
+_UNREADABLE = (OSError, ValueError, RuntimeError)
+
+
+@contextmanager
+def opened(sweep: Sweep, folder: Path) -> Iterator[list[int]]:
+    """Hold `folder` for `sweep`, made if it is new; gives the parts that are still to be written.
+
+    Raises `OutputError` where the folder holds another sweep, or anything else, or cannot be
+    written, and where another run is writing to it.
+    """
+    needs("pyarrow", "a sweep")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        said = f"cannot make the folder {folder}: {reason(error)}"
+        raise OutputError(f"{said}; choose another") from None
+    _claim(sweep, folder)
+    with _locked(folder):
+        _claim(sweep, folder)
+        if not (folder / MANIFEST).exists():
+            with replacing(folder / MANIFEST) as partial:
+                partial.write_text(json.dumps(sweep.manifest(), indent=1) + "\n", encoding="utf-8")
+        for left in folder.glob("**/.*.parquet.*"):
+            left.unlink(missing_ok=True)
+        yield [i for i in range(sweep.parts) if not is_whole(folder, sweep.part(i))]
+
+
+def _claim(sweep: Sweep, folder: Path) -> None:
+    """Raise `OutputError` unless the folder is empty or holds this very sweep."""
+    if not (folder / MANIFEST).exists():
+        others = [item.name for item in folder.iterdir() if not item.name.startswith(".")]
+        if others:
+            said = f"{folder} holds other files ({sorted(others)[0]})"
+            raise OutputError(f"{said}; name a new or an empty folder")
+        return
+    try:
+        found = read_manifest(folder)
+    except TableError as error:
+        raise OutputError(str(error)) from None
+    ours = json.loads(json.dumps(sweep.manifest()))
+    if found != ours:
+        both = ((name, found.get(name, ...), ours.get(name, ...)) for name in {**ours, **found})
+        differs = next(name for name, theirs, mine in both if theirs != mine)
+        raise OutputError(
+            f"{folder} holds another sweep: its {differs} differs; name another folder, or the "
+            "options that it was made with"
+        )
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other runs out until the end; the system lets go by itself when a process dies."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        yield
+        return
+    try:
+        file = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o666)
+    except OSError as error:
+        said = f"cannot write to {folder}: {reason(error)}"
+        raise OutputError(f"{said}; choose another folder") from None
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            said = "another run is writing to it"
+            raise OutputError(f"{folder} is in use: {said}; wait for its end") from None
+        yield
+    finally:
+        os.close(file)
+
+
+def is_whole(folder: Path, part: Part) -> bool:
+    """Whether the file of `part` is there with all its rows."""
+    return _rows(folder / part.path) == part.stop - part.start
+
+
+def _rows(path: Path) -> int | None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        found: int = pq.read_metadata(path).num_rows
+    except (*_UNREADABLE, pa.ArrowException):
+        return None
+    return found
+
+
+def write_part(sweep: Sweep, folder: Path, i: int) -> int:
+    """Predict the i-th part and put its file in its place; the number of its rows.
+
+    The bytes depend on the sweep and the part alone, so that it does not matter who writes them, or
+    whether two do. Raises `OutputError` for a folder that cannot be written.
+    """
+    import pyarrow.parquet as pq
+
+    part = sweep.part(i)
+    table = chunk_table(sweep, part)
+    path = folder / part.path
+    try:
+        path.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        said = f"cannot make the folder {path.parent}: {reason(error)}"
+        raise OutputError(f"{said}; choose another") from None
+    with replacing(path) as partial:
+        pq.write_table(
+            table,
+            partial,
+            compression="lz4",
+            use_dictionary=[field.name for field in table.schema if _coded(field.type)],
+            row_group_size=max(table.num_rows, 1),
+        )
+    return part.stop - part.start
+
+
+def _coded(kind: pa.DataType) -> bool:
+    """Whether a column is stored as codes: text is, numbers are smaller and faster as they are."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_dictionary(kind))
+
+
+def parts(folder: str | Path) -> Iterator[pa.Table]:
+    """The tables of a sweep's folder in the order of its grid, `device` as their first column.
+
+    Raises `TableError` where the folder holds no sweep, one that has not been finished, or files
+    that are damaged or of another sweep.
+    """
+    needs("pyarrow", "a sweep")
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    slugs = [device["slug"] for device in manifest["devices"]]
+    points, chunk = manifest["points"] // len(slugs), manifest["chunk"]
+    schema: pa.Schema | None = None
+    for slug in slugs:
+        for number in range(manifest["parts"] // len(slugs)):
+            path = folder / Part.place(slug, number)
+            try:
+                table = _read(path, min(chunk, points - number * chunk))
+            except FileNotFoundError:
+                said = f"{path.name} of {slug} is missing; run the same sweep again to finish it"
+                raise TableError(f"{folder} is not finished: {said}") from None
+            if schema is None:
+                check_columns(table.schema, manifest, path)
+                schema = table.schema
+            elif not table.schema.equals(schema):
+                raise _unsound(path, "its columns are not those of the other files")
+            yield with_device(table, slug)
+
+
+def _read(path: Path, rows: int) -> pa.Table:
+    """The table in one file, checked down to its last string; `FileNotFoundError` is let through.
+
+    Raises `TableError` for a damaged file and for other than `rows` rows.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(path).read()
+        table.validate(full=True)
+    except FileNotFoundError:
+        raise
+    except (*_UNREADABLE, pa.ArrowException) as error:
+        raise _unsound(path, str(error)) from None
+    if table.num_rows != rows:
+        raise _unsound(path, f"{table.num_rows} rows instead of {rows}")
+    return table
+
+
+def _unsound(path: Path, said: str) -> TableError:
+    reason = " ".join(said.split())[:160]
+    return TableError(
+        f"{path}: not a sound Parquet file ({reason}); delete it and run the same sweep again"
+    )
+
+
+def with_device(table: pa.Table, slug: str) -> pa.Table:
+    """`table` with the device's name as its first column."""
+    import numpy as np
+    import pyarrow as pa
+
+    codes = pa.array(np.zeros(table.num_rows, dtype=np.int32))
+    return table.add_column(0, "device", pa.DictionaryArray.from_arrays(codes, pa.array([slug])))
+
+
+def unpredicted(folder: Path, sweep: Sweep) -> int:
+    """Rows of a finished sweep that have a reason and no time, from the files' own statistics."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    found = 0
+    for i in range(sweep.parts):
+        path = folder / sweep.part(i).path
+        try:
+            metadata = pq.read_metadata(path)
+            column = metadata.schema.names.index("reason")
+            groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+        except (*_UNREADABLE, pa.ArrowException) as error:
+            raise _unsound(path, str(error)) from None
+        for rows in groups:
+            statistics = rows.column(column).statistics
+            if statistics is None or not statistics.has_null_count:
+                raise _unsound(path, "it counts no reasons")
+            found += rows.num_rows - statistics.null_count
+    return found

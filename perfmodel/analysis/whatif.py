@@ -1,0 +1,310 @@
+"""What if the hardware were different: elasticities, and answers to changes such as "HBM x2".
+
+An elasticity is the per cent of time per per cent of a hardware number, ∂ ln t / ∂ ln x: −1 where
+the number alone decides, 0 where it does not matter, +1 for a time that everything waits for. It is
+a central difference of two predictions on copies of the device; because the time is a sum and
+maximum of work ÷ rate, the elasticities of all rates, less those of all times, add up to −1.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms import Problem
+from perfmodel.algorithms.matmul import FORMATS
+from perfmodel.algorithms.problem import describe, length
+from perfmodel.analysis.quantities import QUANTITIES, SPELLINGS, Quantity, Setting
+from perfmodel.elements import ELEMENTS
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.hardware import Device
+from perfmodel.plaintext import quoted
+from perfmodel.predict import predict_arrays
+from perfmodel.timing.constants import Constants, default
+from perfmodel.units import parse
+
+SWING = 2.0
+"""By how much each number is halved and doubled."""
+
+MOST = 1e3
+"""By how much a number may be changed, up or down."""
+
+TOGETHER = "all together"
+_NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_AMOUNT = re.compile(
+    rf"(?P<name>.*?)\s*(?:[x×*]\s*(?P<times>{_NUMBER})|(?<=[\s\d])(?P<fold>{_NUMBER})\s*[x×]"
+    rf"|/\s*(?P<divided>{_NUMBER})|(?P<percent>[+\-−]\s*{_NUMBER})\s*%"
+    rf"|[\s=]\s*(?P<value>{_NUMBER}\s*[A-Za-zµ/]*))"
+)
+_HELP = 'write "HBM x2", "SRAM +50%", "SM 160", "clock 2 GHz" or "fp8"'
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change: a hardware number times `factor` or set to `value` (SI), or another `dtype`."""
+
+    text: str
+    quantity: Quantity | None = None
+    factor: float | None = None
+    value: float | None = None
+    dtype: str = ""
+
+    @property
+    def subject(self) -> str:
+        """What it changes."""
+        return self.quantity.label if self.quantity else "the type"
+
+    def applied(self, setting: Setting) -> Setting:
+        """`setting` after the change; raises `ProblemError` where there is no such number."""
+        if self.quantity is None:
+            return replace(setting, problem=setting.problem.having(dtype=self.dtype))
+        factor = self.factor
+        if factor is None:
+            now = self.quantity.read(setting)
+            # Without a value `scaled` says what is missing; a floor of zero stays zero.
+            factor = _held((self.value or 0.0) / now, self.text) if now else 1.0
+        return self.quantity.scaled(setting, factor)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Seconds and limiter of n cases; infinite seconds where no tile fits any more."""
+
+    seconds: np.ndarray
+    limiter: np.ndarray
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How the times of n cases follow one hardware number, whose value now is `value` (SI)."""
+
+    quantity: Quantity
+    value: float
+    elasticity: np.ndarray
+    halved: Outcome
+    doubled: Outcome
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a change does to n cases."""
+
+    change: str
+    after: Outcome
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """n cases on one device: now, how sensitive, and after each change.
+
+    `missing` names the hardware numbers that the spec does not have.
+    """
+
+    setting: Setting
+    now: Outcome
+    sensitivities: tuple[Sensitivity, ...]
+    effects: tuple[Effect, ...]
+    missing: tuple[str, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per case and hardware number, then per case and change; times in microseconds."""
+        return [row for i in range(self.now.seconds.size) for row in self._case(i)]
+
+    def _case(self, i: int) -> list[dict[str, Any]]:
+        problem = self.setting.problem
+        head = {"device": self.setting.device.slug, "problem": describe(problem, i)}
+        now, limiter = float(self.now.seconds[i]), str(self.now.limiter[i])
+        empty = {"quantity": None, "value": None, "elasticity": None, "halved_us": None}
+
+        def line(what: str, after: Outcome, **more: Any) -> dict[str, Any]:
+            seconds = float(after.seconds[i])
+            found = math.isfinite(seconds)
+            return {
+                **head,
+                "what_if": what,
+                **empty,
+                **more,
+                "time_us": now * 1e6,
+                "after_us": seconds * 1e6 if found else None,
+                "speedup": now / seconds if found else None,
+                "limiter": limiter,
+                "limiter_after": str(after.limiter[i]) if found else "does not fit",
+            }
+
+        rows = []
+        for item in self.sensitivities:
+            halved = float(item.halved.seconds[i])
+            more = {
+                "quantity": item.quantity.name,
+                "value": item.value,
+                "elasticity": float(item.elasticity[i]),
+                "halved_us": halved * 1e6 if math.isfinite(halved) else None,
+            }
+            rows.append(line(f"{item.quantity.on(self.setting.device)} x2", item.doubled, **more))
+        return rows + [line(effect.change, effect.after) for effect in self.effects]
+
+
+def parse_change(text: str) -> Change:
+    """The change that a person typed: "HBM x2", "SRAM +50%", "SM 160", "clock 2 GHz", "fp8".
+
+    Raises `UnknownName`, with the nearest, for what is no hardware number, `ProblemError` for an
+    amount that makes no sense, and `UnitError` for one in another unit.
+    """
+    typed = " ".join(text.split())
+    if typed.lower() in (*ELEMENTS, *FORMATS):
+        return Change(typed, dtype=typed.lower())
+    match = _AMOUNT.fullmatch(typed)
+    name = (match["name"] if match else typed).strip().lower().replace("_", " ")
+    quantity = SPELLINGS.get(name)
+    if quantity is None:
+        if any(typed.lower().startswith(f"{spelling} ") for spelling in SPELLINGS):
+            raise ProblemError(f"{typed!r} does not say by how much; {_HELP}")
+        raise UnknownName("hardware number", name or typed, [*SPELLINGS, *ELEMENTS], f"({_HELP})")
+    if match is None:
+        raise ProblemError(f"{typed!r} does not say by how much; {_HELP}")
+    if match["value"] is not None:
+        return Change(typed, quantity, value=_value(quantity, match["value"].strip(), typed))
+    factor = _factor(match)
+    if not math.isfinite(factor) or factor < 0 or (factor == 0 and not quantity.is_launch):
+        raise ProblemError(f"{quoted(typed)} leaves nothing of the {quantity.label}; {_HELP}")
+    return Change(typed, quantity, factor=_held(factor, typed))
+
+
+def _held(factor: float, typed: str) -> float:
+    """`factor`; raises `ProblemError` beyond `MOST` either way. Zero, of a launch floor, stays."""
+    if factor != 0 and not 1 / MOST <= factor <= MOST:
+        raise ProblemError(
+            f"{quoted(typed)} is a change by a factor of {factor:.2g}; it may be 0.001 to 1000"
+        )
+    return factor
+
+
+def _factor(match: re.Match[str]) -> float:
+    if match["percent"] is not None:
+        return 1 + float(match["percent"].replace("−", "-").replace(" ", "")) / 100
+    if match["divided"] is not None:
+        by = float(match["divided"])
+        return 1 / by if by else math.inf
+    return float(match["times"] or match["fold"])
+
+
+def _value(quantity: Quantity, text: str, typed: str) -> float:
+    """An absolute value in SI units."""
+    if quantity.dimension != "count":
+        value = parse(text, quantity.dimension)
+    elif text.isdigit():
+        value = float(text)
+    else:
+        raise ProblemError(f"{typed!r}: the {quantity.label} is a whole number; {_HELP}")
+    if value == 0 and not quantity.is_launch:
+        raise ProblemError(f"{typed!r} leaves nothing of the {quantity.label}; {_HELP}")
+    return value
+
+
+def parse_changes(texts: Sequence[str]) -> list[Change]:
+    """All changes; raises `ProblemError` where two of them contradict each other."""
+    found: dict[str, Change] = {}
+    for change in map(parse_change, texts):
+        before = found.setdefault(change.subject, change)
+        if before is not change:
+            said = f"{before.text!r} and {change.text!r} both change {change.subject}"
+            raise ProblemError(f"{said}; ask them one at a time")
+    return list(found.values())
+
+
+def whatif(
+    problem: Problem,
+    device: Device,
+    changes: Sequence[Change] = (),
+    *,
+    schedule: str = "auto",
+    implementation: str | None = None,
+    harness: str = "kernel",
+    place: Mapping[str, str] | None = None,
+    constants: Constants | None = None,
+) -> WhatIf:
+    """Elasticities and the effect of `changes`, each alone and (where several) all together.
+
+    `problem` may hold arrays; the other arguments and errors are those of `predict`.
+    """
+    setting = Setting(problem, device, constants or default(), harness, place or {})
+    how = {"schedule": schedule, "implementation": implementation}
+    now = _outcome(setting, how)
+    own = [quantity for quantity in QUANTITIES.values() if quantity.belongs(setting)]
+    known = [quantity for quantity in own if quantity.read(setting) is not None]
+    effects = [Effect(change.text, _after(setting, [change], how)) for change in changes]
+    if len(changes) > 1:
+        effects.append(Effect(TOGETHER, _after(setting, changes, how)))
+    return WhatIf(
+        setting,
+        now,
+        tuple(_sensitivity(setting, quantity, how) for quantity in known),
+        tuple(effects),
+        tuple(q.on(device) for q in own if q not in known),
+    )
+
+
+def elasticities(problem: Problem, device: Device, **how: Any) -> dict[str, np.ndarray]:
+    """Elasticity of each hardware number of the spec, by name; arguments as for `whatif`."""
+    found = whatif(problem, device, **how)
+    return {item.quantity.name: item.elasticity for item in found.sensitivities}
+
+
+def _outcome(setting: Setting, how: dict[str, Any]) -> Outcome:
+    answer = predict_arrays(
+        setting.problem,
+        setting.device,
+        harness=setting.harness,
+        place=setting.place,
+        constants=setting.constants,
+        **how,
+    )
+    return Outcome(answer.seconds, answer.limiter)
+
+
+def _after(setting: Setting, changes: Sequence[Change], how: dict[str, Any]) -> Outcome:
+    """The outcome after `changes`; a type that the device lacks is an error, not an answer."""
+    for change in changes:
+        setting = change.applied(setting)
+    if any(change.quantity is None for change in changes):
+        return _outcome(setting, how)
+    return _tried(setting, how)
+
+
+def _tried(setting: Setting, how: dict[str, Any]) -> Outcome:
+    """The outcome, infinite where nothing fits on chip any more."""
+    try:
+        return _outcome(setting, how)
+    except ProblemError:
+        n = length(setting.problem)
+        return Outcome(np.full(n, np.inf), np.full(n, ""))
+
+
+def _sensitivity(setting: Setting, quantity: Quantity, how: dict[str, Any]) -> Sensitivity:
+    value = float(quantity.read(setting) or 0.0)
+    ends = _ends(quantity, value)
+    times = [_tried(quantity.scaled(setting, factor), how).seconds for factor in ends]
+    now = _outcome(setting, how).seconds
+    # A side on which nothing fits leaves the difference to the other side.
+    low, high = (np.where(np.isfinite(found), found, now) for found in times)
+    left, right = (
+        np.where(np.isfinite(found), math.log(end), 0.0)
+        for found, end in zip(times, ends, strict=True)
+    )
+    run = right - left
+    slope = np.log(high / low) / np.where(run == 0, np.nan, run)
+    halved, doubled = (_tried(quantity.scaled(setting, f), how) for f in (1 / SWING, SWING))
+    return Sensitivity(quantity, value, slope, halved, doubled)
+
+
+def _ends(quantity: Quantity, value: float) -> tuple[float, float]:
+    """The factors on both sides of 1 that an elasticity is taken over."""
+    if quantity.dimension != "count":
+        return 1 - quantity.step, 1 + quantity.step
+    by = max(1, round(value * quantity.step))
+    return max(1.0, value - by) / value, (value + by) / value

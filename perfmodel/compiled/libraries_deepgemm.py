@@ -1,0 +1,59 @@
+"""Compiled from libraries/deepgemm.yaml by `python -m perfmodel.compiled`."""
+
+HASH = "a2c2797f2f1f6d95"
+DOCUMENT = {
+ 'library': 'DeepGEMM',
+ 'kernels': {
+  'deepgemm': {
+   'operator': 'gemm',
+   'formats': ['fp8_block'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'runs_on': {'instruction': ['wgmma']},
+   'fallback': 'deepgemm-blackwell',
+   'dispatches': True,
+   'tiles': [
+    [64, 32, 256],
+    [64, 64, 256],
+    [64, 128, 256],
+    [128, 64, 256],
+    [128, 96, 384],
+    [128, 128, 384],
+    [128, 160, 384],
+   ],
+   'splits': [1],
+   'promoted': True,
+   'quantises': True,
+   'source': 'DeepGEMM: block_m 64/128, block_n a multiple of 16 up to 160; two-level fp32 accumulation. TensorRT-LLM (fp8_blockscale_gemm), SGLang and vLLM run it on Hopper',
+  },
+  'deepgemm-blackwell': {
+   'operator': 'gemm',
+   'formats': ['fp8_block'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'runs_on': {'instruction': ['tcgen05']},
+   'fallback': 'cutlass-fp8-block',
+   'tiles': {
+    64: [
+     [64, 32, 256],
+     [64, 64, 256],
+     [64, 128, 256],
+     [128, 32, 256],
+     [128, 64, 256],
+     [128, 128, 256],
+    ],
+    1000000000: [
+     [128, 32, 256],
+     [128, 64, 256],
+     [128, 128, 256],
+     [128, 192, 256],
+     [128, 256, 256],
+     [256, 128, 256],
+    ],
+   },
+   'splits': [1],
+   'quantises': True,
+   'source': 'DeepGEMM on compute capability 10 (sm100.hpp): block_m 128 or 256 and 64 for so few rows, block_n a multiple of 32 up to 256; the instruction takes block scales that are powers of two (UE8M0), so that nothing is added up outside',
+  },
+ },
+}

@@ -1,0 +1,77 @@
+"""Compiled from libraries/triton.yaml by `python -m perfmodel.compiled`."""
+
+HASH = "3297deb519a8e7fd"
+DOCUMENT = {
+ 'library': 'Triton',
+ 'kernels': {
+  'flash-triton': {
+   'operator': 'attention',
+   'schedule': 'tiled-2',
+   'instruction': 'native',
+   'overlap': 'warps',
+   'share': 0.6,
+   'backward': 0.35,
+   'head_dims': [16, 32, 64, 128, 256],
+   'tiles': {
+    64: [[128, 64, 128], [128, 128, 256]],
+    128: [[128, 64, 256], [128, 128, 256], [64, 32, 128]],
+    256: [[64, 64, 256], [64, 32, 128], [32, 16, 128]],
+    512: [[64, 16, 128], [16, 16, 64]],
+   },
+   'decode': {
+    64: [[64, 64, 128]],
+    128: [[64, 64, 128], [64, 32, 128]],
+    256: [[64, 32, 128], [32, 16, 128]],
+    512: [[64, 16, 128], [16, 16, 64]],
+   },
+   'source': "Triton fused attention tutorial: its autotuning menu; tl.dot uses the device's best instruction; that the forward loop keeps 0.6 of the matrix rate was settled by published runs (FlashAttention-2, figures 4 to 7), as 0.35 of the backward one",
+  },
+  'triton-gemm': {
+   'operator': 'gemm',
+   'formats': ['fp16', 'bf16', 'tf32', 'fp8', 'int8', 'fp8_block'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'tiles': [
+    [128, 256, 256],
+    [256, 128, 256],
+    [128, 128, 128],
+    [128, 64, 128],
+    [64, 128, 128],
+    [64, 64, 128],
+    [128, 32, 128],
+    [32, 64, 64],
+    [16, 64, 64],
+   ],
+   'splits': [1],
+   'specialises': False,
+   'source': "Triton matrix multiplication tutorial and the bundled kernel: a block a tile, in groups that share operands in L2; tl.dot uses the device's best instruction, and blocks neither form clusters nor keep a warp for loading",
+  },
+  'triton-gemm-fp32': {
+   'operator': 'gemm',
+   'formats': ['fp32'],
+   'instruction': 'vector',
+   'overlap': 'pipelined',
+   'tiles': [
+    [128, 128, 256],
+    [128, 64, 128],
+    [64, 128, 128],
+    [64, 64, 128],
+    [32, 64, 64],
+    [16, 64, 64],
+   ],
+   'splits': [1],
+   'source': 'the bundled kernel in fp32, input_precision ieee: tl.dot multiplies on the vector unit',
+  },
+  'fused-rows': {
+   'operator': 'rowwise',
+   'rows': {
+    'held_columns': 16384,
+    'elements_per_thread': 8,
+    'most_threads': 1024,
+    'passes': 2,
+    'load': 4,
+   },
+   'source': 'the bundled kernels: a row stays on chip while it fits',
+  },
+ },
+}

@@ -1,0 +1,69 @@
+"""Compiled kernels kept by content: what went into the compiler is the name of what came out.
+
+A folder of small files under PERFMODEL_CACHE, else the user's cache folder. Files are written whole
+or not at all; one that is damaged, or whose content is not what its name promises, is ignored and
+made again. Deleting the folder costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import sys
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from perfmodel.errors import OutputError
+from perfmodel.evidence.records.records import replacing
+
+ENVIRONMENT = "PERFMODEL_CACHE"
+_FORMAT = 1  # of the files: raise it when what is stored changes
+
+
+def folder() -> Path:
+    """Where compiled kernels are kept; the folder need not be there yet."""
+    own = os.environ.get(ENVIRONMENT)
+    if own:
+        return Path(own) / "compiled"
+    home = Path.home()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return base / "perfmodel" / "compiled"
+
+
+def key(content: Mapping[str, Any]) -> str:
+    """The name of what `content` (anything JSON can write) makes."""
+    return _digest({"format": _FORMAT, **content})
+
+
+def read(name: str) -> dict[str, Any] | None:
+    """What was stored under `name`; None where nothing sound is there."""
+    try:
+        stored = json.loads(gzip.decompress((folder() / f"{name}.json.gz").read_bytes()))
+        value = stored["value"]
+        sound = stored["name"] == name and stored["digest"] == _digest(value)
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error):
+        return None
+    return value if sound and isinstance(value, dict) else None
+
+
+def write(name: str, value: Mapping[str, Any]) -> None:
+    """Store `value` under `name`. A folder that cannot be written is no error: nothing is kept."""
+    stored = {"name": name, "digest": _digest(value), "value": value}
+    with suppress(OSError, OutputError):
+        folder().mkdir(parents=True, exist_ok=True)
+        with replacing(folder() / f"{name}.json.gz") as partial:
+            partial.write_bytes(gzip.compress(json.dumps(stored).encode(), 6, mtime=0))
+
+
+def _digest(value: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

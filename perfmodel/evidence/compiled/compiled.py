@@ -1,0 +1,386 @@
+"""Kernels compiled for GPUs that are not here, and what the binaries say of themselves.
+
+    compiled = compile_kernel(kernel, problem, config, target("sm_90"))
+    compiled.launches[0].registers, .spill_bytes, .shared_bytes, .loop
+
+A launch is specialised as Triton's launcher would do it: pointers and sizes that divide by 16 are
+known to, a size of 1 is a constant. Compilers run in a process of their own; results are cached by
+content, so that the second time costs nothing. Neither torch nor a GPU is needed for a cached one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import perfmodel
+from perfmodel.evidence.compiled import binarycache
+from perfmodel.evidence.compiled.compilefacts import FITS, LaunchFacts, content, launch_key
+from perfmodel.evidence.compiled.disassembly import Instruction, loops, parse
+from perfmodel.evidence.compiled.instructions import hot_loop, mix, unit_of
+from perfmodel.evidence.compiled.issueslots import IssueSlots, issue_slots, operations
+from perfmodel.evidence.compiled.sources import whereabouts
+from perfmodel.evidence.compiled.targets import (
+    TENSOR_MEMORY_COLUMNS,
+    Occupancy,
+    Target,
+    occupancy_of,
+)
+from perfmodel.evidence.kernel import BundledKernel, KernelError, Launch
+from perfmodel.hardware import Device, load
+
+
+class CompileError(KernelError):
+    """A kernel that its compiler refuses for a target."""
+
+
+class DoesNotFit(CompileError):
+    """A config whose blocks want more shared or tensor memory than the target has."""
+
+
+@dataclass(frozen=True)
+class CompiledLaunch:
+    """One launch as compiled. `kernel` is the schedule's kernel, `registers` those of a thread
+    (vector registers of a lane on AMD), `spill_bytes` a thread's stack, `warps` those that the
+    launch asked for and `threads` all that the block has (specialised warps included).
+    """
+
+    kernel: str
+    function: str
+    target: Target
+    registers: int
+    scalar_registers: int
+    spill_bytes: int
+    static_shared_bytes: int
+    dynamic_shared_bytes: int
+    tensor_memory_columns: int
+    warps: int
+    threads: int
+    listing: str
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block, static and dynamic."""
+        return self.static_shared_bytes + self.dynamic_shared_bytes
+
+    @cached_property
+    def program(self) -> tuple[Instruction, ...]:
+        """The instructions."""
+        return parse(self.listing, self.target.nvidia)
+
+    @cached_property
+    def loop(self) -> tuple[int, ...]:
+        """Indexes of the innermost loop's instructions: one tile of the streamed axis."""
+        return hot_loop(self.program)
+
+    @property
+    def instructions(self) -> dict[str, int]:
+        """Instructions of the whole listing by unit, each counted once."""
+        return mix(self.program)
+
+    @property
+    def loop_instructions(self) -> dict[str, int]:
+        """Instructions of a warp in one pass of the loop, both sides of a branch counted."""
+        return mix(self.program[i] for i in self.loop)
+
+    @property
+    def spills(self) -> bool:
+        """Whether registers overflow to a thread's stack.
+
+        Specialised warps keep a few values of their start there, outside all loops; that costs
+        nothing and does not count.
+        """
+        specialised = self.threads > self.warps * self.target.warp_size
+        if not self.spill_bytes or not specialised:
+            return self.spill_bytes > 0
+        repeated = frozenset().union(*loops(self.program))
+        return any(unit_of(self.program[i]) == "spill" for i in repeated)
+
+    @property
+    def loop_operations(self) -> float | None:
+        """Matrix operations of a block in one pass; None where the listing does not say."""
+        return operations(self.program, self.loop, self.warps)
+
+    def occupancy(self, device: Device) -> Occupancy:
+        """Blocks and warps that a unit of `device` holds."""
+        return occupancy_of(
+            device, self.registers, self.shared_bytes, self.threads, self.tensor_memory_columns
+        )
+
+    def issue_slots(self, device: Device) -> IssueSlots:
+        """Busy cycles of each pipe in a pass of the loop (of the whole listing without one)."""
+        body = self.loop or tuple(range(len(self.program)))
+        return issue_slots(device, self.program, body, self.warps)
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """All launches of a kernel for one problem, config and target."""
+
+    kernel: str
+    problem: Any
+    config: Any
+    target: Target
+    launches: tuple[CompiledLaunch, ...]
+    keys: tuple[str, ...] = ()
+
+    def facts(self, device: Device | None = None) -> tuple[LaunchFacts, ...]:
+        """What the binaries take, on the device that speaks for the target unless one is given."""
+        found = device or load(self.target.device)
+        return tuple(
+            _fact(self, launch, key, found)
+            for launch, key in zip(self.launches, self.keys, strict=True)
+        )
+
+
+def _fact(made: CompiledKernel, launch: CompiledLaunch, key: str, device: Device) -> LaunchFacts:
+    return LaunchFacts(
+        key=key,
+        kernel=made.kernel,
+        launch=launch.kernel,
+        target=made.target.name,
+        triton=_triton_version(),
+        problem=str(made.problem),
+        config=str(made.config),
+        status=FITS,
+        registers=launch.registers,
+        spill_bytes=launch.spill_bytes if launch.spills else 0,
+        shared_bytes=launch.shared_bytes,
+        tensor_memory_columns=launch.tensor_memory_columns,
+        threads=launch.threads,
+        blocks=launch.occupancy(device).blocks,
+        looped=bool(launch.loop),
+        flops_per_pass=launch.loop_operations or 0.0,
+        cycles=launch.issue_slots(device).cycles,
+    )
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to compile."""
+
+    kernel: BundledKernel
+    problem: Any
+    config: Any
+    target: Target
+
+    def binaries(self) -> list[str]:
+        """The names of its launches' binaries in the table of compile facts."""
+        return [
+            launch_key(content(self.kernel, self.problem, self.config, launch, self.target))
+            for launch in self.kernel.launches(self.problem, self.config)
+        ]
+
+    def says(self) -> str:
+        """The request in an error message."""
+        return f"{self.kernel.name} with {self.config} for {self.target.name}"
+
+
+def compile_kernel(
+    kernel: BundledKernel, problem: Any, config: Any, target: Target
+) -> CompiledKernel:
+    """Compile every launch of `kernel`.
+
+    Raises `DoesNotFit` for a config that cannot fit, `CompileError` for what the compiler
+    refuses, `KernelError` where Triton is missing.
+    """
+    ((_, found),) = compile_all([Request(kernel, problem, config, target)])
+    if isinstance(found, CompileError):
+        raise found
+    return found
+
+
+def first_fitting(
+    kernel: BundledKernel,
+    problem: Any,
+    targets: Sequence[Target],
+    tell: Callable[[int, int], None] | None = None,
+) -> list[CompiledKernel]:
+    """For each target the first config of the kernel's menu there that compiles and fits.
+
+    Raises what was wrong with the first config where none does, and `ProblemError` for a target
+    without a menu.
+    """
+    menus = {
+        target.name: list(kernel.menu(problem, target.name, int(load(target.device).units)))
+        for target in targets
+    }
+    found: dict[str, CompiledKernel] = {}
+    failures: dict[str, CompileError] = {}
+    while left := [t for t in targets if t.name not in found and menus[t.name]]:
+        requests = [Request(kernel, problem, menus[t.name].pop(0), t) for t in left]
+        for request, made in compile_all(requests, tell):
+            if isinstance(made, CompiledKernel):
+                found[request.target.name] = made
+            else:
+                failures.setdefault(request.target.name, made)
+    for target in targets:
+        if target.name not in found:
+            raise failures[target.name]
+    return [found[target.name] for target in targets]
+
+
+def compile_all(
+    requests: Sequence[Request], tell: Callable[[int, int], None] | None = None
+) -> list[tuple[Request, CompiledKernel | CompileError]]:
+    """Compile many in one process: a failure is that request's answer and stops no other.
+
+    `tell(done, of)` is called as compilations finish.
+    """
+    jobs: dict[str, dict[str, Any]] = {}
+    plans = []
+    for request in requests:
+        launches = request.kernel.launches(request.problem, request.config)
+        mine = [_job(request, launch) for launch in launches]
+        plans.append((request, launches, [job["key"] for job in mine]))
+        jobs |= {job["key"]: job for job in mine}
+    answers = _answers(jobs, tell)
+    return [
+        (request, _assembled(request, ls, [answers[k] for k in ks])) for request, ls, ks in plans
+    ]
+
+
+def _assembled(
+    request: Request, launches: Sequence[Launch], answers: Sequence[Mapping[str, Any]]
+) -> CompiledKernel | CompileError:
+    made = []
+    for launch, answer in zip(launches, answers, strict=True):
+        if "error" in answer:
+            return CompileError(f"{request.says()} does not compile: {answer['error']}")
+        made.append(_launch(request.target, launch, answer))
+        wrong = _unfit(made[-1])
+        if wrong:
+            return DoesNotFit(f"{request.says()} {wrong}; take smaller tiles or fewer stages")
+        if not any(item.stem in ("EXIT", "s_endpgm") for item in made[-1].program):
+            return CompileError(f"{request.says()} compiles to code that only traps")
+    return CompiledKernel(
+        request.kernel.name, request.problem, request.config, request.target, tuple(made),
+        tuple(request.binaries()),
+    )  # fmt: skip
+
+
+def _unfit(launch: CompiledLaunch) -> str:
+    """What a block wants more of than the target has; empty where it fits."""
+    needed, limit = launch.shared_bytes, launch.target.shared_per_block
+    if needed > limit:
+        return (
+            f"needs {needed / 1024:.1f} KiB of shared memory a block, "
+            f"{(needed - limit) / 1024:.1f} KiB more than the {limit // 1024} KiB there are"
+        )
+    columns = launch.tensor_memory_columns
+    if columns > TENSOR_MEMORY_COLUMNS:
+        return (
+            f"needs {columns} columns of tensor memory a block, "
+            f"{columns - TENSOR_MEMORY_COLUMNS} more than the {TENSOR_MEMORY_COLUMNS} there are"
+        )
+    return ""
+
+
+def _launch(target: Target, launch: Launch, answer: Mapping[str, Any]) -> CompiledLaunch:
+    return CompiledLaunch(
+        kernel=launch.kernel,
+        function=whereabouts(launch.function)["name"],
+        target=target,
+        registers=answer["registers"],
+        scalar_registers=answer["scalar_registers"],
+        spill_bytes=answer["spill_bytes"],
+        static_shared_bytes=answer["static_shared_bytes"],
+        dynamic_shared_bytes=answer["dynamic_shared_bytes"],
+        tensor_memory_columns=answer["tensor_memory_columns"],
+        warps=launch.num_warps,
+        threads=answer["warps"] * target.warp_size,
+        listing=answer["listing"],
+    )
+
+
+def _job(request: Request, launch: Launch) -> dict[str, Any]:
+    """What the worker is told, with its content's name under `key`."""
+    job = content(request.kernel, request.problem, request.config, launch, request.target)
+    key = binarycache.key({**job, "triton": _triton_version()})
+    return {**job, "key": key, "function": whereabouts(launch.function)}
+
+
+def _triton_version() -> str:
+    try:
+        return metadata.version("triton")
+    except metadata.PackageNotFoundError:
+        raise KernelError("compiling needs Triton: pip install 'perfmodel[gpu]'") from None
+
+
+def _answers(
+    jobs: Mapping[str, Mapping[str, Any]], tell: Callable[[int, int], None] | None
+) -> dict[str, Mapping[str, Any]]:
+    """Answers by key, from the cache where they are there."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for key in jobs:
+        kept = binarycache.read(key)
+        if kept is not None:
+            found[key] = kept
+    for key, answer in _run([job for key, job in jobs.items() if key not in found]):
+        found[key] = answer
+        if "error" not in answer:
+            binarycache.write(key, answer)
+        if tell is not None:
+            tell(len(found), len(jobs))
+    return found
+
+
+def _run(jobs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each job's answer; where the compiler takes its process down, the rest get a new one."""
+    left = list(jobs)
+    while left:
+        died = None
+        for key, answer in _worker(left):
+            if key is None:
+                died = answer
+                continue
+            left.pop(0)
+            yield key, answer
+        if left and died is not None:
+            yield left.pop(0)["key"], died
+
+
+def _worker(
+    jobs: Iterable[Mapping[str, Any]],
+) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
+    """Answers of one process in the order of the jobs, and last (None, why it ended)."""
+    text = "".join(json.dumps(job) + "\n" for job in jobs)
+    with tempfile.TemporaryDirectory() as scratch:
+        environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+        paths = [str(Path(perfmodel.__path__[0]).parent), *filter(None, sys.path)]
+        environment |= {"PYTHONPATH": os.pathsep.join(paths), "TRITON_CACHE_DIR": scratch}
+        said = Path(scratch, "stderr")
+        questions = Path(scratch, "jobs")
+        questions.write_text(text, encoding="utf-8")
+        with questions.open() as stdin, said.open("w") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "perfmodel.evidence.compiled.compileworker"],
+                stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment,
+            )  # fmt: skip
+        with process:
+            try:
+                for line in process.stdout or ():
+                    answer = json.loads(line)
+                    yield answer.pop("key"), answer
+            except BaseException:  # interrupted: the compiler must not outlive us
+                process.kill()
+                raise
+        yield None, {"error": _epitaph(process.returncode, said.read_text(errors="replace"))}
+
+
+def _epitaph(code: int, said: str) -> str:
+    """Why the compiler's process ended: its signal or code, and the last line that it wrote."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if "error" in line.lower()] or lines or ["nothing said"]
+    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return f"the compiler stopped ({how}): {telling[-1][:300]}"

@@ -1,0 +1,362 @@
+"""What a prediction becomes with the binary's registers, shared memory and instructions.
+
+The model assumes a footprint from the schedule (tiles in registers, buffers in shared memory) and
+the operations of the algorithm. The compiler decides otherwise: occupancy follows from the real
+footprint, and the units are busy with the real instructions, spilled registers among them. Facts
+come from the table beside the kernels, or from the compiler where the table does not have them. The
+rest of the prediction stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from perfmodel.count import KernelCost, count
+from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.evidence import registry
+from perfmodel.evidence.compiled import compilefacts
+from perfmodel.evidence.compiled.compiled import DoesNotFit, compile_kernel
+from perfmodel.evidence.compiled.compilefacts import UNFIT, LaunchFacts
+from perfmodel.evidence.compiled.targets import allocated_registers, target_of
+from perfmodel.evidence.kernel import BundledKernel
+from perfmodel.hardware import Device
+from perfmodel.operators import find
+from perfmodel.operators.library import LibraryOperator
+from perfmodel.predict import Prediction, predict
+from perfmodel.timing.constants import Constants, default
+from perfmodel.timing.kernel import KernelTime, Slots, Style, time_kernel
+from perfmodel.timing.libraries import resolve
+from perfmodel.timing.machine import Machine, machine
+from perfmodel.timing.occupancy import addressing_registers
+
+_IMPLEMENTATION = "triton"
+_HARNESS = "cuda_graph"
+
+
+@dataclass(frozen=True)
+class Binary:
+    """What the binary of one kernel of a schedule takes: registers of a thread as allocated, bytes
+    of shared memory of a block of `threads`, spilled bytes of a thread, and its issue slots.
+    """
+
+    registers: int
+    shared_bytes: int
+    threads: int
+    spill_bytes: int
+    slots: Slots
+
+
+@dataclass(frozen=True)
+class KernelEffect:
+    """One kernel of the schedule, counted and compiled: footprints, blocks per unit and seconds."""
+
+    kernel: str
+    assumed_registers: float
+    registers: float
+    assumed_shared_bytes: float
+    shared_bytes: float
+    spill_bytes: float
+    assumed_blocks: float
+    blocks: float
+    assumed_seconds: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Effect:
+    """All kernels together; `ratio` is the compiled prediction over the assumed one."""
+
+    device: str
+    target: str
+    kernels: tuple[KernelEffect, ...]
+
+    @property
+    def assumed_seconds(self) -> float:
+        """With the counted footprints."""
+        return sum(item.assumed_seconds for item in self.kernels)
+
+    @property
+    def seconds(self) -> float:
+        """With the compiled footprints."""
+        return sum(item.seconds for item in self.kernels)
+
+    @property
+    def ratio(self) -> float:
+        """How far the compiled code moves the prediction; NaN where the counted do not fit."""
+        fits = math.isfinite(self.assumed_seconds)
+        return self.seconds / self.assumed_seconds if fits else math.nan
+
+
+def binaries(facts: Sequence[LaunchFacts]) -> dict[str, Binary]:
+    """What runs each kernel of the schedule.
+
+    Where several launches carry one out, the largest footprint counts, and their instructions add.
+    """
+    found: dict[str, Binary] = {}
+    for fact in facts:
+        mine = _binary(fact)
+        last = found.get(fact.launch)
+        found[fact.launch] = mine if last is None else _both(mine, last)
+    return found
+
+
+def _binary(fact: LaunchFacts) -> Binary:
+    slots = Slots(fact.cycles, fact.flops_per_pass, fact.looped)
+    registers = allocated_registers(fact.registers)
+    return Binary(registers, fact.shared_bytes, fact.threads, fact.spill_bytes, slots)
+
+
+def _both(one: Binary, other: Binary) -> Binary:
+    pipes = one.slots.cycles.keys() | other.slots.cycles.keys()
+    cycles = {p: one.slots.cycles.get(p, 0.0) + other.slots.cycles.get(p, 0.0) for p in pipes}
+    return Binary(
+        max(one.registers, other.registers),
+        max(one.shared_bytes, other.shared_bytes),
+        max(one.threads, other.threads),
+        max(one.spill_bytes, other.spill_bytes),
+        replace(one.slots, cycles=cycles),
+    )
+
+
+def facts_of(
+    kernel: BundledKernel, problem: Any, config: Any, device: Device
+) -> tuple[LaunchFacts, ...]:
+    """The facts of every launch, from the table or else from the compiler.
+
+    Raises `DoesNotFit` where a block wants more than the target has, `ProblemError` for a device
+    without a compile target, and what `compile_kernel` raises.
+    """
+    target = target_of(device)
+    known = compilefacts.table().of(kernel, problem, config, target)
+    if known is None:
+        return compile_kernel(kernel, problem, config, target).facts()
+    for fact in known:
+        if fact.status == UNFIT:
+            raise DoesNotFit(fact.reason)
+        if fact.reason:
+            raise ProblemError(fact.reason)
+    return known
+
+
+def effect(
+    problem: Any,
+    device: Device,
+    kernel: BundledKernel,
+    config: Any,
+    *,
+    facts: Sequence[LaunchFacts] | None = None,
+    constants: Constants | None = None,
+) -> Effect:
+    """Time `kernel` as it is counted and as it is compiled; a launch without `facts` as counted.
+
+    Raises `ProblemError` for a device without a compile target or a footprint that cannot fit, and
+    what `facts_of` raises.
+    """
+    found = binaries(facts_of(kernel, problem, config, device) if facts is None else facts)
+    values, here = constants or default(), machine(device)
+    schedule = kernel.schedule(problem, config)
+    cost = count(schedule, problem.sizes(), problem.elements())
+    style = _style(problem, here, values)
+    effects = []
+    launched = {launch.kernel for launch in kernel.launches(problem, config)}
+    for counted in cost.kernels:
+        if counted.name not in launched:  # a combination that this problem does not need
+            continue
+        elements = problem.elements()
+        assumed = time_kernel(here, values, schedule, counted, elements, style)
+        binary = found.get(counted.name)
+        if binary is None:
+            effects.append(_as_assumed(counted, assumed))
+            continue
+        real = with_footprint(counted, binary)
+        compiled = time_kernel(here, values, schedule, real, elements, style, binary.slots)
+        effects.append(_compared(counted, binary, assumed, compiled))
+    if not all(np.isfinite(item.seconds) for item in effects):
+        raise ProblemError(f"{kernel.name} with {config} does not fit on {device.slug}")
+    return Effect(device.slug, target_of(device).name, tuple(effects))
+
+
+def with_footprint(cost: KernelCost, binary: Binary) -> KernelCost:
+    """`cost` with the registers and shared memory that the compiler really used."""
+    threads = float(cost.nest.kernel.threads)
+    registers = 4.0 * (binary.registers * binary.threads - addressing_registers(cost) * threads)
+    return replace(
+        cost,
+        shared_footprint_bytes=float(binary.shared_bytes),
+        register_footprint_bytes=registers,
+    )
+
+
+def _as_assumed(cost: KernelCost, assumed: KernelTime) -> KernelEffect:
+    """A kernel whose binary is not known, taken as it is counted."""
+    threads = float(cost.nest.kernel.threads)
+    registers = float(cost.register_footprint_bytes) / 4 / threads + addressing_registers(cost)
+    shared, blocks = float(cost.shared_footprint_bytes), float(assumed.occupancy)
+    seconds = float(assumed.seconds)
+    return KernelEffect(
+        cost.name, registers, registers, shared, shared, 0.0, blocks, blocks, seconds, seconds
+    )
+
+
+def _compared(
+    cost: KernelCost, binary: Binary, assumed: KernelTime, real: KernelTime
+) -> KernelEffect:
+    threads = float(cost.nest.kernel.threads)
+    return KernelEffect(
+        kernel=cost.name,
+        assumed_registers=float(cost.register_footprint_bytes) / 4 / threads
+        + addressing_registers(cost),
+        registers=float(binary.registers),
+        assumed_shared_bytes=float(cost.shared_footprint_bytes),
+        shared_bytes=float(binary.shared_bytes),
+        spill_bytes=float(binary.spill_bytes),
+        assumed_blocks=float(assumed.occupancy),
+        blocks=float(real.occupancy),
+        assumed_seconds=float(assumed.seconds),
+        seconds=float(real.seconds),
+    )
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A bundled kernel's seconds before it is run, launch floor included: as counted, with its
+    range, and as compiled, which is None where the table of compile facts does not have it.
+    """
+
+    assumed_seconds: float
+    low_seconds: float
+    high_seconds: float
+    seconds: float | None
+
+
+def forecast(problem: Any, device: Device, kernel: BundledKernel, config: Any) -> Forecast:
+    """The time of `kernel` with `config` in a captured graph; nothing is compiled for it.
+
+    Raises `ProblemError` for what does not fit or no model covers.
+    """
+    usual = predict(problem, device, implementation=_IMPLEMENTATION, harness=_HARNESS)
+    known = compilefacts.table().of(kernel, problem, config, target_of(device))
+    moved = effect(problem, device, kernel, config, facts=known or ())
+    launch = usual.terms["launch"]
+    assumed = launch + moved.assumed_seconds
+    return Forecast(
+        assumed,
+        assumed * usual.low_seconds / usual.seconds,
+        assumed * usual.high_seconds / usual.seconds,
+        launch + moved.seconds if known else None,
+    )
+
+
+def _style(problem: Any, here: Machine, constants: Constants) -> Style:
+    """How Triton's kernels of the operator use the machine."""
+    operator = find(getattr(problem, "operator", ""))
+    if isinstance(operator, LibraryOperator):
+        chosen, _ = resolve(operator.name, _IMPLEMENTATION, problem.dtype, here)
+        return operator.style(problem, chosen, here, constants)
+    return Style(compute="fp32", overlap=1.0, vector_share=constants["vector_share"])
+
+
+def compiled_prediction(problem: Any, device: Device, found: Prediction) -> Prediction:
+    """A prediction with the binary's footprint and instructions in place of the assumed ones.
+
+    The device time moves by the ratio of the nearest bundled kernel timed both ways; what moved it
+    is said in the assumptions. Raises `ProblemError` for an operator without a bundled kernel and
+    what `compile_kernel` raises where no config fits.
+    """
+    name, names = bundled_for(problem, found.tile)
+    kernel = registry.kernel(name)
+    menu = kernel.menu(problem, target_of(device).name, int(device.units))
+    refused: PerfmodelError | None = None
+    for config in nearest(menu, found.tile, names):
+        try:
+            moved = effect(problem, device, kernel, config)
+        except DoesNotFit as error:
+            refused = error
+            continue
+        return _moved(found, moved, name)
+    raise refused or ProblemError(f"no config of {name} fits on {device.slug}")
+
+
+def _moved(found: Prediction, moved: Effect, kernel: str) -> Prediction:
+    device_seconds = found.seconds - found.terms["launch"]
+    ratio = moved.ratio
+    seconds = moved.seconds if math.isnan(ratio) else device_seconds * ratio
+    scale = (found.terms["launch"] + seconds) / found.seconds
+    said = [_said(kernel, moved.target, item) for item in moved.kernels]
+    changed = f"compiled code moves the prediction by {scale - 1:+.1%}"
+    return replace(
+        found,
+        seconds=found.seconds * scale,
+        low_seconds=found.low_seconds * scale,
+        high_seconds=found.high_seconds * scale,
+        assumptions=(*found.assumptions, *said, changed),
+    )
+
+
+def _said(kernel: str, target: str, item: KernelEffect) -> str:
+    """What the binary of one kernel takes, beside what was assumed."""
+    spills = f", {item.spill_bytes:.0f} B spilled a thread" if item.spill_bytes else ""
+    return (
+        f"{kernel} for {target}: {item.kernel} takes {item.registers:.0f} registers and "
+        f"{item.shared_bytes / 1024:.0f} KiB (assumed {item.assumed_registers:.0f} and "
+        f"{item.assumed_shared_bytes / 1024:.0f}), {item.blocks:.0f} blocks a unit "
+        f"(assumed {item.assumed_blocks:.0f}){spills}"
+    )
+
+
+Bundled = tuple[str, tuple[str, str]]
+
+
+def _product(problem: Any, tile: Mapping[str, float]) -> Bundled:
+    weights = problem.dtype in ("w8a16", "w4a16")
+    split = "matmul-split-k" if tile.get("slices", 1) > 1 else "matmul"
+    return f"matmul-{problem.dtype}" if weights else split, ("bm", "bn")
+
+
+def _attention(problem: Any, tile: Mapping[str, float]) -> Bundled | None:
+    forward = "attention-decode" if "splits" in tile else "attention-tiled"
+    names = {"fwd": forward, "bwd": "attention-backward"}
+    return (names[problem.direction], ("br", "bc")) if problem.direction in names else None
+
+
+def _rows(problem: Any, tile: Mapping[str, float]) -> Bundled:
+    return f"{problem.op}{'-backward' if problem.direction == 'bwd' else ''}", ("rows", "warps")
+
+
+_BUNDLED: Mapping[str, Callable[[Any, Mapping[str, float]], Bundled | None]] = {
+    "gemm": _product,
+    "attention": _attention,
+    "softmax": _rows,
+    "layernorm": _rows,
+    "rmsnorm": _rows,
+}
+
+
+def bundled_for(problem: Any, tile: Mapping[str, float]) -> Bundled:
+    """The bundled kernel that carries out what `predict` chose, and its config's two tile fields.
+
+    `tile` is a prediction's. Raises `ProblemError` for operators that no bundled kernel does alone.
+    """
+    found = _BUNDLED.get(getattr(problem, "operator", ""))
+    named = found and found(problem, tile)
+    if named:
+        return named
+    raise ProblemError("no bundled kernel does this operator alone; name one to perfmodel compile")
+
+
+def nearest(
+    configs: Sequence[Any], tile: Mapping[str, float], names: tuple[str, str]
+) -> tuple[Any, ...]:
+    """The configs, those first whose tile comes nearest to a prediction's (in octaves)."""
+    wanted = list(tile.values())[:2]
+
+    def distance(config: Any) -> float:
+        sizes = [float(getattr(config, name)) for name in names]
+        return sum(abs(math.log2(a / b)) for a, b in zip(sizes, wanted, strict=False) if a and b)
+
+    return tuple(sorted(configs, key=distance))

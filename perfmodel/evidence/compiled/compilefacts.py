@@ -1,0 +1,208 @@
+"""What the compiler made of the bundled kernels, as a table beside them: `kernels/compiled.csv`.
+
+    facts = compilefacts.table()
+    facts.of(kernel, problem, config, target)     # a row for each launch, or None
+
+One row is one binary. It is found by everything that goes into the compiler: the function's source,
+its constants, the types and divisibility of its arguments, warps and stages. Two problems that
+compile to the same binary share a row, and a kernel that has changed since finds none. The rows are
+made by `python -m perfmodel.evidence.compiled.compilesuite --write`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from perfmodel.errors import TableError
+from perfmodel.evidence.compiled import binarycache
+from perfmodel.evidence.compiled.sources import fingerprint
+from perfmodel.evidence.compiled.targets import Target
+from perfmodel.evidence.kernel import BundledKernel, Launch
+
+NAME = "compiled.csv"
+PIPES = ("matrix", "special", "fma", "alu", "lsu", "issue", "valu", "lds", "vmem", "scalar")
+"""Pipes of NVIDIA's and AMD's units; a binary has cycles for those of its target."""
+FITS, UNFIT, REFUSED = "fits", "unfit", "refused"
+
+
+@dataclass(frozen=True)
+class LaunchFacts:
+    """One binary. `status` is `fits`, `unfit` (a block wants more on-chip memory than there is) or
+    `refused` (the compiler, with its `reason`); the numbers are those of one that fits.
+
+    `registers` and `spill_bytes` are of a thread, `shared_bytes` and `tensor_memory_columns` of a
+    block of `threads`, `blocks` what a unit of the target's device holds. `flops_per_pass` are a
+    block's matrix operations in one pass of the innermost loop (0 without matrix instructions),
+    `looped` whether there is a loop, and `cycles` each pipe's busy cycles in a pass of it, or in
+    the whole listing without one. Of specialised warps only what they spill in a loop counts: a
+    few values of their start cost nothing.
+    """
+
+    key: str
+    kernel: str
+    launch: str
+    target: str
+    triton: str
+    problem: str
+    config: str
+    status: str
+    reason: str = ""
+    registers: int = 0
+    spill_bytes: int = 0
+    shared_bytes: int = 0
+    tensor_memory_columns: int = 0
+    threads: int = 0
+    blocks: int = 0
+    looped: bool = False
+    flops_per_pass: float = 0.0
+    cycles: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def usable(self) -> bool:
+        """Whether the binary fits and spills nothing."""
+        return self.status == FITS and not self.spill_bytes
+
+    def row(self) -> dict[str, str]:
+        """The cells of the table."""
+        plain = {name: str(getattr(self, name)) for name in _PLAIN}
+        return plain | {f"{pipe}_cycles": _short(self.cycles.get(pipe)) for pipe in PIPES}
+
+    def says(self) -> dict[str, str]:
+        """The cells that the binary decides, so not which of its kernels and problems made it."""
+        return {name: cell for name, cell in self.row().items() if name not in _MADE_BY}
+
+
+_MADE_BY = ("kernel", "problem", "config")
+_PLAIN = tuple(item.name for item in fields(LaunchFacts) if item.name != "cycles")
+COLUMNS = (*_PLAIN, *(f"{pipe}_cycles" for pipe in PIPES))
+
+
+class Facts:
+    """The table, by what went into the compiler."""
+
+    def __init__(self, rows: Iterable[LaunchFacts]) -> None:
+        self._by_key = {row.key: row for row in rows}
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def rows(self) -> tuple[LaunchFacts, ...]:
+        """Every row."""
+        return tuple(self._by_key.values())
+
+    def of(
+        self, kernel: BundledKernel, problem: Any, config: Any, target: Target
+    ) -> tuple[LaunchFacts, ...] | None:
+        """The facts of every launch; None where one of them is not in the table.
+
+        Raises `ProblemError` for what the kernel cannot do.
+        """
+        found = [
+            self._by_key.get(launch_key(content(kernel, problem, config, launch, target)))
+            for launch in kernel.launches(problem, config)
+        ]
+        return None if None in found else tuple(item for item in found if item is not None)
+
+
+def content(
+    kernel: BundledKernel, problem: Any, config: Any, launch: Launch, target: Target
+) -> dict[str, Any]:
+    """What goes into the compiler for a launch, specialised as Triton's launcher would do it.
+
+    Pointers and sizes that divide by 16 are known to, and a size of 1 is a constant.
+    """
+    signature, constants = dict(launch.signature), dict(launch.constexprs)
+    sizes = {array.name: array.size_bytes for array in kernel.arrays(problem, config)}
+    attributes: dict[str, list[list[Any]]] = {}
+    for at, name in enumerate(launch.function.arg_names):
+        value = launch.arguments.get(name)
+        if isinstance(value, str):
+            attributes[str(at)] = [["tt.divisibility", 16]]
+            if not target.nvidia and sizes[value] < 2**31:
+                attributes[str(at)].append(["tt.pointer_range", 32])
+        elif isinstance(value, int) and value == 1:
+            signature[name], constants[name] = "constexpr", 1
+        elif isinstance(value, int) and value % 16 == 0:
+            attributes[str(at)] = [["tt.divisibility", 16]]
+    return {
+        "signature": signature,
+        "constexprs": constants,
+        "attributes": attributes,
+        "num_warps": launch.num_warps,
+        "num_stages": launch.num_stages,
+        "backend": target.backend,
+        "arch": target.arch,
+        "warp_size": target.warp_size,
+        "source": fingerprint(launch.function),
+    }
+
+
+def launch_key(content: Mapping[str, Any]) -> str:
+    """The name of a binary in the table; its compiler's version is a column, not part of it."""
+    return binarycache.key(content)[:16]
+
+
+@cache
+def table() -> Facts:
+    """The table beside the bundled kernels; empty where there is none."""
+    path = folder() / NAME
+    return Facts(read(path) if path.is_file() else ())
+
+
+def folder() -> Path:
+    """The folder of the bundled kernels: as installed, else that of the checkout."""
+    spec = find_spec("perfmodel_kernels")
+    if spec is not None and spec.origin is not None:
+        return Path(spec.origin).parent
+    return Path(__file__).resolve().parents[3] / "kernels"
+
+
+def read(path: Path) -> tuple[LaunchFacts, ...]:
+    """The rows of a table; raises `TableError` where it is none."""
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise TableError(f"{path}: not a table of compile facts; make it anew")
+        try:
+            return tuple(_fact(row) for row in reader)
+        except ValueError as error:
+            raise TableError(f"{path}:{reader.line_num}: {error}; make it anew") from None
+
+
+def dumped(rows: Sequence[LaunchFacts]) -> str:
+    """The rows as CSV, in an order that does not depend on when they were made."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    order = sorted(rows, key=lambda row: (row.kernel, row.target, row.problem, row.config, row.key))
+    writer.writerows(row.row() for row in order)
+    return text.getvalue()
+
+
+def _fact(row: Mapping[str, str]) -> LaunchFacts:
+    plain: dict[str, Any] = {
+        item.name: _CELL[str(item.type)](row[item.name])
+        for item in fields(LaunchFacts)
+        if item.name != "cycles"
+    }
+    cycles = {pipe: float(cell) for pipe in PIPES if (cell := row[f"{pipe}_cycles"])}
+    return LaunchFacts(**plain, cycles=cycles)
+
+
+_CELL: Mapping[str, Callable[[str], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": lambda cell: cell == "True",
+}
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"

@@ -1,0 +1,1 @@
+"""What profilers write, as launches with metrics in SI units: a format a module."""

@@ -1,0 +1,236 @@
+"""Nsight Compute: its CSV as launches with metrics in SI units, and what to ask it for.
+
+Read are the raw page (`--csv --page raw`: a column a metric, a row of units below the header) and
+the long form of the details page (a row a metric). Lines that the profiler or the program print
+around the table are skipped.
+
+Names by the Nsight Compute documentation (docs.nvidia.com/nsight-compute) and `ncu
+--query-metrics`. Blackwell calls memory's bytes dram__bytes_op_read and dram__bytes_op_write; one
+name that a chip lacks makes the profiler refuse the whole run, which `accepted_metrics` mends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from perfmodel.errors import TableError
+from perfmodel.evidence.importers.profiles import BYTES, PIPES, Launch, Profile, Row, Table, number
+
+DURATION = "gpu__time_duration.sum"
+METRICS = (
+    DURATION,
+    "dram__bytes_read.sum",
+    "dram__bytes_write.sum",
+    "lts__t_sectors_srcunit_tex.sum",
+    "lts__t_bytes.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+    "sm__inst_executed_pipe_tensor.sum",
+    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+    "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active",
+    "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active",
+)
+"""What to ask the profiler for; docs/counters.md has the whole line."""
+
+ADVICE = (
+    "for bytes of memory ask ncu for dram__bytes_read.sum,dram__bytes_write.sum "
+    "(dram__bytes_op_read.sum,dram__bytes_op_write.sum on Blackwell)"
+)
+_NEWER = {
+    "dram__bytes_read.sum": "dram__bytes_op_read.sum",
+    "dram__bytes_write.sum": "dram__bytes_op_write.sum",
+}
+_SECTOR, _WAVEFRONT = 32.0, 128.0
+# Each quantity by the metrics that give it, the best first: (metrics to add up, factor).
+_COUNTED: Mapping[str, tuple[tuple[tuple[str, ...], float], ...]] = {
+    "hbm_bytes_measured": (
+        (("dram__bytes_read.sum", "dram__bytes_write.sum"), 1.0),
+        (("dram__bytes_op_read.sum", "dram__bytes_op_write.sum"), 1.0),
+        (("dram__bytes.sum",), 1.0),
+        (("dram__sectors_read.sum", "dram__sectors_write.sum"), _SECTOR),
+    ),
+    "l2_bytes_measured": (
+        (("lts__t_sectors_srcunit_tex.sum",), _SECTOR),
+        (("lts__t_bytes_srcunit_tex.sum",), 1.0),
+        (("lts__t_bytes.sum",), 1.0),
+        (("lts__t_sectors.sum",), _SECTOR),
+    ),
+    "shared_bytes_measured": (
+        (("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",), _WAVEFRONT),
+        (
+            (
+                "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+                "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+            ),
+            _WAVEFRONT,
+        ),
+    ),
+}
+_PIPE_WORDS = {
+    "tensor_pipe_pct": "pipe_tensor",
+    "xu_pipe_pct": "pipe_xu",
+    "fma_pipe_pct": "pipe_fma",
+}
+_SHARES = ("pct_of_peak_sustained_active", "pct_of_peak_sustained_elapsed")
+
+# Units of the profiler to SI factors; percentages stay percentages.
+_SECONDS = {
+    "second": 1.0, "s": 1.0, "msecond": 1e-3, "ms": 1e-3, "usecond": 1e-6, "us": 1e-6,
+    "nsecond": 1e-9, "ns": 1e-9,
+}  # fmt: skip
+_BYTE_UNITS = {
+    "byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12,
+    "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9,
+}  # fmt: skip
+UNITS = {**_SECONDS, **_BYTE_UNITS}
+_LONG = ("Metric Name", "Metric Unit", "Metric Value")
+# Names of the details page for what the raw page calls otherwise.
+_SPOKEN = {
+    "Duration": DURATION,
+    "DRAM Throughput": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "SM Frequency": "sm__cycles_elapsed.avg.per_second",
+}
+_ERROR = re.compile(r"==ERROR==\s*(.*\S)")
+_REFUSED = re.compile(r"[Ff]ailed to find metrics?:?\s+(.*)")
+_NAME = re.compile(r"[a-z]\w*(?:\\?\.\w+)*")
+
+
+# ---- What to ask for -----------------------------------------------------------------------------
+
+
+def accepted_metrics(metrics: Sequence[str], said: str) -> tuple[str, ...]:
+    """`metrics` without those that the profiler refused in what it `said`.
+
+    One that newer chips call otherwise is replaced by the newer name, so that asking again until
+    nothing is refused ends with all that the chip has. The same list comes back where the profiler
+    refused none of it.
+    """
+    refused = {name for line in _REFUSED.findall(said) for name in _names(line)}
+
+    def accepted(metric: str) -> bool:
+        return not any(metric == name or metric.startswith(f"{name}.") for name in refused)
+
+    ways = ((metric, _NEWER.get(metric, metric)) for metric in metrics)
+    return tuple(dict.fromkeys(name for pair in ways for name in [*filter(accepted, pair)][:1]))
+
+
+def _names(line: str) -> set[str]:
+    """Metrics in the rest of a refusal: names, or a pattern such as regex:^name\\.(sum|avg)$."""
+    words = re.split(r"[,\s]+", line)
+    found = (_NAME.match(word.removeprefix("regex:").lstrip("^'\"")) for word in words)
+    return {match[0].replace("\\", "") for match in found if match}
+
+
+def complaints(said: str) -> tuple[str, ...]:
+    """What the profiler marked ==ERROR== in what it `said`, each once, in order."""
+    return tuple(dict.fromkeys(" ".join(text.split()) for text in _ERROR.findall(said)))
+
+
+def metrics_for(listed: str) -> tuple[str, ...]:
+    """What to ask a chip for, by what `ncu --query-metrics` listed: all of `METRICS` it knows.
+
+    Where it lacks the names that give a quantity, others that give it stand in. `METRICS` where
+    the list holds no metric at all.
+    """
+    words = (line.split()[:1] for line in listed.splitlines())
+    known = {word.split(".")[0] for first in words for word in first if "__" in word}
+    if not known:
+        return METRICS
+
+    def has(metric: str) -> bool:
+        return metric.split(".")[0] in known
+
+    found = [metric for metric in METRICS if has(metric)]
+    for ways in _COUNTED.values():
+        complete = [names for names, _ in ways if all(map(has, names))]
+        if complete and not any(set(names) <= set(found) for names in complete):
+            found += complete[0]
+    return tuple(found)
+
+
+# ---- What it writes ------------------------------------------------------------------------------
+
+
+def is_table(columns: Sequence[str]) -> bool:
+    """The raw page has a column a metric (unit__quantity), the long form one of metrics' names."""
+    return "Kernel Name" in columns and (
+        set(_LONG) <= set(columns) or any("__" in name for name in columns)
+    )
+
+
+def read(table: Table) -> Profile:
+    """Every launch in the order of the file; raises `TableError` where there is none."""
+    launches = _long(table) if set(_LONG) <= set(table.columns) else _raw(table)
+    if not launches:
+        raise TableError(
+            f"{table.where}: no kernel was profiled; was anything launched on the device?"
+        )
+    return Profile("ncu", ADVICE, tuple(launches), counted=counted)
+
+
+def _raw(table: Table) -> list[Launch]:
+    """A row a launch; the first row holds the units."""
+    rows, units = table.rows, dict.fromkeys(table.columns, "")
+    if not rows[0]["Kernel Name"]:
+        units = {name: rows[0][name] for name in table.columns}
+        rows = rows[1:]
+    names = [name for name in table.columns if "__" in name]
+    return [_launch(row, [(name, units[name], row[name]) for name in names]) for row in rows]
+
+
+def _long(table: Table) -> list[Launch]:
+    """A row a metric: launches are told apart by ID, or by kernel name where there is none."""
+    by: dict[tuple[str, ...], list[Row]] = {}
+    for row in table.rows:
+        by.setdefault((row.get("ID"), row["Kernel Name"]), []).append(row)
+    return [_launch(rows[0], [_long_cells(row) for row in rows]) for rows in by.values()]
+
+
+def _long_cells(row: Row) -> tuple[str, str, str]:
+    name, unit, value = (row[column] for column in _LONG)
+    return _SPOKEN.get(name, name), unit, value
+
+
+def _launch(row: Row, cells: Iterable[tuple[str, str, str]]) -> Launch:
+    """A launch of (metric, unit, value) cells; columns of ranges have Range in their names."""
+    ranges = tuple(row[name] for name in row.cells if "Range" in name and row[name])
+    metrics = _metrics(cells)
+    return Launch(row["Kernel Name"], metrics.get(DURATION), ranges, metrics)
+
+
+def _metrics(cells: Iterable[tuple[str, str, str]]) -> dict[str, float]:
+    """Metrics that hold a number, in SI units."""
+    found = {}
+    for name, unit, text in cells:
+        value = number(text)
+        if value is not None and value >= 0:
+            found[name] = value * UNITS.get(unit.strip(), 1.0)
+    return found
+
+
+def counted(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Bytes of each level and the use of the units, as far as they were counted."""
+    found: dict[str, float] = {}
+    for level in BYTES:
+        for names, factor in _COUNTED[level]:
+            if all(name in metrics for name in names):
+                found[level] = factor * sum(metrics[name] for name in names)
+                break
+    for pipe in PIPES:
+        share = _utilisation(pipe, metrics)
+        if share is not None:
+            found[pipe] = share
+    return found
+
+
+def _utilisation(pipe: str, metrics: Mapping[str, float]) -> float | None:
+    """The busiest of the unit's pipes in percent: of active cycles, else of elapsed ones."""
+    for share in _SHARES:
+        found = [
+            value
+            for metric, value in metrics.items()
+            if _PIPE_WORDS[pipe] in metric and metric.endswith(share)
+        ]
+        if found:
+            return max(found)
+    return None

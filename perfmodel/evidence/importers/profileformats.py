@@ -1,0 +1,99 @@
+"""The formats of profiles: which are read and by what, and a line for those that are not.
+
+A table's format is known by its columns; the first line that has those of one is its header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfmodel.errors import TableError
+from perfmodel.evidence.importers import ncu, nsys, rocprof, traces
+from perfmodel.evidence.importers.profiles import Profile, Table, cells, table
+from perfmodel.evidence.records import documents
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: its name, the command that writes it, its columns, its reader.
+
+    `whole` says that an empty line ends the table.
+    """
+
+    name: str
+    command: str
+    fits: Callable[[Sequence[str]], bool]
+    read: Callable[[Table], Profile]
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A format that cannot be read: its columns, and what to give in its place."""
+
+    fits: Callable[[Sequence[str]], bool]
+    said: str
+
+
+_LONGEST = 300  # characters of a profiler's own message
+_STATS = "nsys stats --format csv --report"
+_ROCPROF = "rocprofv3 --output-format csv"
+FORMATS = (
+    Format("Nsight Compute's CSV", "ncu --csv --page raw", ncu.is_table, ncu.read),
+    Format("nvtx_kern_sum", f"{_STATS} nvtx_kern_sum", nsys.is_ranges, nsys.ranges, True),
+    Format("cuda_gpu_kern_sum", f"{_STATS} cuda_gpu_kern_sum", nsys.is_kernels, nsys.kernels, True),
+    Format("cuda_gpu_trace", f"{_STATS} cuda_gpu_trace", nsys.is_trace, nsys.trace, True),
+    Format(
+        "rocprofv3's counter_collection", f"{_ROCPROF} --pmc ...",
+        rocprof.is_counters, rocprof.counters,
+    ),
+    Format(
+        "rocprofv3's kernel_trace", f"{_ROCPROF} --kernel-trace", rocprof.is_trace, rocprof.trace
+    ),
+)  # fmt: skip
+UNREAD = (
+    Unread(
+        nsys.is_other,
+        "a report of nsys stats that names no launches; export nvtx_kern_sum, cuda_gpu_kern_sum "
+        "or cuda_gpu_trace",
+    ),
+    Unread(
+        rocprof.is_other,
+        "one of rocprofv3's files without kernels' launches; give kernel_trace or "
+        "counter_collection",
+    ),
+    Unread(rocprof.is_old, "the results of an older rocprof; profile with rocprofv3"),
+)
+WANTED = "the CSV of ncu, nsys stats or rocprofv3, or torch profiler's trace (docs/counters.md)"
+
+
+def read(path: str | Path) -> Profile:
+    """The profile in a file; raises `TableError`, one line, for any other file."""
+    where = str(path)
+    text = documents.text(path, WANTED)
+    if traces.is_trace(text):
+        return traces.read(text, where)
+    lines = text.replace("\r\n", "\n").split("\n")
+    for place, line in enumerate(lines):
+        columns = cells(line) if "," in line else ()
+        for known in FORMATS if columns else ():
+            if known.fits(columns):
+                return _read(known, table(lines, place, where, whole=known.whole))
+        for unread in UNREAD if columns else ():
+            if unread.fits(columns):
+                raise TableError(f"{where}: {unread.said}")
+    complaints = ncu.complaints(text)
+    if complaints:
+        raise TableError(f"{where}: nothing was profiled: {complaints[0][:_LONGEST]}")
+    raise TableError(f"{where}: not a profile that can be read; give {WANTED}")
+
+
+def _read(known: Format, found: Table) -> Profile:
+    """The profile, and a line for what stood between the rows of its table."""
+    profile = known.read(found)
+    if not found.skipped:
+        return profile
+    line = f"{found.where}: {found.skipped} lines that are no rows of {known.name} left out"
+    return replace(profile, said=(*profile.said, line))

@@ -1,0 +1,130 @@
+"""torch profiler's Chrome trace: the device time of every named range.
+
+A range is a `record_function` or NVTX name that `Case.label` wrote. Its device time is the sum of
+the kernels that ran inside it on the device's own timeline; in a trace without a device, the time
+that the range took on the host.
+
+The format is Chrome's Trace Event Format (complete events, "ph": "X", microseconds) with the
+categories of PyTorch's Kineto: kernel, gpu_memcpy, gpu_memset, cuda_runtime, cuda_driver,
+user_annotation, gpu_user_annotation; "correlation" joins a launch on the host and its kernel.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from perfmodel.errors import TableError
+from perfmodel.evidence.cases import is_label
+from perfmodel.evidence.importers.profiles import Instance, Profile
+from perfmodel.evidence.records import documents
+
+ADVICE = "torch's profiler counts no bytes; profile with ncu or rocprofv3 for them"
+WANTED = "a trace"
+_MICRO = 1e-6
+_MOST = 1e18  # microseconds: longer ago than anything
+_KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
+_CALLS = ("cuda_runtime", "cuda_driver")
+_ON_DEVICE, _ON_HOST = "gpu_user_annotation", "user_annotation"
+_READ = {*_KERNELS, *_CALLS, _ON_DEVICE, _ON_HOST}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A complete event: microseconds of its start and duration; what joins launch and kernel."""
+
+    name: str
+    category: str
+    start: float
+    duration: float
+    correlation: int | str | None
+
+
+def is_trace(text: str) -> bool:
+    """Whether the text is JSON rather than a table."""
+    return text.lstrip()[:1] in ("{", "[")
+
+
+def read(text: str, where: str) -> Profile:
+    """Every run of a labelled range; raises `TableError` for another document, or if none."""
+    document = documents.parsed(text, where, WANTED)
+    listed = document.get("traceEvents") if isinstance(document, dict) else document
+    if not isinstance(listed, list):
+        raise TableError(f"{where}: no traceEvents; write it with export_chrome_trace")
+    events = [event for i, each in enumerate(listed) if (event := _event(each, i, where))]
+    kernels = [event for event in events if event.category in _KERNELS]
+    found = _on_device(events, kernels) if kernels else _on_host(events)
+    if not found:
+        raise TableError(
+            f"{where}: no range is named after a case; "
+            "wrap each call in record_function(case.label())"
+        )
+    return Profile("profiler", ADVICE, instances=tuple(found))
+
+
+def _event(each: Any, place: int, where: str) -> Event | None:
+    """A complete event of a category that is read; raises `TableError` where it is damaged."""
+    if not isinstance(each, dict) or each.get("ph") != "X":
+        return None
+    category = each.get("cat")
+    if not isinstance(category, str) or category not in _READ:
+        return None
+    said = f"{where}: traceEvents[{place}] ({category})"
+    name, start, duration = each.get("name"), each.get("ts"), each.get("dur", 0)
+    if not isinstance(name, str):
+        raise TableError(f"{said}: name is {documents.shown(name)}, not text; export it again")
+    for key, value in (("ts", start), ("dur", duration)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _MOST:
+            raise TableError(
+                f"{said}: {key} is {documents.shown(value)}, not a time; export it again"
+            )
+    arguments = each.get("args", {})
+    joined = arguments.get("correlation") if isinstance(arguments, dict) else None
+    if not isinstance(joined, int | str | None):
+        raise TableError(
+            f"{said}: correlation is {documents.shown(joined)}, not a number; export it again"
+        )
+    return Event(name, category, float(each["ts"]), float(duration), joined)
+
+
+def _on_device(events: Sequence[Event], kernels: Sequence[Event]) -> list[Instance]:
+    """Kernels inside the range's span on the device, or launched inside its span on the host."""
+    marked = _labelled(events, _ON_DEVICE)
+    if marked:
+        return _inside(marked, [(kernel.start, kernel) for kernel in kernels])
+    launched = {
+        event.correlation: event.start
+        for event in events
+        if event.category in _CALLS and event.correlation is not None
+    }
+    placed = [(launched[k.correlation], k) for k in kernels if k.correlation in launched]
+    return _inside(_labelled(events, _ON_HOST), placed)
+
+
+def _inside(marks: Iterable[Event], placed: list[tuple[float, Event]]) -> list[Instance]:
+    """Each mark with the kernels whose place is inside its span."""
+    placed.sort(key=lambda each: each[0])
+    times = [time for time, _ in placed]
+    spent = [0.0, *accumulate(kernel.duration for _, kernel in placed)]
+    found = []
+    for mark in marks:
+        first = bisect_left(times, mark.start)
+        last = bisect_left(times, mark.start + mark.duration, lo=first)
+        kernel = placed[first][1].name if first < last else ""
+        seconds = (spent[last] - spent[first]) * _MICRO
+        found.append(Instance(mark.name, seconds, kernel, last - first))
+    return found
+
+
+def _on_host(events: Iterable[Event]) -> list[Instance]:
+    return [
+        Instance(mark.name, mark.duration * _MICRO, "host", 0)
+        for mark in _labelled(events, _ON_HOST)
+    ]
+
+
+def _labelled(events: Iterable[Event], category: str) -> list[Event]:
+    return [event for event in events if event.category == category and is_label(event.name)]

@@ -1,0 +1,374 @@
+"""Readings of this machine as a hardware spec, with a `measured` block beside what is documented.
+
+A device that has a shipped spec keeps its datasheet and gets the readings as `measured`. For any
+other the fields that a datasheet would hold are what the system reports, what follows from
+instruction sets and clocks, or, where nothing says it, the best that was measured; each says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.evidence.measured.microbench import Readings
+from perfmodel.evidence.measured.plateaus import (
+    Judged,
+    disturbed,
+    judged,
+    own_product,
+    streams,
+    used,
+)
+from perfmodel.hardware import Device, loads
+from perfmodel.hardware.catalogue import load, normalise, shipped
+from perfmodel.units import exact
+
+_CALIBRATED = "calibrate"  # the source of what was measured here
+_DIGITS = 4
+_ADDED = "; other programs ran meanwhile"
+_MOST_OVER_PEAK = 1.05  # what a spec may show above its own peak
+
+# FLOP per clock per core in fp32 by instruction set: vectors × lanes × 2 for a multiply-add.
+_VECTOR = (("avx512f", 64), ("fma", 32), ("avx", 16), ("asimd", 16), ("sse2", 8))
+# Matrix rate over the fp32 vector rate, by type and the flag that brings it.
+_MATRIX = {
+    "bf16": (("amx_bf16", 16), ("avx512_bf16", 2), ("bf16", 2)),
+    "int8": (("amx_int8", 32), ("avx512_vnni", 4), ("avx_vnni", 4), ("i8mm", 8), ("asimddp", 4)),
+}
+
+
+def calibrated(readings: Readings, slug: str) -> Device:
+    """The device of `readings`, called `slug`; the machine's own name becomes an alias."""
+    known = _shipped(readings.slug)
+    data = _from_spec(known) if known else _from_machine(readings)
+    name = normalise(slug)
+    spellings = (readings.slug, *data.get("aliases", ()), *([known.slug] if known else []))
+    own = {normalise(spelling) for spelling in spellings} - {name}
+    data |= {"slug": name, "aliases": tuple(sorted(own))}
+    data["sources"] = {**data.get("sources", {}), **_sources(readings)}
+    peak = _si(data["memory"]["hbm"]["bandwidth"], "bandwidth")
+    holds = judged(readings, max(peak, *_below(streams(readings), peak).values()))
+    data["measured"] = _measured(readings, holds, data)
+    data["latency"] = {**(data.get("latency") or {}), **_latencies(readings, holds)} or None
+    data["notes"] = (*data.get("notes", ()), *_notes(readings, holds, known is None))
+    return _sound(data)
+
+
+def _notes(readings: Readings, holds: Judged, unknown: bool) -> tuple[str, ...]:
+    """What a reader of the spec should know of how it came about."""
+    found = list(holds.said)
+    if readings.busy:
+        found.append(f"calibrated on a busy machine: {readings.busy}")
+    if unknown and readings.kind == "cuda":
+        found.append("not in the catalogue: peaks are what was measured")
+    return tuple(found)
+
+
+def _sound(data: dict[str, Any]) -> Device:
+    """The device, through its text: what is written can be read again."""
+    from perfmodel.hardware import writer
+
+    device = Device.model_validate({k: v for k, v in data.items() if v not in (None, {}, ())})
+    return loads(writer.dump(device), "the calibrated spec")
+
+
+def _shipped(slug: str) -> Device | None:
+    """The datasheet of a device; of one that was calibrated before, the one that it came from."""
+    try:
+        found = load(slug)
+    except PerfmodelError:
+        return None
+    if _CALIBRATED not in found.sources:
+        return found
+    origins = (shipped() / f"{name}.yaml" for name in found.aliases)
+    return next((load(path) for path in origins if path.is_file()), None)
+
+
+def _from_spec(device: Device) -> dict[str, Any]:
+    """A shipped spec as data; latencies and rates that are measured elsewhere stay."""
+    data = device.model_dump(mode="python", exclude_none=True)
+    return {name: value for name, value in data.items() if name != "measured"}
+
+
+def _sources(readings: Readings) -> dict[str, str]:
+    versions = ", ".join(
+        f"{name} {readings.versions[name]}"
+        for name in ("torch", "triton", "driver", "git_revision")
+        if readings.versions.get(name)
+    )
+    return {
+        _CALIBRATED: f"perfmodel calibrate, {readings.timestamp_utc}, {versions}",
+        "system": "as the operating system or driver reports it",
+        "formula": "computed from other facts of the same file; the note says how",
+    }
+
+
+def _fact(value: float, unit: str, status: str, note: str = "", **more: Any) -> dict[str, Any]:
+    source = {"measured": _CALIBRATED, "config": "system", "derived": "formula"}.get(
+        status, "system"
+    )
+    fact = {
+        "value": exact(float(f"{value:.{_DIGITS}g}"), unit),
+        "source": (source,),
+        "status": status,
+        **more,
+    }
+    return fact | ({"note": note} if note else {})
+
+
+def _count(value: int, note: str = "", status: str = "config") -> dict[str, Any]:
+    source = "system" if status != "unverified" else _CALIBRATED
+    return {"value": value, "source": (source,), "status": status} | (
+        {"note": note} if note else {}
+    )
+
+
+# ---- The measured block --------------------------------------------------------------------------
+
+
+def _measured(readings: Readings, holds: Judged, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Achieved rates; a reading above the stated peak is left out, for the peak says why."""
+    peak = _si(data["memory"]["hbm"]["bandwidth"], "bandwidth")
+    block: dict[str, Any] = {
+        "hbm_bandwidth": {
+            name: _fact(rate, "B/s", "measured", _stream_note(readings, name))
+            for name, rate in _below(streams(readings), peak).items()
+        },
+    }
+    outer, inner = _outer(readings), readings.levels[0][0] if len(readings.levels) > 1 else None
+    for name, level, where in (("l2", outer, f"in {outer}"), ("l1", inner, "in L1, all cores")):
+        if level in holds.bandwidth:
+            note = _noted(readings, "read", level, f"reads that hit {where}")
+            block[f"{name}_bandwidth"] = _fact(holds.bandwidth[level], "B/s", "measured", note)
+    for unit in ("matrix", "vector"):
+        block[unit] = _achieved(readings, holds, unit, data["compute"].get(unit, {}))
+    block["special_function"] = _rate(readings, holds, "special", "exp/s")
+    block["launch"] = {
+        name: _rate(readings, holds, f"launch.{name}", "s")
+        for name in ("stream", "graph")
+        if f"launch.{name}" in holds.rates
+    }
+    return {name: value for name, value in block.items() if value}
+
+
+def _below(rates: Mapping[str, float], peak: float) -> dict[str, float]:
+    return {name: rate for name, rate in rates.items() if rate <= peak * _MOST_OVER_PEAK}
+
+
+def _achieved(
+    readings: Readings, holds: Judged, unit: str, peaks: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Rates of a unit by type, none above its stated peak."""
+    found = {}
+    for name, rate in holds.rates.items():
+        kind, _, dtype = name.partition(".")
+        if kind == unit and rate <= _MOST_OVER_PEAK * _peak(peaks, dtype, rate):
+            found[dtype] = _rate(readings, holds, name, _rate_unit(dtype))
+    return found
+
+
+def _rate(readings: Readings, holds: Judged, name: str, unit: str) -> dict[str, Any] | None:
+    """A rate as a fact; None where it was not measured."""
+    if name not in holds.rates:
+        return None
+    methods = readings.methods
+    note = methods.get(name, methods.get(name.partition(".")[0], ""))
+    return _fact(holds.rates[name], unit, "measured", note + _ADDED * (name in readings.disturbed))
+
+
+def _noted(readings: Readings, curve: str, level: str | None, note: str) -> str:
+    return note + _ADDED * disturbed(readings, curve, level)
+
+
+def _stream_note(readings: Readings, name: str) -> str:
+    """How main memory's bandwidth was measured, and how far beyond the last cache."""
+    last = max((total for _, total, _ in readings.levels), default=0.0)
+    least = used(readings, name, None)[0][0]
+    beyond = f", {least / last:.2g} times the last cache or more" if last else ""
+    note = f"{readings.curves[name].method}{beyond}"
+    return _noted(readings, name, None, note)
+
+
+def _peak(peaks: Mapping[str, Any], dtype: str, otherwise: float) -> float:
+    return _si(peaks[dtype], "compute rate") if dtype in peaks else otherwise
+
+
+def _rate_unit(dtype: str) -> str:
+    return "OP/s" if dtype.startswith("int") else "FLOP/s"
+
+
+def _si(fact: Mapping[str, Any], dimension: str) -> float:
+    from perfmodel.units import parse
+
+    return parse(str(fact["value"]), dimension)
+
+
+def _latencies(readings: Readings, holds: Judged) -> dict[str, Any]:
+    """Latency by the roles that caches have in a spec; none from a method that is not one."""
+    if "latency" not in readings.curves:
+        return {}
+    method = readings.curves["latency"].method
+    outer, inner = _outer(readings), _inner(readings)
+    roles: dict[str, str | None] = {"l2": outer, "hbm": None}
+    if inner is not None and readings.kind == "cpu":
+        roles = {"shared": inner, **roles}
+        if readings.levels[0][0] != inner:
+            roles = {"l1": readings.levels[0][0], **roles}
+    return {
+        role: _fact(
+            holds.latency[level], "s", "measured", _noted(readings, "latency", level, method)
+        )
+        for role, level in roles.items()
+        if level in holds.latency and (level is not None or role == "hbm")
+    }
+
+
+def _outer(readings: Readings) -> str | None:
+    """The last cache."""
+    return readings.levels[-1][0] if readings.levels else None
+
+
+def _inner(readings: Readings) -> str | None:
+    """The cache next to the core that programs block for: L2 where there is an L3, else L1."""
+    names = [name for name, _, _ in readings.levels]
+    return names[-2] if len(names) > 1 else None
+
+
+# ---- Machines without a spec ---------------------------------------------------------------------
+
+
+def _from_machine(readings: Readings) -> dict[str, Any]:
+    year = int(readings.timestamp_utc[:4])
+    units = readings.units
+    is_cpu = readings.kind == "cpu"
+    return {
+        "schema_version": 1,
+        "name": f"{readings.name}, {units} {'cores' if is_cpu else 'units'}",
+        "vendor": _vendor(readings.name),
+        "kind": "cpu" if is_cpu else "gpu",
+        "architecture": "not detected",
+        "launch_year": _count(year, "year of the calibration; not detected", "unverified"),
+        "compute": {
+            "units": _count(units),
+            "unit_name": "core" if is_cpu else "unit",
+            "clocks": {"boost": _clock(readings)},
+            **_peaks(readings),
+        },
+        "memory": _memory(readings),
+        "peak_notes": {} if is_cpu else {"matrix": "measured", "vector": "measured"},
+    }
+
+
+def _vendor(name: str) -> str:
+    known = ("AMD", "Intel", "NVIDIA", "Apple", "Ampere", "Neoverse")
+    return next((maker for maker in known if maker.lower() in name.lower()), "not detected")
+
+
+def _clock_hz(readings: Readings) -> float:
+    return readings.rates.get("clock") or 2e9
+
+
+def _clock(readings: Readings) -> dict[str, Any]:
+    if "clock" in readings.rates:
+        note = readings.methods.get("clock", "")
+        return _fact(readings.rates["clock"], "Hz", "measured", note)
+    return _fact(2e9, "Hz", "unverified", "not detected; 2 GHz taken")
+
+
+def _peaks(readings: Readings) -> dict[str, Any]:
+    """Peaks by instruction set and clock on a CPU, else what was measured."""
+    if readings.kind != "cpu":
+        found: dict[str, Any] = {"matrix": {}, "vector": {}}
+        for name, rate in readings.rates.items():
+            unit, _, dtype = name.partition(".")
+            if unit in found:
+                fact = _fact(rate, _rate_unit(dtype), "measured", "best found; no datasheet value")
+                found[unit][dtype] = fact
+        return found
+    per_clock, flag = _vector_width(readings)
+    peak = readings.units * per_clock * _clock_hz(readings)
+    said = f"{readings.units} cores x {per_clock} FLOP/clk ({flag}) x the clock"
+    matrix = {}
+    for dtype, options in _MATRIX.items():
+        factor = next((times for name, times in options if name in readings.flags), None)
+        achieved = readings.rates.get(f"matrix.{dtype}", 0.0)
+        if factor is not None and achieved <= factor * peak:
+            note = f"{factor} times the fp32 rate, by instruction set"
+            matrix[dtype] = _fact(factor * peak, _rate_unit(dtype), "derived", note)
+    compute: dict[str, Any] = {
+        "matrix": matrix,
+        "vector": {"fp32": _fact(peak, "FLOP/s", "derived", said)},
+        "vector_flop_per_clock_per_unit": {
+            "values": {"fp32": per_clock},
+            "source": ("system",),
+            "status": "derived",
+            "note": f"instruction set {flag}",
+        },
+    }
+    special = readings.rates.get("special")
+    if special:
+        each = min(special / readings.units / _clock_hz(readings), per_clock / 2)
+        fact = _fact(each, "/clk", "measured", readings.methods.get("special", ""))
+        compute["special_function"] = {"per_clock_per_unit": fact}
+    return compute
+
+
+def _vector_width(readings: Readings) -> tuple[int, str]:
+    """FLOP per clock per core: by the widest instruction set, more where more was measured."""
+    flag, per_clock = next(
+        ((name, width) for name, width in _VECTOR if name in readings.flags), ("scalar", 4)
+    )
+    best = max(readings.rates.get("vector.fp32", 0.0), own_product(readings))
+    achieved = best / readings.units / _clock_hz(readings)
+    while achieved > 1.03 * per_clock:
+        per_clock *= 2
+        flag = "as measured"
+    return per_clock, flag
+
+
+def _memory(readings: Readings) -> dict[str, Any]:
+    found = streams(readings)
+    best = max(found, key=lambda name: found[name])
+    note = f"the best stream measured ({best}); no datasheet value is known"
+    memory: dict[str, Any] = {
+        "hbm": {
+            "technology": "system memory" if readings.kind == "cpu" else "device memory",
+            "capacity": _fact(readings.memory_bytes, "B", "config"),
+            "bandwidth": _fact(found[best], "B/s", "measured", note),
+        }
+    }
+    sizes = {name: (total, each) for name, total, each in readings.levels}
+    outer, inner = _outer(readings), _inner(readings)
+    if outer is not None:
+        memory["l2"] = {"label": outer, "capacity": _bytes(sizes[outer][0]), "shared_by_all": True}
+    if inner is not None and readings.kind == "cpu" and sizes[inner][1] < sizes[outer or ""][0]:
+        memory["shared"] = _shared(readings, found[best], inner)
+    return memory
+
+
+def _shared(readings: Readings, memory_bytes_per_s: float, inner: str) -> dict[str, Any]:
+    """The cache that the programs of one core block for."""
+    sizes = {name: each for name, _, each in readings.levels}
+    shared: dict[str, Any] = {
+        "label": f"{inner} of one core",
+        "capacity_per_unit": _bytes(sizes[inner]),
+    }
+    rate = judged(readings, memory_bytes_per_s).bandwidth.get(inner)
+    if rate is not None:
+        shared["bandwidth_per_unit"] = _fact(
+            rate / readings.units / _clock_hz(readings), "B/clk", "measured",
+            _noted(readings, "read", inner, f"reads that hit in {inner}"),
+        )  # fmt: skip
+    first = readings.levels[0][0]
+    if first != inner:
+        shared["l1_capacity_per_unit"] = _bytes(sizes[first])
+    return shared
+
+
+def _bytes(value: float) -> dict[str, Any]:
+    """A cache's size, in KiB or MiB where it is a whole number of them."""
+    whole = int(value)
+    unit, scale = ("MiB", 2**20) if whole % 2**20 == 0 else ("KiB", 2**10)
+    text = f"{whole // scale} {unit}" if whole % scale == 0 else f"{whole} B"
+    return {"value": text, "source": ("system",), "status": "config"}

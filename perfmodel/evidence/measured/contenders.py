@@ -1,0 +1,359 @@
+"""The bundled and plugged-in Triton kernels as contenders: same cases, names and check.
+
+Inputs are drawn on the device, so that a case of several GB costs no host memory; what other inputs
+determine (row statistics, L and O for a backward pass) is computed there too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from perfmodel.evidence import references
+from perfmodel.evidence.cases import Case
+from perfmodel.evidence.kernel import Array, BundledKernel, KernelError, torch_type
+from perfmodel.evidence.measured.measure import describe_failure
+from perfmodel.evidence.measured.rivals import Prepared
+from perfmodel.evidence.measured.timer import Call
+from perfmodel.evidence.measured.tuning import Trial, Tuner, is_out_of_memory
+from perfmodel.evidence.references import Tensors
+
+_MOST_UNFUSED = 4 * 2**30  # bytes of scores that the unfused kernels may store, per matrix
+_ONE_PASS_COLUMNS = 32768  # columns beyond which a row does not stay on chip
+_SPILL_BYTES = 4  # of a spill as Triton counts them
+
+
+def _attention(case: Case) -> tuple[str, ...]:
+    small = case.scores_bytes <= _MOST_UNFUSED and case.dtype != "fp8"
+    if case.direction == "bwd":
+        return ("attention-backward", *(("attention-standard-backward",) if small else ()))
+    if case.phase == "decode":
+        return ("attention-decode",)
+    standard = ("attention-standard",) if small else ()
+    flash1 = ("attention-flash1",) if case.size("seq_kv") <= 4096 and case.dtype != "fp8" else ()
+    gluon: tuple[str, ...] = ()
+    if case.dtype in ("fp16", "bf16"):
+        widest = {"attention-gluon": 256, "attention-gluon-blackwell": 128}
+        gluon = tuple(name for name, most in widest.items() if case.size("head_dim") <= most)
+    return ("attention-tiled", *standard, *flash1, *gluon)
+
+
+def _gemm(case: Case) -> tuple[str, ...]:
+    if case.dtype in ("w8a16", "w4a16"):
+        return (f"matmul-{case.dtype}",)
+    deep = case.size("m") * case.size("n") <= 2**22 and case.size("k") >= 1024
+    return ("matmul", "matmul-persistent", *(("matmul-split-k",) if deep else ()))
+
+
+def _rows(case: Case) -> tuple[str, ...]:
+    if case.op == "softmax":
+        one = ("softmax",) if case.size("cols") <= _ONE_PASS_COLUMNS else ()
+        return (*one, *(("softmax-online",) if case.size("cols") > 4096 else ()))
+    return (f"{case.op}-backward" if case.direction == "bwd" else case.op,)
+
+
+_KERNELS: Mapping[str, Callable[[Case], tuple[str, ...]]] = {
+    "attention": _attention,
+    "gemm": _gemm,
+    "softmax": _rows,
+    "layernorm": _rows,
+    "rmsnorm": _rows,
+    "pointwise": lambda case: (case.variant,),
+}
+_BUNDLED = frozenset(
+    (
+        "copy", "scale", "add", "triad", "chain-fused", "chain-unfused", "softmax",
+        "softmax-online", "layernorm", "layernorm-backward", "rmsnorm", "rmsnorm-backward",
+        "matmul", "matmul-split-k", "matmul-persistent", "matmul-w8a16", "matmul-w4a16",
+        "attention-standard", "attention-standard-backward", "attention-tiled",
+        "attention-backward", "attention-flash1", "attention-decode", "attention-gluon",
+        "attention-gluon-blackwell",
+    )
+)  # fmt: skip
+
+
+Menu = Callable[[Case, BundledKernel, Any], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """What a kernel is launched on: torch's name of the device, its compile target and units."""
+
+    device: str
+    target: str = ""
+    units: int = 1
+
+    def menu(self, case: Case, kernel: BundledKernel, problem: Any) -> Sequence[Any]:
+        """The configs that the kernel offers for the problem here; raises `ProblemError`."""
+        return kernel.menu(problem, self.target, self.units)
+
+
+class KernelContender:
+    """A registered kernel on a device.
+
+    `menu` gives the configs to try, best guess first (the kernel's own where None). `tuner` chooses
+    among them; without one the first that the device can launch is taken.
+    """
+
+    def __init__(
+        self,
+        kernel: BundledKernel,
+        version: str,
+        launcher: Launcher,
+        tuner: Tuner | None = None,
+        menu: Menu | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self._device = launcher.device
+        self._tuner = tuner
+        self._menu = menu or launcher.menu
+        self.implementation = f"triton-{version}:{kernel.name}"
+
+    def takes(self, case: Case) -> bool:
+        """Whether the kernel computes this case; others' kernels say so by their own cases."""
+        kernel = self.kernel
+        types = {"w8a16": "fp16", "w4a16": "fp16"}
+        if types.get(case.dtype, case.dtype) not in kernel.dtypes:
+            return False
+        if kernel.name in _BUNDLED:
+            return kernel.name in _KERNELS[case.op](case)
+        if case.dtype in types:
+            return False
+        wanted = case.problem()
+        return any(
+            type(problem) is type(wanted)
+            and all(
+                getattr(problem, name, None) == getattr(wanted, name, None)
+                for name in ("op", "variant", "direction")
+            )
+            for problem, _ in kernel.cases
+        )
+
+    def problem(self, case: Case) -> Any:
+        """The case as this kernel's problem."""
+        if case.dtype not in ("w8a16", "w4a16"):
+            return case.problem()
+        weight_only = type(self.kernel.cases[0][0])
+        bits = 4 if case.dtype == "w4a16" else 8
+        return weight_only(case.size("m"), case.size("n"), case.size("k"), bits, "fp16")
+
+    def prepare(self, case: Case, sets: int, seed: int) -> Prepared:
+        """Inputs and poisoned outputs for each set, and the config that is to run."""
+        if self._device != "cpu":
+            allow_descriptors(self._device)
+        problem = self.problem(case)
+        given = [self._inputs(case, problem, seed + i) for i in range(sets)]
+        bound = self._chosen(case, problem, given)
+
+        def error() -> float:
+            bound.calls[0]()
+            outputs = {
+                array.name: bound.made[array.name]
+                for array in self.kernel.arrays(problem, bound.config)
+                if array.role == "output"
+            }
+            return self._error(case, problem, given[0], outputs, seed)
+
+        return Prepared(bound.calls, error, str(bound.config), resources=bound.resources)
+
+    def _chosen(self, case: Case, problem: Any, given: Sequence[Tensors]) -> Bound:
+        """The calls of the config that the tuner takes, or of the first that can be launched.
+
+        Raises `KernelError` with the last reason where none can.
+        """
+        configs = self._menu(case, self.kernel, problem)
+        if self._tuner is not None:
+            trials = [_Trial(self, problem, config, given) for config in configs]
+            chosen = self._tuner.fastest(
+                case, self.implementation,
+                [Trial(each.config, each.prepare, each.resources) for each in trials],
+            )  # fmt: skip
+            return self.bind(problem, chosen.config, given)
+        reason = "it has no configs"
+        for config in configs:
+            try:
+                bound = self.bind(problem, config, given)
+                bound.calls[0]()
+            except Exception as failed:  # too much shared memory, a feature the device lacks, ...
+                if is_out_of_memory(failed):
+                    raise
+                reason = describe_failure(failed)[:200]
+                continue
+            return bound
+        raise KernelError(f"no config of {self.kernel.name} can be launched: {reason}")
+
+    def bind(self, problem: Any, config: Any, given: Sequence[Tensors]) -> Bound:
+        """Calls on each set of inputs, with outputs of their own.
+
+        What the kernel adds to is zeroed in each call, inside the time.
+        """
+        kernel = self.kernel
+        launches = kernel.launches(problem, config)
+        summed = [
+            array.name
+            for array in kernel.arrays(problem, config)
+            if array.role != "input" and array.fill == "zero"
+        ]
+        binaries: list[Any] = []
+        made = [kernel.allocate(problem, config, self._device) for _ in given]
+        calls = []
+        for inputs, outputs in zip(given, made, strict=True):
+            tensors = {**inputs, **outputs}
+            bound = [kernel.bind(launch, tensors) for launch in launches]
+            calls.append(_call(bound, [tensors[name] for name in summed], binaries))
+        return Bound(config, tuple(calls), made[0], binaries)
+
+    def _inputs(self, case: Case, problem: Any, seed: int) -> Tensors:
+        import torch
+
+        generator = torch.Generator(self._device).manual_seed(seed)
+        arrays = [
+            array
+            for array in self.kernel.arrays(problem, self.kernel.configs[0])
+            if array.role == "input"
+        ]
+        tensors = {array.name: array.laid_out(_draw(array, generator)) for array in arrays}
+        derived = [array for array in arrays if array.fill == "derived"]
+        known = bool(derived) and _derive(case, tensors)
+        if self.kernel.derive is not None and not known:
+            self.kernel.derive(problem, tensors)
+        return tensors
+
+    def _error(
+        self, case: Case, problem: Any, given: Tensors, outputs: Tensors, seed: int
+    ) -> float:
+        if self.kernel.name in _BUNDLED and case.dtype not in ("w8a16", "w4a16"):
+            return references.error(case, given, outputs, seed)
+        from perfmodel.evidence.kernel import Inputs
+
+        return max(self.kernel.errors(Inputs(problem, given), outputs).values())
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Calls of one config, the outputs of the first, and what Triton returned for its launches."""
+
+    config: Any
+    calls: tuple[Call, ...]
+    made: Tensors
+    binaries: list[Any]
+
+    def resources(self) -> dict[str, int]:
+        """Registers and spilled bytes of a thread and shared memory of a block, the largest launch.
+
+        Empty before the first call, and in the interpreter.
+        """
+        found = [item for item in self.binaries if hasattr(item, "n_regs")]
+        if not found:
+            return {}
+        return {
+            "registers": max(int(item.n_regs) for item in found),
+            "spill_bytes": max(_SPILL_BYTES * int(item.n_spills) for item in found),
+            "shared_bytes": max(int(item.metadata.shared) for item in found),
+        }
+
+
+class _Trial:
+    """A config on its way through the tuner: bound when it is timed, and let go afterwards."""
+
+    def __init__(
+        self, contender: KernelContender, problem: Any, config: Any, given: Sequence[Tensors]
+    ) -> None:
+        self.config = config
+        self._bind = partial(contender.bind, problem, config, given)
+        self._found: dict[str, int] = {}
+
+    def prepare(self) -> Sequence[Call]:
+        bound = self._bind()
+        bound.calls[0]()
+        self._found = bound.resources()
+        return bound.calls
+
+    def resources(self) -> dict[str, int]:
+        return self._found
+
+
+def _call(bound: Sequence[Call], summed: Sequence[Any], binaries: list[Any]) -> Call:
+    """All launches of a kernel; what Triton returns for the first time is kept."""
+
+    def call() -> None:
+        for tensor in summed:
+            tensor.zero_()
+        found = [launch() for launch in bound]
+        if not binaries:
+            binaries.extend(found)
+
+    return call
+
+
+def contenders(
+    launcher: Launcher, tuner: Tuner | None = None, menu: Menu | None = None
+) -> tuple[list[KernelContender], tuple[str, ...]]:
+    """Every registered kernel that can be launched, and a line for each that was not loaded."""
+    import triton
+
+    from perfmodel.evidence import registry
+
+    found = [
+        KernelContender(kernel, triton.__version__, launcher, tuner, menu)
+        for kernel in registry.kernels().values()
+        if kernel.takes(launcher.target) and (kernel.interpreted or launcher.device != "cpu")
+    ]
+    return found, registry.failures()
+
+
+def _draw(array: Array, generator: Any) -> Any:
+    """One input on the device; derived ones are NaN until they are computed."""
+    import torch
+
+    kind, device = torch_type(array.dtype), generator.device
+    if array.fill == "zero":
+        return torch.zeros(array.shape, dtype=kind, device=device)
+    if array.fill == "derived":
+        return torch.full(array.shape, math.nan, dtype=torch.float32, device=device).to(kind)
+    if array.dtype in ("uint8", "int32"):
+        low, high = (0, 256) if array.dtype == "uint8" else (-1000, 1000)
+        return torch.randint(low, high, array.shape, dtype=kind, generator=generator, device=device)
+    return references.random(array.shape, array.dtype, generator)
+
+
+def _derive(case: Case, tensors: Tensors) -> bool:
+    """Fill in what a backward pass gets from its forward pass, on the device; False if unknown."""
+    if case.op == "attention" and {"O", "L"} <= tensors.keys() and "P" not in tensors:
+        _attention_results(case, tensors)
+        return True
+    if case.op in ("layernorm", "rmsnorm") and "rstd" in tensors:
+        for start in range(0, case.size("rows"), 4096):
+            rows = slice(start, start + 4096)
+            mean, rstd = references.statistics(case, tensors["X"][rows].double())
+            tensors["rstd"][rows] = rstd.to(tensors["rstd"].dtype)
+            if "mean" in tensors:
+                tensors["mean"][rows] = mean.to(tensors["mean"].dtype)
+        return True
+    return False
+
+
+def _attention_results(case: Case, tensors: Tensors) -> None:
+    group = case.size("heads_q") // case.size("heads_kv")
+    for batch in range(case.size("batch")):
+        for head in range(case.size("heads_kv")):
+            heads = slice(head * group, (head + 1) * group)
+            q = tensors["Q"][batch, heads].float()
+            k, v = (tensors[name][batch, head].float() for name in "KV")
+            out, norm = references.attend(case, q, k, v)
+            tensors["O"][batch, heads] = out.to(tensors["O"].dtype)
+            tensors["L"][batch, heads] = norm.to(tensors["L"].dtype)
+
+
+def allow_descriptors(device: str) -> None:
+    """Kernels that make tensor descriptors themselves, as others' may, need a place for them."""
+    import torch
+    import triton
+
+    if hasattr(triton, "set_allocator"):
+        triton.set_allocator(
+            lambda size, _align, _stream: torch.empty(size, dtype=torch.int8, device=device)
+        )

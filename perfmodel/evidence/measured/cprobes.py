@@ -1,0 +1,180 @@
+"""Loops that Python is too slow for, in C: dependent loads, streams, multiply-adds, the clock.
+
+`probes.c` is compiled once a session with the system's compiler (`CC`, cc, gcc or clang) for this
+processor, and run from threads that have let go of the interpreter. Without a compiler `load` says
+so with None, and numpy's own loops stand in where they can.
+
+`PERFMODEL_CFLAGS` adds compiler flags: with `-mno-avx512f` the probes use narrower vectors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import resources
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from perfmodel.evidence.measured.bursts import Span
+
+FLAGS_VARIABLE = "PERFMODEL_CFLAGS"
+LINE = 64  # bytes: a cache line, and what arrays start at a multiple of
+CHUNK = 128  # floats: eight of the widest vectors, which a step of a stream moves
+BASE = ("-O3", "-ffp-contract=fast", "-shared", "-fPIC")
+# Flags that mean this processor; compilers know some of them. The second keeps 64-byte vectors
+# whole where a compiler would rather have two of 32 bytes.
+_NATIVE = (
+    ("-march=native", "-mprefer-vector-width=512"),
+    ("-march=native",),
+    ("-mcpu=native",),
+    (),
+)
+_LARGE_PAGE = 2**21  # bytes
+_TINY = 1e-30  # a factor that leaves sums as they are
+
+
+class Gate(ctypes.Structure):
+    """Where `wanted` threads wait for each other before their clocks start; good for once."""
+
+    _fields_ = (("arrived", ctypes.c_int64), ("wanted", ctypes.c_int64))
+
+    def __init__(self, wanted: int = 1) -> None:
+        super().__init__(0, wanted)
+
+
+class _Span(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_double) for name in ("start_s", "end_s", "processor_s"))
+
+
+class CProbes:
+    """The compiled loops; arrays are from `aligned`, a multiple of `CHUNK` floats long."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        for name in ("vector_bytes", "chase", "multiply_add", "cycles"):
+            getattr(library, name).restype = ctypes.c_int64
+        self.vector_bytes = int(library.vector_bytes())
+        self.method = f"C loop, {self.vector_bytes}-byte vectors"
+
+    def chase(self, gate: Gate, cells: np.ndarray, start: int, steps: int) -> tuple[Span, int]:
+        """`steps` dependent loads through `cells` (see `ring`) from byte `start` on; where it ends.
+
+        Going on from there visits all cells before any of them again.
+        """
+        return self._timed("chase", gate, _pointer(cells), _whole(start), _whole(steps))
+
+    def read(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
+        """One array, `reps` times."""
+        (a,) = arrays
+        out = ctypes.c_int32(0)
+        return self._timed(
+            "stream_read", gate, _pointer(a), _whole(a.size), _whole(reps), ctypes.byref(out)
+        )[0]
+
+    def copy(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
+        """One array into another, `reps` times."""
+        a, b = arrays
+        return self._timed(
+            "stream_copy", gate, _pointer(b), _pointer(a), _whole(a.size), _whole(reps)
+        )[0]
+
+    def triad(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
+        """c = a + 0.75 b, `reps` times."""
+        a, b, c = arrays
+        pointers = (_pointer(c), _pointer(a), _pointer(b))
+        return self._timed("stream_triad", gate, *pointers, _whole(a.size), _whole(reps))[0]
+
+    def multiply_add(self, gate: Gate, reps: int) -> tuple[Span, int]:
+        """Independent multiply-adds; floating-point operations there were."""
+        out = ctypes.c_float(0)
+        span, each = self._timed(
+            "multiply_add", gate, ctypes.c_float(_TINY), _whole(reps), ctypes.byref(out)
+        )
+        return span, each * reps
+
+    def cycles(self, gate: Gate, reps: int) -> tuple[Span, int]:
+        """A chain of additions; clock cycles that it took."""
+        return self._timed("cycles", gate, _whole(reps), ctypes.byref(ctypes.c_int64(0)))
+
+    def _timed(self, name: str, gate: Gate, *arguments: Any) -> tuple[Span, int]:
+        """The span of one call, and what the loop returned."""
+        span = _Span()
+        found = getattr(self._library, name)(ctypes.byref(gate), ctypes.byref(span), *arguments)
+        return Span(span.start_s, span.end_s, span.processor_s), int(found)
+
+
+def load(flags: Sequence[str] | None = None) -> CProbes | None:
+    """Compile for this processor and load; None where there is no compiler that can.
+
+    `flags` are added to the compiler's, in place of those of `PERFMODEL_CFLAGS`.
+    """
+    compiler = shlex.split(os.environ.get("CC", "")) or _found_compiler()
+    added = shlex.split(os.environ.get(FLAGS_VARIABLE, "")) if flags is None else flags
+    with TemporaryDirectory(prefix="perfmodel-") as folder:
+        library = Path(folder) / "probes.so"
+        for native in _NATIVE if compiler else ():
+            command = [*compiler, *BASE, *native, *added, "-o", str(library), str(source())]
+            try:
+                done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+                if done.returncode == 0:
+                    return CProbes(ctypes.CDLL(str(library)))
+            except (OSError, subprocess.SubprocessError):
+                return None
+    return None
+
+
+def source() -> Path:
+    """The file of the loops."""
+    return Path(str(resources.files("perfmodel.evidence.measured").joinpath("probes.c")))
+
+
+def _found_compiler() -> list[str]:
+    return [found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))][:1]
+
+
+def aligned(count: int) -> np.ndarray:
+    """`count` float32 that start at a multiple of a cache line, not written yet; see `_pages`."""
+    return _pages(4 * count).view(np.float32)[:count]
+
+
+def ring(size_bytes: int, seed: int = 0) -> np.ndarray:
+    """Cells, one a cache line, whose offsets form one random cycle through all of them."""
+    count = max(size_bytes // LINE, 2)
+    order = np.random.default_rng(seed).permutation(np.arange(count, dtype=np.uint32))
+    cells = _pages(count * LINE).reshape(count, LINE // 8)
+    cells[order, 0] = np.roll(order, -1).astype(np.uint64) * LINE
+    return cells
+
+
+def _pages(size_bytes: int) -> np.ndarray:
+    """Numbers of 8 bytes in large pages, where the system gives them to those who ask.
+
+    In small ones a load from main memory takes up to four times as long, since the page table's
+    entries come from memory as well; where small and large ones meet, even the first-level cache
+    gives half of what it can.
+    """
+    count = -(-size_bytes // 8)
+    memory = mmap.mmap(-1, 8 * count + _LARGE_PAGE)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    raw = np.frombuffer(memory, np.uint64)
+    first = (-raw.ctypes.data % _LARGE_PAGE) // 8
+    return raw[first : first + count]
+
+
+def _pointer(array: np.ndarray) -> ctypes.c_void_p:
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
+def _whole(value: int) -> ctypes.c_int64:
+    return ctypes.c_int64(value)

@@ -1,0 +1,327 @@
+"""Micro-benchmarks of a processor: C loops on all cores, and torch (`products`) for what it does.
+
+Memory is measured with working sets of 16 times the last cache: whatever a cache keeps of the pass
+before is then little of it. Every value is that of a burst (see `bursts`); a pass over a large
+working set is cut into several, one after another, so that none finds what it reads in a cache.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from perfmodel.evidence import products
+from perfmodel.evidence.measured import cprobes, hostload
+from perfmodel.evidence.measured.bursts import Burst, Span, best, together
+from perfmodel.evidence.measured.cprobes import CHUNK, Gate
+from perfmodel.evidence.measured.environment import Cpu, Environment, cpu
+from perfmodel.evidence.measured.microbench import (
+    ARRAYS,
+    STREAMS,
+    Curve,
+    Readings,
+    Report,
+    now,
+    sizes,
+)
+
+BEYOND = 16  # times the last cache: the largest working set
+_UNKNOWN_CACHE = 2**25  # bytes, where the system does not say how large the last cache is
+_MOST_MEMORY = 0.25  # of what is available
+_FLOAT = 4  # bytes
+_GATHERS = 4096  # chains that numpy follows at once
+
+Points = dict[float, Burst]
+
+
+class Streams(Protocol):
+    """Loops over arrays of float32, repeated; threads of one gate start together."""
+
+    method: str
+
+    def read(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
+        """Read one array."""
+
+    def copy(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
+        """Copy one array into another."""
+
+    def triad(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
+        """c = a + 0.75 b."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is spent: bursts a value, seconds a burst, working sets per octave.
+
+    A product is tried for `product_s`, and the processor is kept under load for `load_s`.
+    """
+
+    tries: int
+    burst_s: float
+    per_octave: int
+    product_s: float
+    load_s: float
+
+
+QUICK = Effort(tries=4, burst_s=1e-3, per_octave=2, product_s=0.3, load_s=1.0)
+FULL = Effort(tries=9, burst_s=2e-3, per_octave=4, product_s=1.5, load_s=5.0)
+
+
+def take(where: Environment, *, quick: bool, report: Report, say: Report) -> Readings:
+    """Every reading of the processor that this process may use; `say` hears that it is busy."""
+    found, effort = cpu(), QUICK if quick else FULL
+    others = hostload.others(found.cores)
+    if others.busy:
+        say(others.said)
+    report("compiling the probes")
+    probes = cprobes.load()
+    bench = CpuBench(probes, found.places, effort, report)
+    report("clock and multiply-adds")
+    rates, methods, disturbed = bench.core_rates()
+    curves = bench.bandwidths(largest(found))
+    curves |= bench.latency(largest(found))
+    report("matrix products, exponentials, launches")
+    more, how = products.rates(found.places, effort.product_s)
+    report("rate under load")
+    load = products.sustained(where, effort.load_s)
+    if load:
+        more["sustained.fp32"] = float(np.median([rate for _, rate, _, _ in load]))
+    return Readings(
+        kind="cpu",
+        slug=where.device,
+        name=where.name,
+        units=found.cores,
+        memory_bytes=where.memory_bytes,
+        levels=tuple(
+            (f"L{level}", float(found.cache_bytes(level) or 0), float(found.caches[level][0]))
+            for level in sorted(found.caches)
+        ),
+        flags=tuple(sorted(found.flags)),
+        curves=curves,
+        rates={**rates, **more},
+        methods={**methods, **how},
+        load=load,
+        versions=where.columns,
+        timestamp_utc=now(),
+        busy=others.what,
+        disturbed=disturbed,
+    )
+
+
+def largest(found: Cpu) -> int:
+    """Bytes of the largest working set of all cores together."""
+    cache = found.cache_bytes(found.last_level or 0) or _UNKNOWN_CACHE
+    return int(min(BEYOND * cache, _MOST_MEMORY * (found.available_bytes or np.inf)))
+
+
+class CpuBench:
+    """The processor's loops, a thread a core; without C probes numpy's loops run where they can."""
+
+    def __init__(
+        self,
+        probes: cprobes.CProbes | None,
+        places: Sequence[int | None],
+        effort: Effort,
+        report: Report,
+    ) -> None:
+        self._probes = probes
+        self._streams: Streams = probes or NumpyStreams()
+        self._places = places
+        self.effort = effort
+        self._report = report
+
+    @property
+    def _cores(self) -> int:
+        return len(self._places)
+
+    def core_rates(self) -> tuple[dict[str, float], dict[str, str], tuple[str, ...]]:
+        """Clock of one core, multiply-adds of all; how, and which of them were disturbed."""
+        probes = self._probes
+        if probes is None:
+            return {}, {"vector.fp32": "not measured: no C compiler"}, ()
+        taken = {
+            "clock": self._best(probes.cycles, self._places[:1]),
+            "vector.fp32": self._best(probes.multiply_add, self._places),
+        }
+        rates = {name: burst.rate for name, burst in taken.items()}
+        return rates, {
+            "clock": "C loop: a chain of additions, one a cycle",
+            "vector.fp32": f"{probes.method}: independent multiply-adds in registers, all cores",
+        }, tuple(name for name, burst in taken.items() if burst.disturbed)  # fmt: skip
+
+    def _best(
+        self, loop: Callable[[Gate, int], tuple[Span, float]], places: Sequence[int | None]
+    ) -> Burst:
+        """The best burst of a loop that is told how often to repeat."""
+
+        def take(reps: int) -> Burst:
+            gate = Gate(len(places))
+            found = together(lambda _: loop(gate, reps), places)
+            return Burst(tuple(span for span, _ in found), found[0][1])
+
+        reps = _repeats(take, self.effort.burst_s)
+        return best(partial(take, reps), 2 * self.effort.tries)
+
+    # ---- Streams ---------------------------------------------------------------------------------
+
+    def bandwidths(self, most: int) -> dict[str, Curve]:
+        """Read, copy and triad over the working set of all cores together."""
+        each = sizes(2**14 * self._cores, most, self.effort.per_octave)
+        count = most // self._cores // _FLOAT // CHUNK * CHUNK
+        self._report("reserving memory")
+        memory = together(lambda _: _written(count), self._places)
+        curves = {}
+        for name in STREAMS:
+            points: Points = {}
+            for size in each:
+                self._report(f"bandwidth of {name}, {size / 2**20:.3g} MiB of {most / 2**20:.3g}")
+                points[size] = self._stream(name, size, memory)
+            curves[name] = curve("B/s", f"{self._streams.method}, all cores", points)
+        return curves
+
+    def _stream(self, name: str, working_set: int, memory: Sequence[np.ndarray]) -> Burst:
+        """The best burst, each core on its part of the working set."""
+        loop: Callable[[Gate, Sequence[np.ndarray], int], Span] = getattr(self._streams, name)
+        used = ARRAYS[name]
+        count = max(working_set // self._cores // used // _FLOAT // CHUNK, 1) * CHUNK
+        arrays = [[part[i * count : (i + 1) * count] for i in range(used)] for part in memory]
+
+        def take(first: int, length: int, reps: int) -> Burst:
+            gate = Gate(self._cores)
+
+            def work(i: int) -> Span:
+                slices = [a[first : first + length] for a in arrays[i]]
+                return loop(gate, slices, reps)
+
+            spans = together(work, self._places)
+            return Burst(tuple(spans), float(length * reps * used * _FLOAT))
+
+        reps = _repeats(lambda reps: take(0, count, reps), self.effort.burst_s)
+        if reps > 1:
+            return best(partial(take, 0, count, reps), self.effort.tries)
+        whole = take(0, count, 1)
+        parts = max(round(max(span.seconds for span in whole.spans) / self.effort.burst_s), 1)
+        length = max(count // parts // CHUNK, 1) * CHUNK
+        starts = _rounds(range(0, count - length + 1, length))
+        return best(lambda: take(next(starts), length, 1), self.effort.tries)
+
+    # ---- Latency ---------------------------------------------------------------------------------
+
+    def latency(self, most: int) -> dict[str, Curve]:
+        """Seconds per dependent load on one core; numpy's gathers are called what they are."""
+        each = sizes(2**13, most, self.effort.per_octave)
+        probes = self._probes
+        if probes is None:
+            points = tuple((float(size), _gather(size)) for size in each if size >= 2**15)
+            method = f"numpy gather of {_GATHERS} chains: time per load, not the latency of one"
+            return {"gather": Curve("s", method, points)}
+        taken: Points = {}
+        for size in each:
+            self._report(f"latency, {size / 2**20:.3g} MiB of {most / 2**20:.3g}")
+            taken[size] = self._chase(probes, size)
+        found = curve("s", "", taken)
+        method = "C loop: one random cycle through all lines, large pages where there are, one core"
+        points = tuple((size, 1 / rate) for size, rate in found.points)
+        return {"latency": Curve("s", method, points, found.disturbed)}
+
+    def _chase(self, probes: cprobes.CProbes, size: int) -> Burst:
+        cells = cprobes.ring(size)
+        at = 0
+
+        def take(steps: int) -> Burst:
+            nonlocal at
+            place = self._places[:1]
+            ((span, at),) = together(lambda _: probes.chase(Gate(1), cells, at, steps), place)
+            return Burst((span,), float(steps))
+
+        take(min(len(cells), 2**18))  # what fits into a cache is there from now on
+        steps = _repeats(take, self.effort.burst_s, least=1000)
+        return best(partial(take, steps), self.effort.tries)
+
+
+def curve(unit: str, method: str, points: Points) -> Curve:
+    """Rates over the working set, and at which of them every burst was disturbed."""
+    return Curve(
+        unit,
+        method,
+        tuple((float(size), burst.rate) for size, burst in points.items()),
+        tuple(float(size) for size, burst in points.items() if burst.disturbed),
+    )
+
+
+def _repeats(take: Callable[[int], Burst], burst_s: float, least: int = 1) -> int:
+    """How often to repeat so that a burst takes `burst_s`; what is taken on the way warms up."""
+    reps = least
+    while True:
+        spent = min(span.seconds for span in take(reps).spans)
+        if spent >= burst_s / 4:
+            return max(round(reps * burst_s / spent), least)
+        reps *= 8
+
+
+def _rounds(places: Sequence[int]) -> Iterator[int]:
+    """All places in order, over and over."""
+    while True:
+        yield from places
+
+
+def _written(count: int) -> np.ndarray:
+    """Ones, written by the thread that will use them: so they lie in its own memory."""
+    array = cprobes.aligned(count)
+    array.fill(1.0)
+    return array
+
+
+# ---- Without a compiler --------------------------------------------------------------------------
+
+
+class NumpyStreams:
+    """numpy's loops, in the interpreter's threads, which let each other run while they work."""
+
+    method = "numpy"
+
+    def read(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
+        """Sum one array."""
+        return _timed(partial(np.add.reduce, arrays[0]), reps)
+
+    def copy(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
+        """Copy one array into another."""
+        return _timed(partial(np.copyto, arrays[1], arrays[0]), reps)
+
+    def triad(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
+        """c = a + 0.75 b; numpy moves five arrays where a fused loop moves three."""
+        a, b, c = arrays
+
+        def once() -> None:
+            np.multiply(b, np.float32(0.75), out=c)
+            np.add(a, c, out=c)
+
+        span = _timed(once, reps)
+        end = span.start_s + span.seconds * 3 / 5
+        return Span(span.start_s, end, span.processor_s * 3 / 5)
+
+
+def _timed(work: Callable[[], Any], reps: int) -> Span:
+    start, processor = time.perf_counter(), time.thread_time()
+    for _ in range(reps):
+        work()
+    return Span(start, time.perf_counter(), time.thread_time() - processor)
+
+
+def _gather(size: int) -> float:
+    """Seconds per load of many chains in step: throughput of random loads."""
+    count = size // 8
+    following = np.random.default_rng(0).permutation(count)
+    at = np.arange(_GATHERS, dtype=np.int64) % count
+    steps = 50
+    for _ in range(3):
+        at = following[at]
+    start = time.perf_counter()
+    for _ in range(steps):
+        at = following[at]
+    return (time.perf_counter() - start) / steps / at.size

@@ -1,0 +1,369 @@
+"""Where a measurement was taken: the device, the versions, clocks, power and temperature.
+
+Nothing here names a host or a user. What cannot be read stays empty; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Protocol
+
+from perfmodel.errors import PerfmodelError
+
+_CPU = Path("/sys/devices/system/cpu")
+_GROUP = Path("/sys/fs/cgroup")
+_THROTTLE = {
+    "ClocksThrottleReasonSwPowerCap": "power cap",
+    "ClocksThrottleReasonHwSlowdown": "hardware slowdown",
+    "ClocksThrottleReasonSwThermalSlowdown": "thermal",
+    "ClocksThrottleReasonHwThermalSlowdown": "hardware thermal",
+    "ClocksThrottleReasonHwPowerBrakeSlowdown": "power brake",
+    "ClocksThrottleReasonSyncBoost": "sync boost",
+}
+_SIZE = {"K": 2**10, "M": 2**20, "G": 2**30}
+
+
+class NoDevice(PerfmodelError):
+    """A device that is not in this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A reading of the device; None where it cannot be read."""
+
+    clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    throttle: str = ""
+
+
+class Gauge(Protocol):
+    """Reads the state of a device."""
+
+    def read(self) -> State:
+        """The state now."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What all rows of one session share.
+
+    `target` is what Triton compiles for ("sm_90", "gfx942"; empty on a processor), `units` the
+    device's SMs, compute units or cores.
+    """
+
+    device: str
+    name: str
+    kind: str
+    cache_bytes: float
+    memory_bytes: float
+    columns: dict[str, str]
+    gauge: Gauge = field(repr=False)
+    target: str = ""
+    units: int = 1
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """A processor as the system describes it; sizes in bytes, clocks in hertz.
+
+    `caches` maps 1, 2 and 3 to (bytes of one instance, cores that share one); `places` are the
+    numbers of one logical processor of each core; `available_bytes` is the memory that is free.
+    """
+
+    name: str
+    cores: int
+    threads: int
+    caches: dict[int, tuple[int, int]]
+    memory_bytes: int
+    flags: frozenset[str]
+    base_hz: float | None
+    max_hz: float | None
+    places: tuple[int | None, ...] = (None,)
+    available_bytes: int = 0
+
+    @property
+    def slug(self) -> str:
+        """Lower case with dashes, the number of cores at the end: it is part of what it is."""
+        words = re.sub(r"\(r\)|\(tm\)|cpu|processor|@.*", " ", self.name.lower())
+        found = "-".join(re.findall(r"[a-z0-9]+", words)) or "cpu"
+        return f"{found}-{self.cores}-cores"
+
+    def cache_bytes(self, level: int) -> int | None:
+        """All instances of a level that the cores can reach, together."""
+        if level not in self.caches:
+            return None
+        size, shared = self.caches[level]
+        return size * max(-(-self.cores // shared), 1)
+
+    @property
+    def last_level(self) -> int | None:
+        """The outermost cache."""
+        return max(self.caches, default=None)
+
+
+def cpu() -> Cpu:
+    """This machine's processor: the cores that this process may use."""
+    info = _cpuinfo()
+    usable = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+    siblings: dict[str, int] = {}
+    for i in usable:
+        siblings.setdefault(_text(_CPU / f"cpu{i}/topology/thread_siblings_list") or str(i), i)
+    threads = len(usable) if len(usable) > 1 else os.cpu_count() or 1
+    maximum = _text(_CPU / "cpu0/cpufreq/cpuinfo_max_freq")
+    now = info.get("cpu MHz")
+    return Cpu(
+        name=info.get("model name") or info.get("Model") or platform.processor() or "CPU",
+        cores=len(siblings),
+        threads=threads,
+        caches=_caches(usable[0], len(siblings)),
+        memory_bytes=_memory_bytes(),
+        flags=frozenset((info.get("flags") or info.get("Features") or "").split()),
+        base_hz=float(now) * 1e6 if now else None,
+        max_hz=float(maximum) * 1e3 if maximum else None,
+        places=tuple(siblings.values()),
+        available_bytes=_available_bytes(),
+    )
+
+
+def _cpuinfo() -> dict[str, str]:
+    """The first processor of /proc/cpuinfo."""
+    found: dict[str, str] = {}
+    for line in _text(Path("/proc/cpuinfo")).splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            found.setdefault(name.strip(), value.strip())
+    return found
+
+
+def _caches(first: int, cores: int) -> dict[int, tuple[int, int]]:
+    found: dict[int, tuple[int, int]] = {}
+    for folder in sorted((_CPU / f"cpu{first}/cache").glob("index*")):
+        level, size = _text(folder / "level"), _text(folder / "size")
+        match = re.fullmatch(r"(\d+)([KMG]?)", size)
+        if _text(folder / "type") == "Instruction" or not level.isdigit() or match is None:
+            continue
+        shared = _listed(_text(folder / "shared_cpu_list"))
+        threads = _listed(_text(_CPU / f"cpu{first}/topology/thread_siblings_list")) or 1
+        sharing = max(min(shared // threads, cores), 1)
+        found[int(level)] = (int(match[1]) * _SIZE.get(match[2], 1), sharing)
+    return found
+
+
+def _listed(text: str) -> int:
+    """How many processors "0-3,8" means."""
+    count = 0
+    for part in filter(None, text.split(",")):
+        low, _, high = part.partition("-")
+        count += int(high or low) - int(low) + 1
+    return count
+
+
+def _memory_bytes() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 0
+
+
+def _available_bytes() -> int:
+    """Memory that can be used now: what is free, within what this group of processes may have."""
+    free = re.search(r"^MemAvailable:\s*(\d+) kB", _text(Path("/proc/meminfo")), re.M)
+    limits = [int(free[1]) * 2**10 if free else _memory_bytes()]
+    used, most = (_text(_GROUP / name) for name in ("memory.current", "memory.max"))
+    if used.isdigit() and most.isdigit():
+        limits.append(max(int(most) - int(used), 0))
+    return min(limits)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+class CpuGauge:
+    """The mean clock of all cores, where the system shows it."""
+
+    def read(self) -> State:
+        """The clocks now."""
+        text = _text(Path("/proc/cpuinfo"))
+        clocks = [float(value) for value in re.findall(r"^cpu MHz\s*:\s*([\d.]+)", text, re.M)]
+        return State(clock_mhz=sum(clocks) / len(clocks) if clocks else None)
+
+
+class NvmlGauge:
+    """NVIDIA's management library (nvidia-ml-py), or `nvidia-smi` where that is missing."""
+
+    def __init__(self, index: int = 0) -> None:
+        self._index = index
+        self._nvml: Any = None
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            self._handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            self._nvml = pynvml
+        except Exception:  # not installed, or no driver: another way is tried at each reading
+            self._nvml = None
+
+    def read(self) -> State:
+        """The state now; empty where neither way works."""
+        return self._by_library() if self._nvml is not None else self._by_command()
+
+    def _by_library(self) -> State:
+        nvml, handle = self._nvml, self._handle
+
+        def value(ask: Any, scale: float = 1.0) -> float | None:
+            try:
+                return float(ask()) * scale
+            except nvml.NVMLError:
+                return None
+
+        try:
+            mask = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+        except nvml.NVMLError:
+            mask = 0
+        reasons = [
+            said for name, said in _THROTTLE.items() if mask & getattr(nvml, f"nvml{name}", 0)
+        ]
+        return State(
+            value(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
+            value(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)),
+            value(lambda: nvml.nvmlDeviceGetPowerUsage(handle), 1e-3),
+            value(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
+            "+".join(reasons),
+        )
+
+    def _by_command(self) -> State:
+        asked = "clocks.sm,clocks.mem,power.draw,temperature.gpu"
+        text = _run(
+            "nvidia-smi", f"--id={self._index}", f"--query-gpu={asked}",
+            "--format=csv,noheader,nounits",
+        )  # fmt: skip
+        cells = [cell.strip() for cell in text.split(",")]
+        if len(cells) != 4:
+            return State()
+        clock, memory, power, temperature = (_number(cell) for cell in cells)
+        return State(clock, memory, power, temperature)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _run(*command: str, folder: Path | None = None) -> str:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=10, check=False, cwd=folder
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def environment(device: str) -> Environment:
+    """This machine's `cpu` or `cuda` device (ROCm too); raises `NoDevice` where it is not there."""
+    return _cpu_environment() if device == "cpu" else _gpu_environment()
+
+
+def _cpu_environment() -> Environment:
+    found = cpu()
+    last = found.last_level
+    return Environment(
+        found.slug,
+        found.name,
+        "cpu",
+        float(found.cache_bytes(last) or 0) if last else 0.0,
+        float(found.memory_bytes),
+        {**versions(), "threads": str(_torch_threads())},
+        CpuGauge(),
+        units=found.cores,
+    )
+
+
+def _gpu_environment() -> Environment:
+    torch = needs_torch()
+    if not torch.cuda.is_available():
+        raise NoDevice(
+            "no CUDA or ROCm device here; --device cpu measures this machine's processor, "
+            "and predict, replay and compile need no GPU"
+        )
+    properties = torch.cuda.get_device_properties(0)
+    driver = _run("nvidia-smi", "--id=0", "--query-gpu=driver_version", "--format=csv,noheader")
+    return Environment(
+        device_slug(properties.name),
+        properties.name,
+        "cuda",
+        float(getattr(properties, "L2_cache_size", 0)),
+        float(properties.total_memory),
+        {**versions(), "driver": driver},
+        NvmlGauge(),
+        _target(properties),
+        int(properties.multi_processor_count),
+    )
+
+
+def _target(properties: Any) -> str:
+    """The compile target of a device as torch describes it."""
+    amd = str(getattr(properties, "gcnArchName", "")).partition(":")[0]
+    return amd if amd.startswith("gfx") else f"sm_{properties.major}{properties.minor}"
+
+
+def needs_torch() -> Any:
+    """The torch module; raises `NoDevice` where it is not installed."""
+    try:
+        import torch
+    except ImportError:
+        raise NoDevice("measuring needs torch: pip install 'perfmodel[gpu]'") from None
+    return torch
+
+
+def _torch_threads() -> int:
+    return int(needs_torch().get_num_threads())
+
+
+def device_slug(name: str) -> str:
+    """The slug of the spec with this name or alias; the name in our spelling where none has it."""
+    spelled = "-".join(name.lower().replace("_", " ").split())
+    try:
+        from perfmodel.hardware import catalogue
+    except ImportError:  # a measuring machine without pydantic: the alias is resolved elsewhere
+        return spelled
+    found = catalogue.aliases().get(spelled)
+    return found.stem if found is not None else spelled
+
+
+def versions() -> dict[str, str]:
+    """Versions of what takes part, and the revision of this package's checkout."""
+    return {
+        "python": platform.python_version(),
+        "torch": _version("torch"),
+        "triton": _version("triton"),
+        "driver": "",
+        "git_revision": revision(),
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def revision() -> str:
+    """The commit of this checkout, with -dirty where files differ; empty outside one."""
+    here = Path(__file__).resolve().parents[3]
+    return _run("git", "describe", "--always", "--dirty", "--exclude=*", folder=here)

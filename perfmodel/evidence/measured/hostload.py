@@ -1,0 +1,203 @@
+"""Whether the machine was busy with something else while a CPU was measured.
+
+    load = HostLoad()     # starts watching this process
+    samples = ...
+    load.seen(samples)    # what of the rest of the machine these samples show
+
+Two signs are enough, each by itself: threads of this process waited for a processor, or the
+fastest sample is far below the median one. `said` looks before anything is measured.
+
+What is read comes from Linux's accounts (/proc). Elsewhere a thread's processor time against the
+wall clock stands in, and nothing is known of other programs but the load average.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perfmodel.evidence.measured.timer import Samples
+
+BUSY = "busy"
+"""The flag of a row whose time shows other programs as well."""
+
+COLUMNS = ("processor_share", "load_average")
+"""What a row says of the host: see `Seen`."""
+
+_LEAST_SHARE = 0.9  # of the time in which a thread could run that it has to be running
+_LEAST_MINIMUM = 0.6  # of the median: a fastest sample below it was not hindered, others were
+_OTHERS = 0.25  # processors that other programs may use before it is said
+_LOOK_S = 0.2
+_TASKS = Path("/proc/self/task")
+_STAT = Path("/proc/stat")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The accounts at one moment, in seconds.
+
+    `ran` and `waited` are what each thread of this process spent on a processor and waiting for
+    one; `process_s` is the processor time of the process; `busy_s` is that of the whole machine,
+    None where it is not known.
+    """
+
+    at_s: float
+    process_s: float
+    ran: Mapping[str, float] = field(default_factory=dict)
+    waited: Mapping[str, float] = field(default_factory=dict)
+    busy_s: float | None = None
+
+
+def read() -> Reading:
+    """The accounts now."""
+    ran, waited = {}, {}
+    for name, cells in _schedules():
+        ran[name], waited[name] = (float(cell) * 1e-9 for cell in cells[:2])
+    if not ran:  # another system: this thread alone, all of the wall clock counted as wanted
+        ran["this"] = time.thread_time()
+        waited["this"] = time.perf_counter() - ran["this"]
+    return Reading(time.perf_counter(), time.process_time(), ran, waited, _machine_s())
+
+
+def _schedules() -> Iterable[tuple[str, list[str]]]:
+    """Nanoseconds run and waited of each thread, by Linux's schedstat."""
+    try:
+        tasks = list(_TASKS.iterdir())
+    except OSError:
+        return
+    for task in tasks:
+        try:
+            cells = (task / "schedstat").read_text().split()
+        except OSError:  # the thread has ended, or the kernel keeps no such account
+            continue
+        if len(cells) >= 2 and all(cell.isdigit() for cell in cells[:2]):
+            yield task.name, cells
+
+
+def _machine_s() -> float | None:
+    """Processor time of everything but idling, by the first line of /proc/stat."""
+    try:
+        cells = _STAT.read_text().split("\n", 1)[0].split()
+        user, nice, system, _, _, irq, soft = (int(cell) for cell in cells[1:8])
+    except (OSError, ValueError):
+        return None
+    return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")
+
+
+def load_average() -> float | None:
+    """Programs that ran or waited, on average over the last minute; None where it is not kept."""
+    try:
+        return os.getloadavg()[0]
+    except (OSError, AttributeError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the host did while something was timed.
+
+    `share` is how much this process's threads ran of the time in which they could (None: nobody
+    looked), `even` whether the fastest sample is near the median, `average` the load average.
+    """
+
+    share: float | None = None
+    even: bool = True
+    average: float | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether the samples show other programs as well as what was timed."""
+        return not self.even or (self.share is not None and self.share < _LEAST_SHARE)
+
+    def flagged(self, flag: str) -> str:
+        """A row's flag: `busy` where nothing that leaves it out of scores is there already."""
+        return BUSY if self.busy and flag in ("", "l2_resident") else flag
+
+    def cells(self) -> dict[str, str]:
+        """The columns of a row."""
+        return {
+            "processor_share": "" if self.share is None else f"{self.share:.3f}",
+            "load_average": "" if self.average is None else f"{self.average:.2f}",
+        }
+
+
+UNSEEN = Seen()
+"""Of what a device's own clock timed: the host has no part in it."""
+
+
+class HostLoad:
+    """What happens to this process from when this is made until it is asked."""
+
+    def __init__(
+        self,
+        read: Callable[[], Reading] = read,
+        average: Callable[[], float | None] = load_average,
+    ) -> None:
+        self._read = read
+        self._average = average
+        self._start = read()
+
+    def seen(self, samples: Samples) -> Seen:
+        """What the host did meanwhile, by its accounts and by the samples."""
+        uneven = min(samples.seconds) < _LEAST_MINIMUM * samples.median
+        return Seen(self._share(self._read()), not uneven, self._average())
+
+    def _share(self, end: Reading) -> float:
+        start = self._start
+        ran = sum(spent - start.ran.get(name, 0.0) for name, spent in end.ran.items())
+        waited = sum(spent - start.waited.get(name, 0.0) for name, spent in end.waited.items())
+        ran, waited = max(ran, 0.0), max(waited, 0.0)
+        return ran / (ran + waited) if ran + waited > 0 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """What other programs do: processors that they use (None: not known), the load average."""
+
+    processors: float | None
+    average: float | None
+    cores: int
+
+    @property
+    def busy(self) -> bool:
+        """Whether times taken now will show them."""
+        if self.processors is not None:
+            return self.processors > _OTHERS
+        return self.average is not None and self.average > _OTHERS * self.cores
+
+    @property
+    def what(self) -> str:
+        """What they do, in words; empty on a machine at rest."""
+        if not self.busy:
+            return ""
+        parts = []
+        if self.processors is not None:
+            parts.append(f"other programs use {self.processors:.1f} of {self.cores} cores")
+        if self.average is not None:
+            parts.append(f"load average {self.average:.1f}")
+        return ", ".join(parts)
+
+    @property
+    def said(self) -> str:
+        """A line for the person who waits; empty on a machine at rest."""
+        return f"this machine is busy ({self.what}): times may be too long" if self.busy else ""
+
+
+def others(
+    cores: int,
+    read: Callable[[], Reading] = read,
+    average: Callable[[], float | None] = load_average,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Others:
+    """Look at a machine of so many cores for a moment, while this process does nothing."""
+    start = read()
+    sleep(_LOOK_S)
+    end = read()
+    used = None
+    if start.busy_s is not None and end.busy_s is not None and end.at_s > start.at_s:
+        mine = end.process_s - start.process_s
+        used = max(end.busy_s - start.busy_s - mine, 0.0) / (end.at_s - start.at_s)
+    return Others(used, average(), cores)

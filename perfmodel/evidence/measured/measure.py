@@ -1,0 +1,362 @@
+"""Measure cases: correct first, then timed; every case ends as one row, whatever happens to it.
+
+    with Journal(path, COLUMNS, KEY).open(resume=True) as journal:
+        measure(plan(cases, contenders), bench, journal)
+
+A case that fails (wrong result, out of memory, a library that refuses it) is a row with the flag
+`failed`, no time, and the reason; the rest goes on. Rows are written as they are finished, so that
+an interrupted run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.evidence.cases import Case
+from perfmodel.evidence.measured import hostload
+from perfmodel.evidence.measured.environment import Environment, State
+from perfmodel.evidence.measured.journal import Journal
+from perfmodel.evidence.measured.pulse import Lost, Pulse
+from perfmodel.evidence.measured.rivals import Contender, Prepared
+from perfmodel.evidence.measured.timer import HARNESS, Clock, Policy, Samples, Stopwatch, collect
+from perfmodel.evidence.measured.watch import Watch
+from perfmodel.evidence.records import records
+
+EXTRA = (
+    "samples", "min_us", "p20_us", "p80_us", "timer", "l2", "sets", "repeat", "error", "config",
+    "registers", "spill_bytes", "shared_bytes", "clock_mhz_before", "clock_mhz_during",
+    "power_w_during", "clock_mhz_after", "power_w_after", "temperature_c", "throttle",
+    "predicted_us", "low_us", "high_us", "compiled_us",
+    "threads", "torch", "triton", "driver", "python", "git_revision", "timestamp_utc", "reason",
+    *hostload.COLUMNS,
+)  # fmt: skip
+"""Columns beside those of the measured-run table. `sets` are the copies of the inputs that the
+calls took in turn, `repeat` counts runs of one case, `registers`, `spill_bytes` (a thread each) and
+`shared_bytes` (a block) are the binary's, `compiled_us` is predicted with them."""
+COLUMNS = (*records.COLUMNS, *EXTRA)
+KEY = (
+    "device", "op", "variant", "implementation", "includes", "dtype", "kv_dtype", "direction",
+    "phase", "batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim", "causal", "window",
+    "m", "n", "k", "rows", "cols", "inputs", "outputs", "l2", "threads", "repeat",
+)  # fmt: skip
+"""What makes a case the same case when a run is resumed."""
+
+SOURCE = "perfmodel measure"
+FAILED = "failed"
+_FLOORS = 2.0  # a median below this many launch floors measures the launch
+_NOISY = 0.5  # (p80 - p20) / median beyond which a row is not scored
+_MOST_SETS = 256
+_MEMORY_SHARE = 0.7  # of the memory that one case may need
+_REASON = 240  # characters
+
+
+class DeviceLost(PerfmodelError):
+    """The device does not answer any more; what was measured is kept."""
+
+
+class Reporter(Protocol):
+    """Told how far a run is."""
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        """`done` of `total` cases are finished; `what` comes next."""
+
+
+def no_cells(case: Case, implementation: str, config: str) -> Mapping[str, str]:
+    """Nothing to put beside a row."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The circumstances of a session.
+
+    `stopwatches`, by the name of their timer, are tried in order: one that cannot time a case (a
+    graph that cannot be captured) leaves it to the next. `cold` says that caches are to hold
+    nothing of the inputs; where the first stopwatch `rotates`, that takes several sets of them.
+    `floor_s` is what an empty call takes. `settle` frees what a case held, and raises where the
+    device is lost. `watched` reads clock and power while a case is timed, in a thread of its own
+    (not on a processor, whose cores are what is timed); `load` watches the host meanwhile.
+    `most_sets` bounds the copies of a case's inputs. `beside` gives further cells of a row, `pulse`
+    is told what runs.
+    """
+
+    environment: Environment
+    policy: Policy
+    stopwatches: Mapping[str, Callable[[], Stopwatch]]
+    cold: bool
+    rotates: bool = False
+    floor_s: float = 0.0
+    settle: Callable[[], None] = lambda: None
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    seed: int = 0
+    watched: bool = False
+    load: Callable[[], hostload.HostLoad] = hostload.HostLoad
+    most_sets: int = _MOST_SETS
+    beside: Callable[[Case, str, str], Mapping[str, str]] = no_cells
+    pulse: Pulse = field(default_factory=Pulse)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One row to measure: a case by a contender, for the first time (`repeat` 0) or again."""
+
+    case: Case
+    contender: Contender
+    repeat: int = 0
+
+    def __str__(self) -> str:
+        again = f" (run {self.repeat + 1})" if self.repeat else ""
+        return f"{self.contender.implementation} {describe(self.case)}{again}"
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a run came to."""
+
+    measured: int = 0
+    failed: int = 0
+    kept: int = 0
+    left: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+
+
+def plan(cases: Sequence[Case], contenders: Sequence[Contender], again: float = 0.0) -> list[Job]:
+    """Every case with everything that computes it, then a share of them `again`.
+
+    Those that are measured twice are spread evenly over the first run.
+    """
+    first = [Job(case, each) for case in cases for each in contenders if each.takes(case)]
+    wanted = round(again * len(first))
+    places = (int((i + 0.5) * len(first) / wanted) for i in range(wanted))
+    return [*first, *(replace(first[place], repeat=1) for place in places)]
+
+
+def measure(
+    jobs: Sequence[Job],
+    bench: Bench,
+    journal: Journal,
+    *,
+    report: Reporter | None = None,
+    limit_s: float | None = None,
+    clock: Clock = time.monotonic,
+) -> Tally:
+    """Measure what the journal does not have yet, for `limit_s` seconds at most.
+
+    Raises `DeviceLost` where a case took the device with it; its row is written first.
+    """
+    begin = clock()
+    kept = measured = failed = 0
+    reasons: dict[str, int] = {}
+    for done, job in enumerate(jobs):
+        identity = _identity(job, bench)
+        if journal.has(identity):
+            kept += 1
+            continue
+        if limit_s is not None and clock() - begin >= limit_s:
+            return Tally(measured, failed, kept, len(jobs) - done, reasons)
+        if report is not None:
+            report(done, len(jobs), str(job))
+        bench.pulse.beat(identity)
+        row = identity | attempt(job.case, job.contender, bench)
+        journal.append(row)
+        measured += 1
+        if row["flag"] == FAILED:
+            failed += 1
+            reasons[row["reason"]] = reasons.get(row["reason"], 0) + 1
+        _settle(bench, job.case)
+        bench.pulse.rest()
+    if report is not None:
+        report(len(jobs), len(jobs), "")
+    return Tally(measured, failed, kept, 0, reasons)
+
+
+def record_lost(journal: Journal, lost: Lost, bench: Bench) -> None:
+    """The row of a case whose process ended while it ran; nothing where it is there already."""
+    row = {name: lost.running.get(name, "") for name in journal.columns}
+    if not journal.has(row):
+        journal.append(row | _failure(lost.reason, bench))
+
+
+def describe(case: Case) -> str:
+    """A case in a few words, for a progress bar."""
+    names = ("batch", "heads_q", "seq_q", "seq_kv", "head_dim", "m", "n", "k", "rows", "cols")
+    sizes = "×".join(str(value) for name in names if (value := getattr(case, name)) is not None)
+    words = (case.op, case.variant, case.direction if case.direction != "fwd" else "", case.dtype)
+    return " ".join((*filter(None, words), sizes))
+
+
+def attempt(case: Case, contender: Contender, bench: Bench) -> dict[str, str]:
+    """The cells that come from running a case: its times, or why there are none."""
+    before = bench.environment.gauge.read()
+    cells = {"clock_mhz_before": _number(before.clock_mhz), "harness": _harness(bench)}
+    sets = input_sets(case, bench)
+    try:
+        _check_memory(case, bench)
+        prepared = contender.prepare(case, sets, bench.seed)
+        error = prepared.error()
+        cells |= {"error": f"{error:.3g}", "config": prepared.config, "sets": str(sets)}
+        cells |= bench.beside(case, contender.implementation, prepared.config)
+        cells |= {name: str(value) for name, value in prepared.resources().items()}
+        _check_error(case, error)
+        load = bench.load()
+        samples, state = _collect(prepared, bench)
+        host = load.seen(samples) if samples.timer == "wall" else hostload.UNSEEN
+    except PerfmodelError as failed:
+        return cells | _failure(str(failed), bench)
+    except Exception as failed:  # whatever a library raises is that case's result
+        return cells | _failure(describe_failure(failed), bench)
+    after = bench.environment.gauge.read()
+    marks = host.flagged(flag(case, samples, bench, sets))
+    found = {"harness": HARNESS[samples.timer], "flag": marks}
+    return cells | times(samples) | found | host.cells() | _state(after) | state | _stamp(bench)
+
+
+def input_sets(case: Case, bench: Bench) -> int:
+    """Sets of inputs to rotate over, so that each is out of the cache when its turn comes."""
+    if not (bench.cold and bench.rotates):
+        return 1
+    cache = 3 * bench.environment.cache_bytes
+    wanted = int(cache // case.compulsory_bytes) + 2 if cache else 1
+    fitting = int(_MEMORY_SHARE * bench.environment.memory_bytes // (2 * case.compulsory_bytes))
+    return max(min(wanted, bench.most_sets, fitting), 1)
+
+
+class _Unfit(PerfmodelError):
+    """A case that cannot be run or whose result is wrong."""
+
+
+def _check_memory(case: Case, bench: Bench) -> None:
+    has = bench.environment.memory_bytes * _MEMORY_SHARE
+    if has and case.compulsory_bytes > has:
+        needs = case.compulsory_bytes / 1e9
+        raise _Unfit(f"out of memory: needs {needs:.1f} GB, {has / 1e9:.1f} GB may be used")
+
+
+def _check_error(case: Case, error: float) -> None:
+    from perfmodel.evidence.references import tolerance
+
+    limit = tolerance(case)
+    if not error <= limit:
+        raise _Unfit(f"wrong result: error {error:.3g} against the reference, {limit:.1g} allowed")
+
+
+def _collect(prepared: Prepared, bench: Bench) -> tuple[Samples, dict[str, str]]:
+    """Times by the first stopwatch that can, and the device's state meanwhile."""
+    usable = [
+        watch for name, watch in bench.stopwatches.items() if name != "graph" or prepared.capturable
+    ]
+    if not usable:
+        raise _Unfit("cannot be captured in a graph; time it with --timer events")
+    *others, last = usable
+    for stopwatch in others:
+        try:
+            return _timed(prepared, stopwatch(), bench)
+        except Exception as failed:  # a library's own reason why this way of timing does not work
+            if "out of memory" in str(failed).lower():
+                raise
+            bench.settle()
+    return _timed(prepared, last(), bench)
+
+
+def _timed(
+    prepared: Prepared, stopwatch: Stopwatch, bench: Bench
+) -> tuple[Samples, dict[str, str]]:
+    if not bench.watched:
+        return collect(prepared.calls, stopwatch, bench.policy), {}
+    with Watch(bench.environment.gauge) as watch:
+        samples = collect(prepared.calls, stopwatch, bench.policy)
+    return samples, {
+        "clock_mhz_during": _number(watch.clock_mhz),
+        "power_w_during": _number(watch.power_w),
+        "throttle": watch.throttle,
+    }
+
+
+def _settle(bench: Bench, case: Case) -> None:
+    try:
+        bench.settle()
+    except Exception as failed:
+        raise DeviceLost(
+            f"the device no longer answers after {describe(case)} ({describe_failure(failed)}); "
+            "rows so far are kept: run again with --resume"
+        ) from None
+
+
+def _identity(job: Job, bench: Bench) -> dict[str, str]:
+    return {
+        **job.case.columns(),
+        **bench.environment.columns,
+        "source": SOURCE,
+        "device": bench.environment.device,
+        "implementation": job.contender.implementation,
+        "l2": "cold" if bench.cold else "warm",
+        "repeat": str(job.repeat),
+    }
+
+
+def _harness(bench: Bench) -> str:
+    return HARNESS[next(iter(bench.stopwatches))]
+
+
+def times(samples: Samples) -> dict[str, str]:
+    """The cells of a row that say how long and how widely spread."""
+    micro = 1e6
+    return {
+        "measured_us": f"{samples.median * micro:.6g}",
+        "min_us": f"{min(samples.seconds) * micro:.6g}",
+        "p20_us": f"{samples.quantile(0.2) * micro:.6g}",
+        "p80_us": f"{samples.quantile(0.8) * micro:.6g}",
+        "samples": str(len(samples.seconds)),
+        "timer": samples.timer,
+    }
+
+
+def flag(case: Case, samples: Samples, bench: Bench, sets: int) -> str:
+    """What else than the kernel the time shows; empty where it shows the kernel.
+
+    Data stays in the last cache where all `sets` of a case fit there together, unless the caches
+    are flushed before each call.
+    """
+    if samples.median < _FLOORS * bench.floor_s:
+        return "timer_floor"
+    if samples.spread > _NOISY:
+        return "noisy"
+    flushed = bench.cold and not bench.rotates
+    if not flushed and sets * case.compulsory_bytes < bench.environment.cache_bytes:
+        return "l2_resident"
+    return ""
+
+
+def _failure(reason: str, bench: Bench) -> dict[str, str]:
+    return {"flag": FAILED, "measured_us": "", "reason": reason[:_REASON], **_stamp(bench)}
+
+
+def describe_failure(failed: BaseException) -> str:
+    """An error as one line: its class and its words; memory that ran out is said first."""
+    said = " ".join(str(failed).split())
+    kind = type(failed).__name__
+    if "out of memory" in said.lower() or kind in ("OutOfMemoryError", "MemoryError"):
+        return f"out of memory: {said}"
+    return f"{kind}: {said}" if said else kind
+
+
+def _state(state: State) -> dict[str, str]:
+    return {
+        "clock_mhz_after": _number(state.clock_mhz),
+        "power_w_after": _number(state.power_w),
+        "temperature_c": _number(state.temperature_c),
+        "throttle": state.throttle,
+    }
+
+
+def _stamp(bench: Bench) -> dict[str, str]:
+    return {"timestamp_utc": bench.now().strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+def _number(value: Any) -> str:
+    return "" if value is None else f"{value:.5g}"

@@ -1,0 +1,126 @@
+"""Micro-benchmarks of this machine, as plain readings that say how each was taken.
+
+Bandwidth of copy, triad and read over working sets, latency of dependent loads over working sets,
+matrix and vector and special-function rates, the launch floor, and the rate under load. Readings
+are JSON, so that they can be taken where nothing but torch is installed and turned into a spec
+elsewhere (`perfmodel calibrate --readings`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from perfmodel.errors import TableError
+from perfmodel.evidence.measured.environment import environment
+from perfmodel.evidence.records import documents
+
+SCHEMA_VERSION = 1
+STREAMS = ("read", "copy", "triad")
+ARRAYS = {"read": 1, "copy": 2, "triad": 3}
+"""Arrays of a stream: its working set and its bytes are that many times one array."""
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A quantity over the working set: points are (bytes of all cores together, value).
+
+    `disturbed` are the working sets at which no run was left alone by other programs: their values
+    are the best there were.
+    """
+
+    unit: str
+    method: str
+    points: tuple[tuple[float, float], ...]
+    disturbed: tuple[float, ...] = ()
+
+    def within(self, low: float, high: float) -> list[float]:
+        """Values whose working set is in a range."""
+        return [value for size, value in self.points if low <= size <= high]
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Everything that was read from one machine.
+
+    `levels` are its caches from the core outwards as (name, bytes of all instances together, bytes
+    of one); `rates` are SI numbers by name: clock, matrix.bf16, vector.fp32, special,
+    launch.stream, launch.graph, sustained.bf16 ...; `load` is (seconds, FLOP/s, MHz, W) under
+    sustained load. `busy` says what other programs did at the start, and is empty where they did
+    nothing; `disturbed` are the rates for which no run was left alone by them.
+    """
+
+    kind: str
+    slug: str
+    name: str
+    units: int
+    memory_bytes: float
+    levels: tuple[tuple[str, float, float], ...]
+    flags: tuple[str, ...]
+    curves: dict[str, Curve]
+    rates: dict[str, float]
+    methods: dict[str, str] = field(default_factory=dict)
+    load: tuple[tuple[float, float, float | None, float | None], ...] = ()
+    versions: dict[str, str] = field(default_factory=dict)
+    timestamp_utc: str = ""
+    busy: str = ""
+    disturbed: tuple[str, ...] = ()
+
+    def dump(self) -> str:
+        """The readings as JSON."""
+        return json.dumps({"schema_version": SCHEMA_VERSION, **asdict(self)}, indent=1) + "\n"
+
+
+def read(path: str | Path) -> Readings:
+    """Readings from a file; raises `TableError`, naming the place, where it holds none."""
+    from pydantic import TypeAdapter, ValidationError
+
+    wanted = "readings of a calibration, a .json that calibrate saved"
+    found = documents.parsed(documents.text(path, wanted), str(path), wanted)
+    version = found.pop("schema_version", None) if isinstance(found, dict) else None
+    if version not in (None, SCHEMA_VERSION):
+        raise TableError(f"{path}: readings of version {version}, not {SCHEMA_VERSION}")
+    try:
+        return TypeAdapter(Readings).validate_python(found)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the document"
+        raise TableError(f"{path}: not {wanted} ({place}: {first['msg'].lower()})") from None
+
+
+def take(
+    device: str, *, quick: bool = False, report: Report | None = None, say: Report | None = None
+) -> Readings:
+    """Run every micro-benchmark on `cpu` or `cuda`.
+
+    `report` is told what is measured next, many times; `say` what a person has to know.
+    """
+    where = environment(device)
+    if where.kind == "cuda":
+        from perfmodel.evidence.measured.gpu_probes import take as take_gpu
+
+        return take_gpu(where, quick=quick, report=report or _unheard)
+    from perfmodel.evidence.measured.cpu_probes import take as take_cpu
+
+    return take_cpu(where, quick=quick, report=report or _unheard, say=say or _unheard)
+
+
+def _unheard(message: str) -> None:
+    """Nobody is told."""
+
+
+def sizes(low: float, high: float, per_octave: int) -> list[int]:
+    """Working sets in even steps of the logarithm."""
+    steps = round(math.log2(high / low) * per_octave)
+    return [round(low * 2 ** (i / per_octave)) for i in range(steps + 1)]
+
+
+def now() -> str:
+    """The time, in UTC."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

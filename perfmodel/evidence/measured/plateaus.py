@@ -1,0 +1,146 @@
+"""What the readings of a machine show for each memory level, and which of them cannot be.
+
+Bandwidth rises and latency falls towards the core: a level that breaks this order (it was measured
+in a bad moment, or the system says a wrong size of its cache) is left out with a line that says so,
+and the others stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import median
+
+from perfmodel.evidence.measured.microbench import Readings
+from perfmodel.units import si
+
+_BEYOND = 8.0  # times the last cache: working sets of which a cache keeps little
+_LEVEL_LOW, _LEVEL_HIGH = 2.0, 0.6  # a level shows between 2 × the inner and 0.6 × its own size
+_FASTER = 1.01  # times the level outside, for one to count as faster
+_ONE_CORE = ("latency", "gather")
+_LEAST_VECTOR = 0.5  # of the machine's own product in the same type: it runs on the same unit
+_MATRIX_UNITS = ("apple",)  # whose library has fp32 products done by a unit beside the cores
+
+MEMORY = "main memory"
+
+
+def used(readings: Readings, curve: str, level: str | None) -> list[tuple[float, float]]:
+    """The points (working set, value) of a curve that show a cache (its name) or memory (None).
+
+    Bandwidth is compared with all instances together, latency with one: one core runs that.
+    """
+    if curve not in readings.curves:
+        return []
+    points = readings.curves[curve].points
+    sizes = {name: (each if curve in _ONE_CORE else all_) for name, all_, each in readings.levels}
+    names = list(sizes)
+    if level is None:
+        low = 0.99 * _BEYOND * max(sizes.values(), default=0.0)
+        return [point for point in points if point[0] >= low] or list(points[-1:])
+    inner = sizes[names[names.index(level) - 1]] if names.index(level) else 0.0
+    low, high = _LEVEL_LOW * inner, _LEVEL_HIGH * sizes[level]
+    return [point for point in points if low <= point[0] <= high]
+
+
+def plateau(readings: Readings, curve: str, level: str | None) -> float | None:
+    """What a curve shows for a cache level (its name), or for main memory (None).
+
+    The median stands for a level, but for latency of a cache the least: other users of a shared
+    cache can only add to it.
+    """
+    values = [value for _, value in used(readings, curve, level)]
+    if not values:
+        return None
+    if curve in _ONE_CORE:
+        return min(values) if level is not None else median(values)
+    # Small working sets of a GPU show the launch, so its best is what the level reaches.
+    return max(values) if readings.kind == "cuda" else median(values)
+
+
+def disturbed(readings: Readings, curve: str, level: str | None) -> bool:
+    """Whether other programs were in more than half of the points that show a level."""
+    points = used(readings, curve, level)
+    hit = sum(size in readings.curves[curve].disturbed for size, _ in points)
+    return 2 * hit > len(points)
+
+
+def streams(readings: Readings) -> dict[str, float]:
+    """Bandwidth of main memory by stream."""
+    found = {name: plateau(readings, name, None) for name in ("read", "copy", "triad")}
+    return {name: rate for name, rate in found.items() if rate is not None}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The readings that hold: by level (None is main memory) and by name; a line for each other."""
+
+    bandwidth: dict[str, float] = field(default_factory=dict)
+    latency: dict[str | None, float] = field(default_factory=dict)
+    rates: dict[str, float] = field(default_factory=dict)
+    said: tuple[str, ...] = ()
+
+
+def judged(readings: Readings, memory_bytes_per_s: float) -> Judged:
+    """What holds of `readings`; caches have to be faster than `memory_bytes_per_s`."""
+    bandwidth, slow = _rising(readings, memory_bytes_per_s)
+    latency, late = _falling(readings)
+    rates, impossible = _possible(readings)
+    return Judged(bandwidth, latency, rates, (*slow, *late, *impossible))
+
+
+def _rising(readings: Readings, memory: float) -> tuple[dict[str, float], list[str]]:
+    """Bandwidth of the caches, from main memory inwards; a level that is no faster is left out."""
+    kept: dict[str, float] = {}
+    said = []
+    outside, slower = MEMORY, memory
+    for level, _, _ in reversed(readings.levels):
+        rate = plateau(readings, "read", level)
+        if rate is None:
+            continue
+        if rate > _FASTER * slower:
+            kept[level] = slower = rate
+            outside = level
+        else:
+            said.append(
+                f"bandwidth of {level} left out: {si(rate, 'B/s')} is not above "
+                f"{si(slower, 'B/s')} of {outside}"
+            )
+    return kept, said
+
+
+def _falling(readings: Readings) -> tuple[dict[str | None, float], list[str]]:
+    """Latency by level, from main memory inwards; a level that is no quicker is left out."""
+    kept: dict[str | None, float] = {}
+    said = []
+    outside: str | None = None
+    for level in (None, *(name for name, _, _ in reversed(readings.levels))):
+        seconds = plateau(readings, "latency", level)
+        if seconds is None:
+            continue
+        if not kept or seconds < kept[outside]:
+            kept[level] = seconds
+            outside = level
+        else:
+            said.append(
+                f"latency of {level} left out: {si(seconds, 's')} is not below "
+                f"{si(kept[outside], 's')} of {outside or MEMORY}"
+            )
+    return kept, said
+
+
+def _possible(readings: Readings) -> tuple[dict[str, float], list[str]]:
+    """The rates without a vector rate that the processor's own product shows to be wrong."""
+    rates = dict(readings.rates)
+    vector, product = rates.get("vector.fp32"), own_product(readings)
+    if vector is None or vector >= _LEAST_VECTOR * product:
+        return rates, []
+    del rates["vector.fp32"]
+    return rates, [
+        f"vector rate left out: {si(vector, 'FLOP/s')} is under half of the "
+        f"{si(product, 'FLOP/s')} of the fp32 product, which runs on the same unit"
+    ]
+
+
+def own_product(readings: Readings) -> float:
+    """FLOP/s of the fp32 product where a processor's vector unit does it; 0 elsewhere."""
+    apart = any(name in readings.name.lower() for name in _MATRIX_UNITS)
+    return 0.0 if readings.kind != "cpu" or apart else readings.rates.get("matrix.fp32", 0.0)

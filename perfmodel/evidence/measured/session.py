@@ -1,0 +1,177 @@
+"""A measuring session on this machine: its stopwatches, its contenders, its launch floor."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from perfmodel.errors import UnknownName
+from perfmodel.evidence.cases import Case
+from perfmodel.evidence.measured.environment import Environment, environment, needs_torch
+from perfmodel.evidence.measured.journal import Journal
+from perfmodel.evidence.measured.measure import Bench, no_cells
+from perfmodel.evidence.measured.pulse import Pulse
+from perfmodel.evidence.measured.rivals import Contender, rivals
+from perfmodel.evidence.measured.timer import (
+    Call,
+    DeviceEvents,
+    GraphReplay,
+    Policy,
+    Samples,
+    Stopwatch,
+    WallClock,
+    collect,
+)
+
+if TYPE_CHECKING:
+    from perfmodel.evidence.measured.contenders import Launcher, Menu
+    from perfmodel.evidence.measured.tuning import Tuner
+
+L2 = Literal["cold", "warm"]
+QUICK = Policy(samples=30, warmup_s=0.05, limit_s=0.25)
+DAY = Policy(samples=30, warmup_s=0.05, limit_s=0.3)  # a thousand cases in a quarter of an hour
+FULL = Policy(samples=100, warmup_s=0.2, limit_s=1.5)
+TUNING = Policy(samples=5, least_samples=3, warmup_s=0.02, limit_s=0.1)
+_FLUSHED = 4  # times the last cache: what is written to empty it on a CPU
+_TIMERS = {"cpu": ("wall",), "cuda": ("graph", "events")}
+
+
+def default_device() -> str:
+    """`cuda` where torch sees a CUDA or ROCm device, else `cpu`."""
+    return "cuda" if needs_torch().cuda.is_available() else "cpu"
+
+
+def bench(
+    device: str,
+    policy: Policy,
+    *,
+    l2: L2 | None = None,
+    timer: str | None = None,
+    pulse: Pulse | None = None,
+    beside: Callable[[Case, str, str], Mapping[str, str]] | None = None,
+) -> Bench:
+    """The circumstances on `device`: cold and by graph on a GPU, warm by the clock on a CPU.
+
+    `pulse` says what runs to whoever watches, `beside` gives further cells of a row. Raises
+    `UnknownName` for a timer that the device has not.
+    """
+    where = environment(device)
+    if where.kind == "cpu":
+        keep_freed_memory()
+    timers = _TIMERS[where.kind]
+    if timer is not None and timer not in timers:
+        raise UnknownName(f"timer on {where.kind}", timer, timers)
+    cold = (l2 or ("cold" if where.kind == "cuda" else "warm")) == "cold"
+    chosen = timers[timers.index(timer) :] if timer else timers
+    watches = {name: _stopwatch(name, where, cold) for name in chosen}
+    first = next(iter(watches.values()))
+    return Bench(
+        where,
+        policy,
+        watches,
+        cold,
+        rotates=chosen[0] == "graph",
+        floor_s=_floor(where, first),
+        settle=_settle(where),
+        watched=where.kind != "cpu",
+        beside=beside or no_cells,
+        pulse=pulse or Pulse(),
+    )
+
+
+def contenders(
+    where: Environment,
+    *,
+    tuner: Tuner | None = None,
+    menu: Menu | None = None,
+) -> tuple[list[Contender], tuple[str, ...]]:
+    """What can be timed there, and a line for each kernel that could not be loaded.
+
+    Triton kernels run on GPUs only; `tuner` and `menu` are as `KernelContender` has them.
+    """
+    found: list[Contender] = list(rivals(where.kind))
+    if where.kind == "cpu":
+        return found, ()
+    from perfmodel.evidence.measured.contenders import contenders as registered
+
+    bundled, skipped = registered(launcher(where), tuner, menu)
+    return [*bundled, *found], skipped
+
+
+def launcher(where: Environment) -> Launcher:
+    """What Triton kernels are launched on."""
+    from perfmodel.evidence.compiled.targets import nearest
+    from perfmodel.evidence.measured.contenders import Launcher
+
+    return Launcher("cuda", nearest(where.target), where.units)
+
+
+def tuner(bench: Bench, journal: Journal | None = None) -> Tuner:
+    """Times configs as `bench` times cases, with fewer samples."""
+    from perfmodel.evidence.measured.tuning import Tuner
+
+    def time(calls: Sequence[Call]) -> Samples:
+        *others, last = bench.stopwatches.values()
+        for stopwatch in others:
+            with suppress(RuntimeError):  # a graph that cannot be captured
+                return collect(calls, stopwatch(), TUNING)
+        return collect(calls, last(), TUNING)
+
+    return Tuner(time, bench.environment.device, journal, bench.pulse, bench.settle, bench.beside)
+
+
+def keep_freed_memory() -> bool:
+    """Let the C library reuse freed memory, as the allocator of a GPU does; False if it cannot.
+
+    Otherwise every large result is mapped afresh, and the time is that of page faults.
+    """
+    trim_threshold, most_mapped = -1, -4  # M_TRIM_THRESHOLD and M_MMAP_MAX of glibc's malloc.h
+    try:
+        library = ctypes.CDLL(None)
+        return bool(library.mallopt(most_mapped, 0) and library.mallopt(trim_threshold, 2**31 - 1))
+    except (OSError, AttributeError, TypeError):
+        return False
+
+
+def _stopwatch(name: str, where: Environment, cold: bool) -> Callable[[], Stopwatch]:
+    if name == "graph":
+        return GraphReplay
+    flush = _flusher(where) if cold else None
+    if name == "events":
+        return partial(DeviceEvents, flush)
+    return partial(WallClock, flush=flush)
+
+
+def _flusher(where: Environment) -> Call:
+    """Writes more than the caches hold, so that nothing else is left in them."""
+    torch = needs_torch()
+    size = int(max(_FLUSHED * where.cache_bytes, 2**26))
+    buffer = torch.empty(size, dtype=torch.int8, device=where.kind)
+    return partial(buffer.fill_, 1)
+
+
+def _floor(where: Environment, stopwatch: Callable[[], Stopwatch]) -> float:
+    """What the smallest operation takes: nothing below a few of these can be told apart."""
+    torch = needs_torch()
+    one = torch.zeros(1, device=where.kind)
+    policy = Policy(samples=20, warmup_s=0.02, limit_s=0.1)
+    return collect((partial(one.add_, 1),), stopwatch(), policy).median
+
+
+def _settle(where: Environment) -> Callable[[], None]:
+    """Give back what a case held; raises where the device does not answer any more."""
+    if where.kind == "cpu":
+        return lambda: None
+    torch = needs_torch()
+
+    def settle() -> Any:
+        import gc
+
+        gc.collect()
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+
+    return settle

@@ -1,0 +1,115 @@
+"""Choosing a kernel's config on the device: every config timed cold, every time kept.
+
+A tuner times the configs of one case as the case itself will be timed (inputs in turn, a captured
+graph), since a config that is fastest in a warm loop of launches need not be fastest then. Each
+config is a row of a table of its own, failures included: what has a row is not run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from perfmodel.evidence.cases import Case
+from perfmodel.evidence.kernel import KernelError
+from perfmodel.evidence.measured.journal import Journal
+from perfmodel.evidence.measured.measure import FAILED, describe_failure, no_cells, times
+from perfmodel.evidence.measured.measure import KEY as CASE_KEY
+from perfmodel.evidence.measured.pulse import Lost, Pulse
+from perfmodel.evidence.measured.timer import Call, Samples
+
+KEY = (*(name for name in CASE_KEY if name not in ("l2", "threads", "repeat")), "config")
+COLUMNS = (
+    "device", *(name for name in KEY if name not in ("device", "config")), "config", "measured_us",
+    "min_us", "p20_us", "p80_us", "samples", "timer", "registers", "spill_bytes", "shared_bytes",
+    "predicted_us", "compiled_us", "flag", "reason",
+)  # fmt: skip
+"""A row for each config that was tried; `measured_us` is the median, empty where it failed."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A config to time. `prepare` makes its calls, one a set of inputs, and runs the first.
+
+    `resources` are what the binary takes, known once it has run.
+    """
+
+    config: Any
+    prepare: Callable[[], Sequence[Call]]
+    resources: Callable[[], Mapping[str, int]] = dict
+
+
+@dataclass(frozen=True)
+class Tuner:
+    """Times trials with `time` and takes the fastest.
+
+    `beside` gives further cells of a trial's row (what was predicted), `settle` frees what a trial
+    held, `device` is the slug of the table.
+    """
+
+    time: Callable[[Sequence[Call]], Samples]
+    device: str = ""
+    journal: Journal | None = None
+    pulse: Pulse = field(default_factory=Pulse)
+    settle: Callable[[], None] = lambda: None
+    beside: Callable[[Case, str, str], Mapping[str, str]] = no_cells
+
+    def fastest(self, case: Case, implementation: str, trials: Iterable[Trial]) -> Trial:
+        """The fastest trial; raises `KernelError` with the last reason where none can run."""
+        best: tuple[float, Trial] | None = None
+        reason = "it has no configs"
+        for trial in trials:
+            row = self._row(case, implementation, trial)
+            if row["flag"] == FAILED:
+                reason = row["reason"]
+            elif best is None or float(row["measured_us"]) < best[0]:
+                best = (float(row["measured_us"]), trial)
+        if best is None:
+            raise KernelError(f"no config of {implementation} can be launched: {reason}")
+        return best[1]
+
+    def record_lost(self, lost: Lost) -> None:
+        """The row of a config whose process ended while it ran."""
+        if self.journal is None:
+            return
+        row = {name: lost.running.get(name, "") for name in COLUMNS}
+        if not self.journal.has(row):
+            self.journal.append(row | {"flag": FAILED, "measured_us": "", "reason": lost.reason})
+
+    def _row(self, case: Case, implementation: str, trial: Trial) -> Mapping[str, str]:
+        """The row of a trial: from the table where it is there, else timed now."""
+        identity = {
+            **case.columns(),
+            "device": self.device,
+            "implementation": implementation,
+            "config": str(trial.config),
+        }
+        if self.journal is not None and self.journal.has(identity):
+            return self.journal.row(identity)
+        self.pulse.beat(identity)
+        row = identity | dict(self.beside(case, implementation, identity["config"]))
+        try:
+            samples = self.time(trial.prepare())
+        except Exception as failed:  # too much shared memory, a feature that the device lacks, ...
+            if is_out_of_memory(failed):
+                raise
+            row |= {"flag": FAILED, "measured_us": "", "reason": describe_failure(failed)}
+        else:
+            row |= times(samples) | {"flag": "", "reason": ""}
+            row |= {name: str(value) for name, value in trial.resources().items()}
+        self.settle()
+        if self.journal is not None:
+            self.journal.append(row)
+        return row
+
+
+def is_out_of_memory(failed: BaseException) -> bool:
+    """Whether an error means that memory ran out (torch's class, or its words on a CPU)."""
+    said = str(failed).lower()
+    return (
+        isinstance(failed, MemoryError)
+        or type(failed).__name__ == "OutOfMemoryError"
+        or "out of memory" in said
+        or "can't allocate memory" in said
+    )

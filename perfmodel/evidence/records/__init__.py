@@ -1,0 +1,1 @@
+"""The measured-run table (`records`), and the published runs that come with the package."""

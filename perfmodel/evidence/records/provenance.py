@@ -1,0 +1,84 @@
+"""What published runs were made with, where their tables name something else or leave it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import numpy as np
+import yaml
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Columns of a table that a correction may replace.
+_CORRECTED = ("device", "implementation", "variant")
+
+
+@dataclass(frozen=True)
+class Correction:
+    """Rows of `source` that name `device` and `implementation`, where given, ran otherwise.
+
+    `implementation` is a regular expression for all of a name, `phase` one of attention. They ran
+    on `board`, as `release`, an implementation of its own, or with `variant`; `evidence` says who
+    says so.
+    """
+
+    source: str
+    evidence: str
+    device: str = ""
+    implementation: str = ""
+    phase: str = ""
+    board: str = ""
+    release: str = ""
+    variant: str = ""
+
+    def meant(self, table: pd.DataFrame) -> np.ndarray:
+        """The rows of a tidy measured-run table that it speaks of."""
+        rows = table["source"] == self.source
+        if self.device:
+            rows = rows & (table["device"] == self.device)
+        if self.phase:
+            decode = (table["seq_q"] == 1).fillna(False)
+            rows = rows & (table["op"] == "attention") & (decode == (self.phase == "decode"))
+        if self.implementation:
+            rows = rows & table["implementation"].str.fullmatch(self.implementation)
+        return rows.to_numpy(bool)
+
+    def note(self, rows: int) -> str:
+        """What to tell the reader of a report in which so many rows are meant."""
+        named = " on ".join(part for part in (self.implementation, self.device) if part)
+        ran = " on ".join(part for part in (self.release or self.variant, self.board) if part)
+        why = self.evidence.split(":")[0]
+        return f"{rows} rows of {self.source} name {named} and are predicted for {ran}: {why}"
+
+
+@lru_cache(maxsize=1)
+def corrections() -> tuple[Correction, ...]:
+    """All of `provenance.yaml`."""
+    text = (
+        files("perfmodel.evidence.records").joinpath("provenance.yaml").read_text(encoding="utf-8")
+    )
+    found: list[Correction] = []
+    for entry in yaml.safe_load(text):
+        sources = entry.pop("sources")
+        found += [Correction(source=source, **entry) for source in sources]
+    return tuple(found)
+
+
+def as_ran(table: pd.DataFrame) -> pd.DataFrame:
+    """A tidy measured-run table with what the model is to take for what its rows say."""
+    found = {name: table[name].to_numpy(dtype=object).copy() for name in _CORRECTED}
+    for item in corrections():
+        changes = (item.board, item.release, item.variant)
+        for name, value in zip(_CORRECTED, changes, strict=True):
+            if value:
+                found[name][item.meant(table)] = value
+    return table.assign(**found)
+
+
+def notes(table: pd.DataFrame) -> list[str]:
+    """A line for each correction that some rows meet."""
+    return [item.note(rows) for item in corrections() if (rows := int(item.meant(table).sum()))]

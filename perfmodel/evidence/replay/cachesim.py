@@ -1,0 +1,291 @@
+"""A model of the device's L2, fed with addresses: HBM bytes and hit rate beside the formula's.
+
+Two streams, one kind of cache (least recently used, written back, partitioned). A replayed kernel
+gives addresses: `Feed` takes them block by block, interleaves the blocks that run at once one tile
+at a time, and a set-associative cache of 128-byte lines with 32-byte sectors says what misses. A
+schedule gives tiles: `simulate` walks its loop nest and keeps whole tiles, thousands of times
+faster, which is what it takes to try hundreds of launch orders.
+
+Partitions: where the L2 has more than one, a line belongs to one of them and a unit reads through
+its own, which keeps a copy (A100, H100). Data that all units share then takes its size in each.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from perfmodel.evidence.replay.recorder import Chunk
+from perfmodel.hardware.device import Device
+
+LINE_BYTES = 128
+SECTOR_BYTES = 32
+WAYS = 16
+# Arrays of a launch are laid out one after another, each from a multiple of this.
+_ALIGNMENT = 512
+# Bits set in a mask of four sectors.
+_POPULATION = np.array([bin(mask).count("1") for mask in range(16)], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """Bytes from and to memory, and the share of requested bytes found in the cache.
+
+    What is dirty at the end counts as written: it must leave one day.
+    """
+
+    read_bytes: float
+    write_bytes: float
+    requested_bytes: float
+
+    @property
+    def total_bytes(self) -> float:
+        """Bytes both ways."""
+        return self.read_bytes + self.write_bytes
+
+    @property
+    def hit_rate(self) -> float:
+        """1 − fetched / requested; what is written counts as requested and never as fetched."""
+        return 1.0 - self.read_bytes / self.requested_bytes if self.requested_bytes else 0.0
+
+
+class SetCache:
+    """One partition: least recently used within sets of `WAYS` lines, whole batches at a time.
+
+    The number of sets is odd, so that no power-of-two stride piles its lines onto a few of them.
+    """
+
+    def __init__(self, capacity_bytes: float) -> None:
+        sets = max(int(capacity_bytes // (LINE_BYTES * WAYS)) - 1, 0) | 1
+        self._sets = sets
+        self._tags = np.full((sets, WAYS), -1, dtype=np.int64)
+        self._used = np.zeros((sets, WAYS), dtype=np.int64)
+        self._valid = np.zeros((sets, WAYS), dtype=np.uint8)
+        self._dirty = np.zeros((sets, WAYS), dtype=np.uint8)
+        self._clock = 0
+        self.written_sectors = 0
+
+    def access(self, lines: np.ndarray, sectors: np.ndarray, dirty: np.ndarray) -> np.ndarray:
+        """Touch lines in order; returns each one's mask of sectors that were not there.
+
+        `sectors` are masks of four bits, `dirty` the ones among them that are written.
+        """
+        missing = np.zeros(len(lines), dtype=np.uint8)
+        place = lines % self._sets
+        order = np.argsort(place, kind="stable")
+        ordered = place[order]
+        fresh = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        turn = np.arange(len(order)) - np.repeat(fresh, np.diff(np.r_[fresh, len(order)]))
+        # Accesses to one set take turns; those to different sets do not meet.
+        by_turn = np.argsort(turn, kind="stable")
+        for now in np.split(order[by_turn], np.flatnonzero(np.diff(turn[by_turn])) + 1):
+            missing[now] = self._once(place[now], lines[now], sectors[now], dirty[now])
+        return missing
+
+    def _once(
+        self, place: np.ndarray, lines: np.ndarray, sectors: np.ndarray, dirty: np.ndarray
+    ) -> np.ndarray:
+        """One access to each of many different sets."""
+        self._clock += 1
+        same = self._tags[place] == lines[:, None]
+        hit = same.any(axis=1)
+        way = np.where(hit, same.argmax(axis=1), self._used[place].argmin(axis=1))
+        had = np.where(hit, self._valid[place, way], 0).astype(np.uint8)
+        soiled = self._dirty[place, way]
+        self.written_sectors += int(_POPULATION[soiled[~hit]].sum())
+        self._tags[place, way] = lines
+        self._used[place, way] = self._clock
+        self._valid[place, way] = had | sectors
+        self._dirty[place, way] = np.where(hit, soiled, 0).astype(np.uint8) | dirty
+        return np.asarray(sectors & ~had, dtype=np.uint8)
+
+    def flush(self) -> None:
+        """Write back everything that is dirty."""
+        self.written_sectors += int(_POPULATION[self._dirty].sum())
+        self._dirty[:] = 0
+
+
+class LineCache:
+    """An L2 of one or more partitions at line granularity."""
+
+    def __init__(self, capacity_bytes: float, partitions: int = 1) -> None:
+        self._parts = [SetCache(capacity_bytes / partitions) for _ in range(partitions)]
+        self._fetched = 0
+        self._requested = 0
+
+    def access(
+        self, lines: np.ndarray, sectors: np.ndarray, ways: np.ndarray, unit: np.ndarray
+    ) -> None:
+        """Touch lines in order. `ways`: 0 read, 1 write, 2 atomic; `unit` is who asks.
+
+        Reads go through the partition of the unit and then the line's own; writes and atomics to
+        the line's own alone. Only reads and atomics fetch.
+        """
+        self._requested += int(_POPULATION[sectors].sum())
+        home = (lines >> 4) % len(self._parts)
+        near = unit % len(self._parts)
+        wanted = sectors.copy()
+        for number, part in enumerate(self._parts):
+            copies = (near == number) & (home != number) & (ways == 0)
+            if copies.any():
+                clean = np.zeros(int(copies.sum()), dtype=np.uint8)
+                wanted[copies] = part.access(lines[copies], sectors[copies], clean)
+        for number, part in enumerate(self._parts):
+            own = (home == number) & (wanted != 0)
+            dirty = np.where(ways[own] > 0, wanted[own], 0).astype(np.uint8)
+            missing = part.access(lines[own], wanted[own], dirty)
+            self._fetched += int(_POPULATION[missing[ways[own] != 1]].sum())
+
+    def finish(self) -> Simulated:
+        """Totals, with what is dirty written back."""
+        for part in self._parts:
+            part.flush()
+        written = sum(part.written_sectors for part in self._parts)
+        return Simulated(
+            float(self._fetched * SECTOR_BYTES),
+            float(written * SECTOR_BYTES),
+            float(self._requested * SECTOR_BYTES),
+        )
+
+
+_Lines = tuple[np.ndarray, np.ndarray, int]
+_WAY = {"read": 0, "write": 1, "atomic": 2}
+
+
+@dataclass
+class Feed:
+    """Addresses of a launch into a cache, `concurrent` blocks at a time, one tile each in turn.
+
+    A block that is done makes room for the next. Only the blocks in flight are held.
+    """
+
+    cache: LineCache
+    concurrent: int
+    bases: Mapping[str, int]
+    _waiting: deque[deque[_Lines]] = field(default_factory=deque)
+    _slots: list[deque[_Lines]] = field(default_factory=list)
+    _block: int = -1
+
+    @classmethod
+    def of(
+        cls, device: Device, spans: Mapping[str, tuple[int, int]], concurrent: int | None
+    ) -> Feed:
+        """A feed into the L2 of a device, a block on each of its units unless told otherwise."""
+        cache = LineCache(device.l2_capacity_bytes or 0.0, partitions(device))
+        bases, at = {}, 0
+        for name, (start, end) in spans.items():
+            bases[name] = at
+            at += -(-(end - start) // _ALIGNMENT) * _ALIGNMENT
+        return cls(cache, concurrent or device.units, bases)
+
+    def take(self, chunk: Chunk) -> None:
+        """One memory operation; blocks come whole and in launch order."""
+        if chunk.block != self._block:
+            self._drain(self.concurrent)
+            self._block = chunk.block
+            self._waiting.append(deque())
+        self._waiting[-1].append(self._lines(chunk))
+
+    def _lines(self, chunk: Chunk) -> _Lines:
+        """Distinct lines of one operation with their masks of sectors."""
+        sector = (chunk.offsets + self.bases[chunk.tensor]) // SECTOR_BYTES
+        sector = sector[np.r_[True, sector[1:] != sector[:-1]]]
+        sector = np.unique(sector)
+        line = sector >> 2
+        start = np.flatnonzero(np.r_[True, line[1:] != line[:-1]])
+        masks = np.bitwise_or.reduceat(np.left_shift(1, sector & 3), start).astype(np.uint8)
+        return line[start], masks, _WAY[chunk.way]
+
+    def _drain(self, wanted: int) -> None:
+        """Run turns while at least `wanted` blocks are at hand, so that no slot stands empty."""
+        while len(self._slots) + len(self._waiting) >= max(wanted, 1):
+            while len(self._slots) < self.concurrent and self._waiting:
+                self._slots.append(self._waiting.popleft())
+            self._turn()
+            self._slots = [slot for slot in self._slots if slot]
+
+    def _turn(self) -> None:
+        """One operation of every block in flight."""
+        now = [(unit, slot.popleft()) for unit, slot in enumerate(self._slots) if slot]
+        if not now:
+            return
+        count = [len(lines) for _, (lines, _, _) in now]
+        self.cache.access(
+            np.concatenate([lines for _, (lines, _, _) in now]),
+            np.concatenate([masks for _, (_, masks, _) in now]),
+            np.repeat([way for _, (_, _, way) in now], count),
+            np.repeat([unit for unit, _ in now], count),
+        )
+
+    def finish(self) -> Simulated:
+        """Run what is left and return the totals."""
+        self._drain(1)
+        return self.cache.finish()
+
+
+def partitions(device: Device) -> int:
+    """Parts of the L2 that keep copies of one another's lines: 2 where the spec says 2, else 1.
+
+    Larger numbers in a spec are memory channels, which share nothing.
+    """
+    return 2 if device.l2_partitions == 2 else 1
+
+
+class TileCache:
+    """The same cache with whole tiles for lines: fully associative, sizes in bytes."""
+
+    def __init__(self, capacity_bytes: float, partitions: int = 1) -> None:
+        self._capacity = capacity_bytes / partitions
+        self._parts: list[OrderedDict[object, list[float]]] = [
+            OrderedDict() for _ in range(partitions)
+        ]
+        self._held = [0.0] * partitions
+        self._read = 0.0
+        self._written = 0.0
+        self._requested = 0.0
+
+    def access(self, tile: object, size: float, way: int, unit: int) -> None:
+        """Touch one tile: `way` 0 reads, 1 writes, 2 adds atomically; `unit` is who asks.
+
+        A tile's lines are spread evenly over the partitions it belongs to.
+        """
+        self._requested += size
+        count = len(self._parts)
+        if count == 1:
+            if not self._touch(0, tile, size, way) and way != 1:
+                self._read += size
+            return
+        near = unit % count
+        for home in range(count):
+            piece = (tile, home)
+            if way == 0 and home != near and self._touch(near, piece, size / count, 0):
+                continue
+            if not self._touch(home, piece, size / count, way) and way != 1:
+                self._read += size / count
+
+    def _touch(self, part: int, tile: object, size: float, way: int) -> bool:
+        """Whether it was there; it is now, and the least recently used have made room."""
+        held = self._parts[part]
+        found = held.get(tile)
+        if found is not None:
+            held.move_to_end(tile)
+            if way:
+                found[1] = size
+            return True
+        held[tile] = [size, size if way else 0.0]
+        self._held[part] += size
+        while self._held[part] > self._capacity and held:
+            _, (gone, dirty) = held.popitem(last=False)
+            self._held[part] -= gone
+            self._written += dirty
+        return False
+
+    def finish(self) -> Simulated:
+        """Totals, with what is dirty written back."""
+        self._written += sum(dirty for part in self._parts for _, dirty in part.values())
+        for part in self._parts:
+            part.clear()
+        return Simulated(self._read, self._written, self._requested)

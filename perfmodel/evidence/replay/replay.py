@@ -1,0 +1,235 @@
+"""Replay: run a kernel in Triton's interpreter and hold every byte against the counting rule.
+
+The rule says what each tensor moves between the thread blocks and the L2; the interpreter says what
+the kernel asked for. The two must be equal, byte for byte, read, written and added atomically. With
+a device, the same addresses then run through a model of its L2, block by block in launch order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from perfmodel.count import Cost, Traffic, count
+from perfmodel.evidence import registry
+from perfmodel.evidence.kernel import BundledKernel, Launch, Tensors
+from perfmodel.evidence.replay import cachesim, tilestream
+from perfmodel.evidence.replay.recorder import Recorder, Tally, recording, require_interpreter
+from perfmodel.hardware.device import Device
+from perfmodel.timing.machine import machine
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorBytes:
+    """What one launch asked of one tensor, and what the rule counts for it.
+
+    Atomic bytes are the payload once; they cross the boundary both ways.
+    """
+
+    kernel: str
+    tensor: str
+    asked: Traffic
+    counted: Traffic
+
+    @property
+    def equal(self) -> bool:
+        """Whether reads, writes and atomics all agree to the byte."""
+        return self.asked == self.counted
+
+
+@dataclass(frozen=True, slots=True)
+class CacheBytes:
+    """One launch at the memory boundary: the simulated cache beside the model's closed form."""
+
+    kernel: str
+    simulated_read_bytes: float
+    simulated_write_bytes: float
+    model_bytes: float
+    hit_rate: float
+
+    @property
+    def simulated_bytes(self) -> float:
+        """All bytes that the simulated cache moved to and from memory."""
+        return self.simulated_read_bytes + self.simulated_write_bytes
+
+    @property
+    def error(self) -> float:
+        """model / simulated − 1."""
+        return self.model_bytes / self.simulated_bytes - 1 if self.simulated_bytes else 0.0
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One replayed problem.
+
+    `largest_error` is the worst ‖out − ref‖ / ‖ref‖ of its outputs, None where it was not checked.
+    `accesses` counts elements loaded, stored or added; `seconds` is the time of the replay itself.
+    """
+
+    kernel: str
+    problem: Any
+    config: Any
+    tensors: tuple[TensorBytes, ...]
+    cache: tuple[CacheBytes, ...]
+    accesses: int
+    blocks: int
+    seconds: float
+    largest_error: float | None
+    device: str | None = None
+
+    @property
+    def equal(self) -> bool:
+        """Whether every tensor of every launch agrees to the byte."""
+        return all(row.equal for row in self.tensors)
+
+    @property
+    def asked_bytes(self) -> float:
+        """All bytes that the kernel asked for."""
+        return float(sum(row.asked.total_bytes for row in self.tensors))
+
+    @property
+    def counted_bytes(self) -> float:
+        """All bytes that the rule counts."""
+        return float(sum(row.counted.total_bytes for row in self.tensors))
+
+
+def replay(
+    kernel_name: str,
+    problem: Any = None,
+    config: Any = None,
+    device: Device | None = None,
+    *,
+    concurrent: int | None = None,
+    seed: int = 0,
+    check: bool = True,
+    progress: Progress | None = None,
+) -> Replay:
+    """Replay one kernel on one problem (its first case where none is given).
+
+    `progress(blocks done, blocks in all)` is called as blocks start. With a `device`, addresses
+    also run through its L2, `concurrent` blocks at a time (one for each of its units unless given).
+    Raises `UnknownName` for the kernel and `KernelError` where Triton cannot interpret here.
+    """
+    require_interpreter()
+    kernel = registry.kernel(kernel_name)
+    if problem is None:
+        problem, fallback = kernel.cases[0]
+        config = fallback if config is None else config
+    config = kernel.configs[0] if config is None else config
+    return _replay(kernel, problem, config, device, concurrent, seed, check, progress)
+
+
+def _replay(
+    kernel: BundledKernel,
+    problem: Any,
+    config: Any,
+    device: Device | None,
+    concurrent: int | None,
+    seed: int,
+    check: bool,
+    progress: Progress | None,
+) -> Replay:
+    inputs = kernel.make_inputs(problem, seed)
+    tensors = {**inputs.tensors, **kernel.allocate(problem, config)}
+    launches = kernel.launches(problem, config)
+    cost = count(kernel.schedule(problem, config), problem.sizes(), problem.elements())
+    every = sum(launch.blocks for launch in launches)
+    started = time.perf_counter()
+    tallies, caches, done = [], [], 0
+    for launch in launches:
+        tally, cache = _run(
+            kernel, launch, problem, config, tensors, cost, device, concurrent,
+            None if progress is None else _from(progress, done, every),
+        )  # fmt: skip
+        tallies.append((launch, tally))
+        caches += [cache] if cache is not None else []
+        done += launch.blocks
+    seconds = time.perf_counter() - started
+    named = {array.name: array.counted_as for array in kernel.arrays(problem, config)}
+    outputs = {
+        a.name: tensors[a.name] for a in kernel.arrays(problem, config) if a.role == "output"
+    }
+    errors = kernel.errors(inputs, outputs) if check else {}
+    return Replay(
+        kernel=kernel.name,
+        problem=problem,
+        config=config,
+        tensors=_compare(tallies, cost, named),
+        cache=tuple(caches),
+        accesses=sum(tally.accesses for _, tally in tallies),
+        blocks=every,
+        seconds=seconds,
+        largest_error=max(errors.values(), key=_nan_is_worst) if errors else None,
+        device=None if device is None else device.slug,
+    )
+
+
+def _nan_is_worst(value: float) -> float:
+    return float("inf") if value != value else value
+
+
+def _from(progress: Progress, done: int, every: int) -> Progress:
+    return lambda block, _: progress(done + block + 1, every)
+
+
+def _run(
+    kernel: BundledKernel,
+    launch: Launch,
+    problem: Any,
+    config: Any,
+    tensors: Tensors,
+    cost: Cost,
+    device: Device | None,
+    concurrent: int | None,
+    progress: Progress | None,
+) -> tuple[Tally, CacheBytes | None]:
+    """One launch, recorded, with its addresses through the cache where there is a device."""
+    spans = {
+        name: (tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size())
+        for name, tensor in tensors.items()
+        if tensor.numel()
+    }
+    feed = None
+    if device is not None:
+        feed = cachesim.Feed.of(device, spans, concurrent)
+    recorder = Recorder(spans, feed.take if feed else None, progress)
+    with recording(recorder):
+        kernel.launch(launch, tensors)
+    if feed is None or device is None:
+        return recorder.tally, None
+    found = feed.finish()
+    part = next(item for item in cost.kernels if item.name == launch.kernel)
+    model = tilestream.model_bytes(
+        cost.schedule, part, problem.elements(), feed.concurrent, machine(device)
+    )
+    cache = CacheBytes(launch.kernel, found.read_bytes, found.write_bytes, model, found.hit_rate)
+    return recorder.tally, cache
+
+
+def _compare(
+    tallies: list[tuple[Launch, Tally]], cost: Cost, named: Mapping[str, str]
+) -> tuple[TensorBytes, ...]:
+    """Every tensor that a kernel of the schedule asked for or that the rule counts for it."""
+    asked: dict[tuple[str, str], dict[str, int]] = {}
+    for launch, tally in tallies:
+        for (array, way), number in tally.bytes.items():
+            ways = asked.setdefault((launch.kernel, named[array]), {})
+            ways[way] = ways.get(way, 0) + number
+    counted = {
+        (part.name, tensor): traffic
+        for part in cost.kernels
+        for tensor, traffic in part.l2.items()
+        if traffic.total_bytes
+    }
+    return tuple(
+        TensorBytes(key[0], key[1], _traffic(asked.get(key, {})), counted.get(key, Traffic()))
+        for key in dict.fromkeys((*counted, *asked))
+    )
+
+
+def _traffic(ways: Mapping[str, int]) -> Traffic:
+    return Traffic(ways.get("read", 0), ways.get("write", 0), ways.get("atomic", 0))

@@ -1,0 +1,334 @@
+"""Fit the time model's constants to measured runs: one set for all devices, within physical bounds.
+
+Residuals are ln(predicted / measured) under a robust loss. Every constant has a prior from physics
+and a pull towards it as wide as its bounds, so that what the data cannot identify stays where its
+source put it, and a fit knows nothing of an earlier one (maximum a posteriori). Deterministic: the
+sample is stratified by position, not drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from perfmodel.fitting.fitted import Fitted, families
+from perfmodel.timing.constants import Constant, Constants
+from perfmodel.timing.runs import Run
+from perfmodel.validation.compare import LEFT_OUT, predict_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Rows of one kind that enter the fit: all while few, then as their square root, since the rows of a
+# kind mostly repeat each other.
+_PER_KIND, _PER_ROOT = 60, 4.0
+# Steps of a fit: half while the loss grows with every error, half while it lets go of the largest.
+STEPS = 12
+_KIND = ("source", "device", "op", "implementation", "dtype", "kv_dtype", "direction", "phase")
+# A constant's bounds are taken as two standard deviations of its prior on either side. One such
+# deviation weighs as much as this many rows that miss by the robust scale.
+_PRIOR_ROWS = 4.0
+_ROBUST_SCALE = 0.15
+_STEP = 0.02
+# Steps of a fit for each time that slopes are found by differences, of those constants whose ln
+# has moved by more than so much since theirs were.
+_EXACT, _MOVED = 3, 0.06
+# Half of an interval in ln beyond which its ends say nothing (a factor of 10¹³).
+_WIDEST = 30.0
+
+
+def sample(
+    table: pd.DataFrame, per_kind: int = _PER_KIND, per_root: float = _PER_ROOT
+) -> pd.DataFrame:
+    """Evenly spaced rows of every kind, ordered by time so that all sizes are there.
+
+    A kind of n rows gives `per_kind` of them, or `per_root` · √n where that is more.
+    """
+    kept = table[~table["flag"].isin(LEFT_OUT)] if "flag" in table.columns else table
+    kept = kept[kept["measured_us"] > 0]
+    picked: list[int] = []
+    for _, rows in kept.groupby(list(_KIND), dropna=False, sort=True):
+        order = rows.sort_values("measured_us", kind="stable").index
+        most = min(len(order), max(per_kind, int(per_root * np.sqrt(len(order)))))
+        where = np.unique(np.linspace(0, len(order) - 1, most).astype(int))
+        picked += list(order[where])
+    return kept.loc[sorted(picked)].reset_index(drop=True)
+
+
+def weights(table: pd.DataFrame) -> np.ndarray:
+    """Square roots of weights, their mean square 1.
+
+    A family of operators counts as the square root of its rows: large ones speak louder than small
+    ones, but do not drown them. Within a family every row counts the same.
+    """
+    rows = table.groupby(families(table))["measured_us"].transform("size").to_numpy(float)
+    weight = np.power(rows, -0.25)
+    return np.asarray(weight / np.sqrt(np.mean(np.square(weight))))
+
+
+class _Watched(Constants):
+    """Constants that remember which of them were asked for."""
+
+    def __init__(self, values: Constants) -> None:
+        super().__init__(values)
+        self.off, self.changed_runs = values.off, values.changed_runs
+        self.asked: set[str] = set()
+
+    def __getitem__(self, name: str) -> float:
+        self.asked.add(name)
+        return super().__getitem__(name)
+
+
+class _Problem:
+    """Residuals as a function of ln(constants); a step predicts the rows anew that read it."""
+
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        free: Sequence[Constant],
+        start: Constants,
+        most: float = np.inf,
+        first: np.ndarray | None = None,
+    ) -> None:
+        self.table, self.free, self.start, self.most = table, free, start, most
+        self.first, self.evaluations, self.asked = first, 0, -1
+        self.known: tuple[np.ndarray, np.ndarray] | None = None
+        self.slopes, self.found_at = np.empty((0, 0)), np.empty(0)
+        self.measured = np.log(table["measured_us"].to_numpy(float))
+        self.weight = weights(table)
+        self.latest = np.empty(0), np.empty(0)
+        self.kinds = table.groupby(list(_KIND), dropna=False, sort=False).ngroup().to_numpy()
+        self.touches = self._readers()
+        self.reads = np.zeros((len(table), len(free)))
+        for j, rows in enumerate(self.touches):
+            self.reads[rows, j] = 1.0
+        self.x0 = np.log([constant.prior for constant in free])
+        self.low = np.log([max(constant.low, constant.high * 1e-4) for constant in free])
+        self.high = np.log([constant.high for constant in free])
+        self.begin = np.clip(self.x0, self.low + 1e-9, self.high - 1e-9)
+        least = [max(constant.low, constant.prior / 10) for constant in free]
+        deviation = np.log([c.high / low for c, low in zip(free, least, strict=True)]) / 4
+        pull = _ROBUST_SCALE * np.sqrt(_PRIOR_ROWS) / deviation
+        self.pull = np.diag(pull)
+
+    def _readers(self) -> list[np.ndarray]:
+        """Rows of the kinds whose prediction asks for each constant."""
+        asked = []
+        for kind in range(self.kinds.max() + 1):
+            watched = _Watched(self.start)
+            predict_table(self.table[self.kinds == kind], constants=watched)
+            asked.append(watched.asked)
+        reads = [np.array([c.name in names for names in asked]) for c in self.free]
+        return [np.flatnonzero(read[self.kinds]) for read in reads]
+
+    def _values(self, x: np.ndarray) -> Constants:
+        return self.start.with_values(
+            {constant.name: float(np.exp(v)) for constant, v in zip(self.free, x, strict=True)}
+        )
+
+    def _errors(self, x: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        found = predict_table(self.table.iloc[rows], constants=self._values(x))
+        error = np.log(found["predicted_us"].to_numpy(float)) - self.measured[rows]
+        return np.where(np.isfinite(error), error, 0.0)
+
+    def residuals(self, x: np.ndarray) -> np.ndarray:
+        self.latest = x.copy(), self._errors(x)
+        self.evaluations += 1
+        return np.concatenate([self.weight * self.latest[1], self.pull @ (x - self.x0)])
+
+    def jacobian(self, x: np.ndarray) -> np.ndarray:
+        if self.evaluations >= self.most:
+            return self.slopes  # the last step has been taken
+        at, base = self.latest
+        if not np.array_equal(at, x):
+            base = self._errors(x)
+        now = np.concatenate([self.weight * base, self.pull @ (x - self.x0)])
+        before, self.known = self.known, (x.copy(), now)
+        self.asked += 1
+        if before is None:
+            found = self.sensitivity(x, base) if self.first is None else self.first
+            self.slopes = np.concatenate([self.weight[:, None] * found, self.pull])
+            self.found_at = x.copy()
+            return self.slopes
+        self._learn(x - before[0], now - before[1])
+        if self.asked % _EXACT == 0:
+            moved = np.flatnonzero(np.abs(x - self.found_at) > _MOVED)
+            found = self.sensitivity(x, base, moved)[:, moved]
+            self.slopes[: len(base), moved] = self.weight[:, None] * found
+            self.found_at[moved] = x[moved]
+        return self.slopes
+
+    def _learn(self, step: np.ndarray, change: np.ndarray) -> None:
+        """Bring slopes up to date by what a step has changed, which costs no prediction.
+
+        Those of the constants that a row reads (Schubert 1970, Broyden's update of a sparse
+        matrix): one that no row reads would move for nothing. Pulls are linear, and stay.
+        """
+        rows = len(self.reads)
+        felt = self.reads * step
+        gone = (change - self.slopes @ step)[:rows]
+        self.slopes = self.slopes.copy()
+        length = np.maximum(np.square(felt).sum(axis=1), 1e-30)
+        self.slopes[:rows] += felt * (gone / length)[:, None]
+
+    def sensitivity(
+        self,
+        x: np.ndarray,
+        base: np.ndarray | None = None,
+        columns: Iterable[int] | None = None,
+    ) -> np.ndarray:
+        """d ln(predicted) / d ln(constant) by a small step of each, for the rows that read it.
+
+        Shape (rows, constants), 0 where a constant is not of the `columns` asked for (all unless
+        told); `base` are the errors at `x` where they are known.
+        """
+        base = self._errors(x) if base is None else base
+        result = np.zeros((len(base), len(x)))
+        for j in range(len(x)) if columns is None else columns:
+            moved = x.copy()
+            moved[j] += _STEP if x[j] + _STEP <= np.log(self.free[j].high) else -_STEP
+            rows = self.touches[j]
+            if rows.size:
+                result[rows, j] = (self._errors(moved, rows) - base[rows]) / (moved[j] - x[j])
+        return result
+
+
+def _loss(z: np.ndarray, *, lets_go: bool) -> np.ndarray:
+    """A robust loss of squared errors z, with its first and second derivatives.
+
+    Charbonnier's, which grows with every error; or Cauchy's, which lets go of those far off.
+    """
+    root = 1.0 + z
+    if lets_go:
+        return np.array([np.log(root), 1.0 / root, -1.0 / root**2])
+    return np.array([2.0 * (np.sqrt(root) - 1.0), root**-0.5, -0.5 * root**-1.5])
+
+
+def values_of(
+    constants: Sequence[Constant], runs: Mapping[str, Run] | None = None, *, prior: bool = False
+) -> Constants:
+    """Values of constants, or their priors, with how runs are timed."""
+    found = Constants({item.name: item.prior if prior else item.value for item in constants})
+    return found if runs is None else found.with_runs(runs)
+
+
+def _free(constants: Sequence[Constant], only: Sequence[str] = ()) -> list[Constant]:
+    """The constants that a fit may move."""
+    return [c for c in constants if c.fitted and c.prior > 0 and (not only or c.name in only)]
+
+
+def first_slopes(
+    table: pd.DataFrame, constants: Sequence[Constant], runs: Mapping[str, Run] | None = None
+) -> np.ndarray:
+    """Slopes of every row at the priors, where all fits to rows of a table start.
+
+    They hold no measurement, so that fits which leave rows out may share the others'. A process for
+    each processor takes its share of the constants.
+    """
+    from concurrent.futures import ProcessPoolExecutor
+    from functools import partial
+    from multiprocessing import get_context
+    from os import cpu_count
+
+    number = len(_free(constants))
+    workers = min(cpu_count() or 1, number)
+    shares = [range(i, number, workers) for i in range(workers)]
+    task = partial(_first_slopes, table, tuple(constants), runs)
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        return np.asarray(sum(pool.map(task, shares)))
+
+
+def _first_slopes(
+    table: pd.DataFrame,
+    constants: Sequence[Constant],
+    runs: Mapping[str, Run] | None,
+    columns: Iterable[int],
+) -> np.ndarray:
+    """`first_slopes` of some constants, 0 for the others."""
+    start = values_of(constants, runs)
+    problem = _Problem(table, _free(constants), start)
+    return problem.sensitivity(problem.begin, columns=columns)
+
+
+def fit(
+    table: pd.DataFrame,
+    constants: Sequence[Constant],
+    *,
+    only: Sequence[str] = (),
+    steps: int = STEPS,
+    intervals: bool = True,
+    first: np.ndarray | None = None,
+    runs: Mapping[str, Run] | None = None,
+    verbose: Literal[0, 1, 2] = 0,
+) -> list[Fitted]:
+    """Fit every constant marked `fitted` (or those named) to all rows of a table, from its prior.
+
+    Returns all constants, the fitted ones with their 95 % interval; without `intervals` that is of
+    the step before the last, and sooner there. `first` is the rows' part of `first_slopes`, where
+    several fits share them; `runs` say how harnesses time, where not
+    as the shipped ones. Needs SciPy (extra `[fit]`).
+    """
+    from scipy.optimize import least_squares
+
+    start = values_of(constants, runs)
+    free = _free(constants, only)
+    problem = _Problem(table, free, start, np.inf if intervals else steps, first)
+
+    def loss(z: Any) -> Any:
+        # Runs of another release, or of a board that throttles, lie beyond any constant: they are
+        # let go once all others are near (graduated non-convexity).
+        return _loss(z, lets_go=problem.evaluations > steps // 2)
+
+    solution = least_squares(
+        problem.residuals,
+        problem.begin,
+        jac=problem.jacobian,
+        bounds=(problem.low, problem.high),
+        x_scale="jac",
+        loss=loss,  # type: ignore[arg-type]  # SciPy never passes the keyword of its stub
+        f_scale=_ROBUST_SCALE,
+        max_nfev=steps,
+        verbose=verbose,
+    )
+    residuals = np.asarray(solution.fun)
+    # The weight that each residual has left under the loss.
+    kept = loss(np.square(residuals / _ROBUST_SCALE))[1]
+    jacobian = problem.slopes * np.sqrt(kept)[:, None]
+    return _intervals(constants, free, solution.x, jacobian, residuals, np.diag(problem.pull))
+
+
+def _intervals(
+    constants: Sequence[Constant],
+    free: Sequence[Constant],
+    x: np.ndarray,
+    jacobian: np.ndarray,
+    residuals: np.ndarray,
+    pull: np.ndarray,
+) -> list[Fitted]:
+    """95 % intervals from the curvature at the solution.
+
+    The data identify a constant if they say more about it than its prior does: if they leave it
+    less than 1/√2 of what that leaves.
+    """
+    from dataclasses import replace
+
+    deviation = np.median(np.abs(residuals)) / np.sqrt(0.455)
+    spread = 1.96 * deviation * np.sqrt(np.diag(np.linalg.pinv(jacobian.T @ jacobian)))
+    alone = 1.96 * deviation / pull
+    found: Mapping[str, tuple[float, float, bool]] = {
+        constant.name: (float(v), float(s), bool(s < p / np.sqrt(2)))
+        for constant, v, s, p in zip(free, x, spread, alone, strict=True)
+    }
+    result = []
+    for constant in constants:
+        if constant.name not in found:
+            result.append(Fitted(constant, constant.value, constant.value, False))
+            continue
+        value, width, identified = found[constant.name]
+        width = min(width, _WIDEST)
+        best = replace(constant, value=float(np.clip(np.exp(value), constant.low, constant.high)))
+        bounds = float(np.exp(value - width)), float(np.exp(value + width))
+        result.append(Fitted(best, *bounds, identified=identified))
+    return result

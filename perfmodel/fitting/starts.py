@@ -1,0 +1,178 @@
+"""How long calls take before their kernels run, read off a measured-run table for `runs.yaml`.
+
+Short runs are mostly start, so it needs no fit. Of the rows of a harness and an operator, by source
+and device, the tenth with the least predicted device time is taken:
+
+- start: the median there of measured time less predicted device time;
+- where the host's work goes on beside the kernel, a short run shows the whole call instead: its
+  median measured time. The start is then read where the device takes half to one and a half calls,
+  long enough to outlast the host and short enough that its own error is small.
+
+The median over sources and devices is the operator's value. The start of operators that stand
+together is the median of theirs, that of any other operator the median of all. Where the tenth is
+mostly device time a start cannot be seen, and what is not seen keeps the value that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.runs import ANY, Run, table
+from perfmodel.validation.compare import LEFT_OUT, predict_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The share of rows that are the smallest problems, and the fewest rows of a source and device.
+_SMALLEST, _FEWEST = 0.1, 20
+# Most of the measured time that may be the device's where a start is read off, and a whole call.
+_MOST_FOR_START, _MOST_FOR_CALL = 0.75, 0.5
+# Device times, in whole calls, at which the start shows where the host works beside the kernel.
+_BESIDE = (0.5, 1.5)
+# Seconds that tell operators apart: longer than any kernel takes.
+_MARK = 1e4
+_MICRO = 1e-6
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What rows of one operator show under a harness."""
+
+    start: float
+    """Seconds before the kernel."""
+    call: float | None
+    """Host seconds of a whole call, where the host works on beside the kernel."""
+    rows: int
+    """Rows of the smallest problems that it was read off."""
+
+
+def called(rows: pd.DataFrame, constants: Constants) -> np.ndarray:
+    """What operator each row is called as; empty for rows of several calls and of none.
+
+    The model itself says so: each operator's start is made a power of two that no kernel lasts.
+    """
+    names = sorted({name for run in table().runs.values() for name in run.starts} - {ANY})
+    names = [*dict.fromkeys([*names, *table().among]), ANY]
+    marks = {name: _MARK * 2.0**i for i, name in enumerate(names)}
+    marked = constants.with_runs(
+        {
+            name: replace(run, starts=marks, calls={}, calls_as=None, library_start=False)
+            for name, run in constants.runs.items()
+        }
+    )
+    shown = predict_table(rows, constants=marked)["predicted_us"].to_numpy(float) * _MICRO
+    place = np.log2(np.where(shown > 0, shown, np.nan) / _MARK)
+    found = np.full(len(rows), "", dtype=object)
+    for i, name in enumerate(names):
+        found[np.abs(place - i) < 0.01] = name
+    return found
+
+
+def measured_runs(rows: pd.DataFrame, constants: Constants) -> dict[str, Run]:
+    """How runs are timed, with the starts and calls that the rows of a table show.
+
+    Rows whose `flag` says that they are mostly launch are welcome. Those of kernels whose library
+    has a start of its own (`callers` in names.yaml) say nothing of the harness.
+    """
+    kept = rows[~rows["flag"].isin(set(LEFT_OUT) - {"timer_floor"})]
+    bare, timed = (
+        predict_table(kept, constants=constants.with_runs(_without_starts(constants, library)))
+        for library in (False, True)
+    )
+    device = bare["predicted_us"].to_numpy(float)
+    usual = device == timed["predicted_us"].to_numpy(float)
+    known = kept.assign(device_s=device * _MICRO, taken_s=kept["measured_us"] * _MICRO)
+    seen = known.assign(called=called(kept, constants))[usual]
+    seen = seen[seen["called"] != ""]
+    found = {}
+    for name, run in constants.runs.items():
+        mine = seen[seen["harness"] == name]
+        here = {
+            str(operator): shown
+            for operator, group in mine.groupby("called", sort=True)
+            if (shown := _seen(group, beside=bool(run.calls))) is not None
+        }
+        found[name] = _updated(run, here)
+    return found
+
+
+def _without_starts(constants: Constants, library_start: bool) -> dict[str, Run]:
+    """Runs that add nothing, but for what a library does before its kernel."""
+    none = {ANY: 0.0}
+    return {
+        name: replace(run, starts=none, calls={}, calls_as=None, library_start=library_start)
+        for name, run in constants.runs.items()
+    }
+
+
+def _seen(rows: pd.DataFrame, *, beside: bool) -> _Seen | None:
+    """What the rows of one operator show; None where they show nothing."""
+    starts, calls, number = [], [], 0
+    for _, group in rows.groupby(["source", "device"], sort=True):
+        device, taken = group["device_s"].to_numpy(), group["taken_s"].to_numpy()
+        least = device <= np.quantile(device, _SMALLEST)
+        share = np.median(device[least]) / np.median(taken[least])
+        if len(group) < _FEWEST or share > (_MOST_FOR_CALL if beside else _MOST_FOR_START):
+            continue
+        number += int(least.sum())
+        launch = taken - device
+        if beside:
+            call = float(np.median(taken[least]))
+            calls.append(call)
+            least = (device >= _BESIDE[0] * call) & (device <= _BESIDE[1] * call)
+            launch = np.minimum(launch, call)
+        if least.any():
+            starts.append(max(float(np.median(launch[least])), 0.0))
+    if not starts:
+        return None
+    return _Seen(float(np.median(starts)), float(np.median(calls)) if beside else None, number)
+
+
+def _updated(run: Run, seen: Mapping[str, _Seen]) -> Run:
+    """A run with what was seen, what stands for it, and what was not seen as it was."""
+    if not seen:
+        return run
+    starts, calls, sources = dict(run.starts), dict(run.calls), dict(run.sources)
+    for name, values in _standing(seen):
+        starts[name] = _rounded(np.median([value.start for value in values]))
+        rows = sum(value.rows for value in values)
+        said = f"the {rows} smallest problems timed so" + (
+            "" if name in seen else f", by the median of {len(values)} operators"
+        )
+        sources[f"starts.{name}"] = said
+        whole = [value.call for value in values if value.call is not None]
+        if whole:
+            calls[name] = _rounded(np.median(whole))
+            sources[f"calls.{name}"] = said
+    return replace(run, starts=starts, calls=calls, sources=sources)
+
+
+def _standing(seen: Mapping[str, _Seen]) -> Iterator[tuple[str, list[_Seen]]]:
+    """Each operator seen, each that others stand among, and `any`, with those it stands for."""
+    for name in dict.fromkeys([ANY, *table().among.values(), *seen]):
+        if name in seen:
+            yield name, [seen[name]]
+        elif name == ANY:
+            yield name, list(seen.values())
+        else:
+            members = [value for other, value in seen.items() if _stands(other, name)]
+            if members:
+                yield name, members
+
+
+def _stands(operator: str, name: str) -> bool:
+    """Whether an operator stands among those of a name."""
+    among = table().among
+    while operator in among and operator != name:
+        operator = among[operator]
+    return operator == name
+
+
+def _rounded(seconds: float) -> float:
+    """Three digits: no start is known to more."""
+    return float(f"{seconds:.3g}")

@@ -1,0 +1,40 @@
+"""Graphs of operators: nodes in launch order, joined by tensors.
+
+    graph = load("decoder-layer").at({"batch": 4})
+    found = predict_graph(graph, perfmodel.load("h100-sxm"))
+
+A `Node` (node.py) is a problem of an operator with the `Tensor`s (tensor.py) that it reads and
+writes; an `Edge` (edge.py) says which operand a tensor is. A `Graph` (graph.py) is checked when it
+is made. live.py says which bytes are alive at each node, touches.py what nodes before it left in
+the caches, asks.py predicts each distinct problem once, elapsed.py puts kernels, gaps and host
+together, spread.py their ranges; prediction.py is the answer and predict.py joins all of them:
+
+    time = start + Σ kernels + gaps between them, or the host where it is later
+
+declaration.py reads graphs from YAML, and library.py finds them by name; declared/ has those that
+come with the package.
+"""
+
+from perfmodel.graph.declaration import DeclaredGraph, declare, read
+from perfmodel.graph.edge import Edge
+from perfmodel.graph.graph import Graph
+from perfmodel.graph.library import load, names
+from perfmodel.graph.node import Node
+from perfmodel.graph.predict import predict_graph
+from perfmodel.graph.prediction import GraphPrediction, NodePrediction
+from perfmodel.graph.tensor import Tensor
+
+__all__ = [
+    "DeclaredGraph",
+    "Edge",
+    "Graph",
+    "GraphPrediction",
+    "Node",
+    "NodePrediction",
+    "Tensor",
+    "declare",
+    "load",
+    "names",
+    "predict_graph",
+    "read",
+]

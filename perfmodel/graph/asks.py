@@ -1,0 +1,162 @@
+"""Predictions of a graph's nodes: each distinct question once, alike ones as arrays.
+
+Nodes that ask the same (problem, schedule, implementation, place, what they find in the caches)
+share one prediction. Of the rest those that differ in whole numbers alone go through the door
+together, as arrays.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms import Problem
+from perfmodel.errors import ProblemError
+from perfmodel.graph.node import Node
+from perfmodel.hardware import Device
+from perfmodel.predict import Prediction, predict_arrays
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.reuse import Reuse
+
+Found = Mapping[str, tuple[Reuse, ...]]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked of the door for one node."""
+
+    node: str
+    """The node's name, for complaints."""
+    problem: Problem
+    """What is computed."""
+    schedule: str
+    """As the node says."""
+    implementation: str | None
+    """As the node says."""
+    place: tuple[tuple[str, str], ...]
+    """Operands that do not lie in the device's own memory, and where they do."""
+    found: Found
+    """What is left of the inputs in the caches, by operand."""
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """Everything that tells the problem from another one of its operator."""
+        return self.problem.values()
+
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        """Names of the values that are whole numbers, which may be arrays."""
+        items = self.values.items()
+        return tuple(k for k, v in items if isinstance(v, int) and not isinstance(v, bool))
+
+    @cached_property
+    def kind(self) -> Hashable:
+        """What asks that one call can answer share, but for the declaration."""
+        others = ((k, v) for k, v in self.values.items() if k not in self.numbers)
+        problem = (self.problem.operator, self.numbers, tuple(others))
+        return problem, self.schedule, self.implementation, self.place
+
+    @cached_property
+    def key(self) -> Hashable:
+        """What equal asks share, but for the declaration."""
+        sizes = tuple(self.values[name] for name in self.numbers)
+        return self.kind, sizes, tuple(self.found.items())
+
+
+def ask(node: Node, places: Mapping[str, str], found: Found) -> Ask:
+    """What a node asks; `places` are the levels of its operands."""
+    away = ((operand, level) for operand, level in places.items() if level != "hbm")
+    where = tuple(sorted(away))
+    return Ask(node.name, node.problem, node.schedule, node.implementation, where, found)
+
+
+def answers(
+    asked: Sequence[Ask], device: Device, *, harness: str, constants: Constants | None
+) -> list[Prediction]:
+    """The prediction of each, in order; raises what `perfmodel.predict.predict` raises.
+
+    A `ProblemError` names the first node that it is true of.
+    """
+    distinct = _grouped(asked, lambda one: one.key)
+    first = [group[0] for group in distinct]
+    answer: dict[int, Prediction] = {}
+    for group in _grouped([asked[i] for i in first], lambda one: one.kind):
+        members = [first[i] for i in group]
+        found = _together([asked[i] for i in members], device, harness, constants)
+        answer.update(zip(members, found, strict=True))
+    of = {i: answer[group[0]] for group in distinct for i in group}
+    return [of[i] for i in range(len(asked))]
+
+
+def _grouped(asked: Sequence[Ask], key: Callable[[Ask], Hashable]) -> list[list[int]]:
+    """Places of asks that share a key, and the declaration behind their problems."""
+    groups: dict[Hashable, list[list[int]]] = defaultdict(list)
+    for i, one in enumerate(asked):
+        same = groups[key(one)]
+        for group in same:
+            if _alike(asked[group[0]], one):
+                group.append(i)
+                break
+        else:
+            same.append([i])
+    return [group for same in groups.values() for group in same]
+
+
+def _alike(one: Ask, other: Ask) -> bool:
+    """Whether the problems of two asks of one kind differ in whole numbers at most."""
+    if one.problem is other.problem:
+        return True
+    sizes = {name: one.values[name] for name in one.numbers}
+    return one.problem.having(**sizes) == other.problem.having(**sizes)
+
+
+def _together(asked: Sequence[Ask], *where: Any) -> list[Prediction]:
+    """Predictions of asks of one kind, in one call; `where` is device, harness and constants."""
+    device, harness, constants = where
+    one, n = asked[0], len(asked)
+    columns = {name: [each.values[name] for each in asked] for name in one.numbers}
+    varying = {k: np.array(v) for k, v in columns.items() if len(set(v)) > 1}
+    if n > 1 and not varying:  # the same problem, which finds other things in the caches
+        if not columns:
+            return [answer for each in asked for answer in _together([each], *where)]
+        varying = {one.numbers[0]: np.array(columns[one.numbers[0]])}
+    problem = one.problem.having(**varying) if varying else one.problem
+    found = {k: _stacked([each.found.get(k, ()) for each in asked]) for k in _operands(asked)}
+    try:
+        every = predict_arrays(
+            problem,
+            device,
+            schedule=one.schedule,
+            implementation=one.implementation,
+            harness=harness,
+            place=dict(one.place),
+            reuse=found,
+            constants=constants,
+        )
+    except ProblemError as error:
+        raise ProblemError(f"node {one.node}: {error}") from None
+    return [every.one(i) for i in range(n)]
+
+
+def _operands(asked: Sequence[Ask]) -> list[str]:
+    return list(dict.fromkeys(name for one in asked for name in one.found))
+
+
+def _stacked(said: Sequence[tuple[Reuse, ...]]) -> list[Reuse]:
+    """What each problem finds of one operand, as arrays; a share of 0 where there is less."""
+    if len(said) == 1:
+        return list(said[0])
+    most = max(len(one) for one in said)
+    filled = [(*one, *(Reuse(0.0, 0.0),) * (most - len(one))) for one in said]
+    return [
+        Reuse(
+            np.array([one[i].share for one in filled]),
+            np.array([one[i].distance_bytes for one in filled]),
+        )
+        for i in range(most)
+    ]

@@ -1,0 +1,44 @@
+"""Live memory: which bytes of a graph are allocated while each node runs, level by level.
+
+Inputs, weights and outputs are held by the caller: inputs and weights all the time, outputs from
+the node that writes them to the end. Everything else lives from the node that writes it to the last
+one that reads it, both included (a node's operands and results exist at once). A tensor that is
+written over another one takes no memory of its own. No allocator is modelled: fragmentation and
+caching come on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perfmodel.graph.graph import Graph
+
+
+def intervals(graph: Graph) -> dict[str, tuple[int, int]]:
+    """First and last node, by place in the graph, at which the memory of each tensor is held.
+
+    Of tensors that lie in another one's memory that one is named.
+    """
+    last = len(graph.nodes) - 1
+    found = {graph.storage(name): (0, last) for name in (*graph.inputs, *graph.weights)}
+    for i, node in enumerate(graph.nodes):
+        for name in (name for edge in node.edges for name in edge.tensors):
+            first, until = found.setdefault(graph.storage(name), (i, i))
+            found[graph.storage(name)] = (first, max(until, i))
+    for name in graph.outputs:
+        first, _ = found[graph.storage(name)]
+        found[graph.storage(name)] = (first, last)
+    return found
+
+
+def live_bytes(graph: Graph, scratch: Sequence[float] = ()) -> dict[str, list[float]]:
+    """Bytes alive at each node, by level; `scratch` are a node's own in the device's memory."""
+    levels = dict.fromkeys(("hbm", *(tensor.place for tensor in graph.tensors.values())))
+    found = {level: [0.0] * len(graph.nodes) for level in levels}
+    for name, (first, last) in intervals(graph).items():
+        tensor = graph.tensors[name]
+        for i in range(first, last + 1):
+            found[tensor.place][i] += tensor.bytes
+    for i, own in enumerate(scratch):
+        found["hbm"][i] += own
+    return found

@@ -1,0 +1,83 @@
+"""A node of a graph: one operator at its sizes, with what it reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from perfmodel.algorithms import Problem
+from perfmodel.algorithms.problem import arrays
+from perfmodel.count import rule
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.graph.edge import Edge
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator that runs `repeat` times, one after another; see `perfmodel.graph.Graph`."""
+
+    name: str
+    """What results call it."""
+    problem: Problem
+    """What is computed: one problem, no array of them."""
+    reads: tuple[Edge, ...]
+    """Every input of its algorithm."""
+    writes: tuple[Edge, ...]
+    """Its outputs; those that nothing else needs may be left out, and are scratch."""
+    repeat: int = 1
+    """How often it runs, each time on a share of its own of the tensors that are so many times as
+    large as its operand, and on all of the others."""
+    schedule: str = "auto"
+    """One of the operator's schedules."""
+    implementation: str | None = None
+    """The class of kernels that runs, or a library's name for one; None: a good library's."""
+
+    def __post_init__(self) -> None:
+        if arrays(self.problem):
+            raise ProblemError(f"node {self.name} has an array of problems; make a node of each")
+        if isinstance(self.repeat, bool) or not isinstance(self.repeat, int) or self.repeat < 1:
+            raise ProblemError(f"node {self.name} runs {self.repeat} times; repeat is 1 or more")
+        for kind, edges, known in (
+            ("input", self.reads, self._inputs),
+            ("output", self.writes, self.problem.algorithm().outputs),
+        ):
+            named = [edge.operand for edge in edges]
+            for operand in named:
+                if operand not in known:
+                    said = f"{kind} of {self.problem.operator}, for node {self.name},"
+                    raise UnknownName(said, operand, known)
+            if len(set(named)) < len(named):
+                raise ProblemError(f"node {self.name} has two edges for one {kind}; list tensors")
+        lacking = set(self._inputs) - {edge.operand for edge in self.reads}
+        if lacking:
+            raise ProblemError(
+                f"node {self.name} does not say what it reads as {', '.join(sorted(lacking))}; "
+                f"{self.problem.operator} reads {', '.join(self._inputs)}"
+            )
+
+    @property
+    def operator(self) -> str:
+        """The operator's name."""
+        return self.problem.operator
+
+    @property
+    def edges(self) -> Iterator[Edge]:
+        """What it reads, then what it writes."""
+        yield from self.reads
+        yield from self.writes
+
+    @cached_property
+    def _inputs(self) -> tuple[str, ...]:
+        """Operands with memory of their own."""
+        aliased = self.problem.aliased()
+        return tuple(name for name in self.problem.algorithm().inputs if name not in aliased)
+
+    def operand_bytes(self, operand: str) -> float:
+        """Bytes of an operand of one run, by the sizes and types of its algorithm."""
+        problem = self.problem
+        tensor = problem.algorithm().tensors[operand]
+        size = np.float64(rule.size(problem.sizes(), tensor))
+        return float(size * problem.elements()[tensor.element].bytes)

@@ -1,0 +1,178 @@
+"""Graph × device → `GraphPrediction`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from perfmodel.graph import touches
+from perfmodel.graph.asks import Ask, answers, ask
+from perfmodel.graph.elapsed import Call, elapsed_seconds
+from perfmodel.graph.graph import Graph
+from perfmodel.graph.live import live_bytes
+from perfmodel.graph.prediction import GraphPrediction, NodePrediction
+from perfmodel.graph.spread import Spread, together
+from perfmodel.hardware import Device
+from perfmodel.operators import operator_of
+from perfmodel.predict import Prediction
+from perfmodel.timing import capacity, physical
+from perfmodel.timing.constants import Constants, default
+from perfmodel.timing.machine import machine
+
+
+def predict_graph(
+    graph: Graph, device: Device, *, harness: str = "kernel", constants: Constants | None = None
+) -> GraphPrediction:
+    """Predict a graph on a device.
+
+    `harness` says how it would be timed: from a captured graph, by a framework's calls, as device
+    time alone ("kernel"). A harness that leaves caches as they are runs the graph again and again.
+    A board that rests before each run does so before the first node; each node is predicted as if
+    the power limit had yet to respond. Raises what `perfmodel.predict.predict` raises for a node.
+    """
+    values = constants or default()
+    again = values.run(harness).warm > 0.0
+
+    def asked(scratch: Sequence[float]) -> list[Ask]:
+        found = touches.reuses(graph, scratch, device, again=again)
+        return [ask(node, _places(graph, i), found[i]) for i, node in enumerate(graph.nodes)]
+
+    first = asked([0.0] * len(graph.nodes))
+    predictions = answers(first, device, harness=harness, constants=values)
+    scratch = [_scratch_bytes(graph, i, one) for i, one in enumerate(predictions)]
+    if any(scratch):  # what is kept within a node goes through the caches as well
+        second = asked(scratch)
+        changed = [i for i, one in enumerate(second) if one.found != first[i].found]
+        others = answers([second[i] for i in changed], device, harness=harness, constants=values)
+        for i, one in zip(changed, others, strict=True):
+            predictions[i] = one
+    return _joined(graph, device, harness, values, predictions, scratch)
+
+
+def _places(graph: Graph, i: int) -> dict[str, str]:
+    """The level of each input of a node; what is written is written to the device's memory."""
+    return {
+        edge.operand: graph.tensors[edge.tensors[0]].place
+        for edge in graph.nodes[i].reads
+        if edge.tensors
+    }
+
+
+def _scratch_bytes(graph: Graph, i: int, found: Prediction) -> float:
+    """Bytes that a node holds in the device's memory beyond its operands."""
+    node, places = graph.nodes[i], _places(graph, i)
+    operands = [edge.operand for edge in node.edges if places.get(edge.operand, "hbm") == "hbm"]
+    own = found.footprint_bytes - sum(node.operand_bytes(name) for name in operands)
+    return own if own > 0.5 else 0.0  # sizes are whole bytes
+
+
+def _joined(
+    graph: Graph,
+    device: Device,
+    harness: str,
+    constants: Constants,
+    predictions: Sequence[Prediction],
+    scratch: Sequence[float],
+) -> GraphPrediction:
+    """Kernels, gaps and host together; what is alive; what was assumed."""
+    gap = float(machine(device).at_clock(constants["kernel_gap"]))
+    calls = [_call(graph, i, one) for i, one in enumerate(predictions)]
+    spreads = [_spread(graph, i, one, calls[i], device) for i, one in enumerate(predictions)]
+    low, seconds, high = (
+        elapsed_seconds([_scaled(call, factor) for call in calls], gap)
+        for factor in (together(spreads)[0], 1.0, together(spreads)[1])
+    )
+    alive = live_bytes(graph, scratch)
+    nodes = _nodes(graph, predictions, spreads, alive["hbm"], scratch)
+    gaps = gap * (graph.launches - 1)
+    peaks = {level: max(held) for level, held in alive.items()}
+    rooms = capacity.rooms(device, peaks)
+    return GraphPrediction(
+        graph=graph.name,
+        device=device.slug,
+        harness=harness,
+        sizes=graph.sizes,
+        nodes=nodes,
+        seconds=seconds,
+        low_seconds=low,
+        high_seconds=high,
+        gap_seconds=gaps,
+        waiting_seconds=seconds - gaps - sum(node.seconds for node in nodes),
+        by_operator=_by_operator(nodes),
+        live_bytes={level: tuple(held) for level, held in alive.items()},
+        fits_at={level: peaks[level] <= room for level, room in rooms.items()},
+        assumptions=_assumed(device, predictions, peaks, rooms),
+    )
+
+
+def _nodes(
+    graph: Graph,
+    predictions: Sequence[Prediction],
+    spreads: Sequence[Spread],
+    alive: Sequence[float],
+    scratch: Sequence[float],
+) -> tuple[NodePrediction, ...]:
+    """The answer of each node."""
+    return tuple(
+        NodePrediction(
+            name=node.name,
+            operator=node.operator,
+            repeat=node.repeat,
+            seconds=spreads[i].seconds,
+            low_seconds=spreads[i].low_seconds,
+            high_seconds=spreads[i].high_seconds,
+            live_bytes=alive[i],
+            scratch_bytes=scratch[i],
+            prediction=predictions[i],
+        )
+        for i, node in enumerate(graph.nodes)
+    )
+
+
+def _assumed(
+    device: Device,
+    predictions: Sequence[Prediction],
+    peaks: Mapping[str, float],
+    rooms: Mapping[str, float],
+) -> tuple[str, ...]:
+    """What was assumed for any node, each once, and which level is too small for all of them."""
+    said = dict.fromkeys(line for one in predictions for line in one.assumptions)
+    lacking = {level: peak for level, peak in peaks.items() if peak > rooms.get(level, math.inf)}
+    return tuple(said | dict.fromkeys(capacity.too_large(device, lacking)))
+
+
+def _call(graph: Graph, i: int, found: Prediction) -> Call:
+    """A node as the device sees it."""
+    host = found.dispatch
+    device_seconds = found.seconds - found.terms["launch"]
+    return Call(
+        repeat=graph.nodes[i].repeat,
+        kernel_seconds=device_seconds + host["library_seconds"],
+        start_seconds=host["start_seconds"],
+        queued_seconds=host["queued_seconds"],
+        least_seconds=host["least_seconds"],
+    )
+
+
+def _scaled(call: Call, factor: float) -> Call:
+    return replace(call, kernel_seconds=call.kernel_seconds * factor)
+
+
+def _spread(graph: Graph, i: int, found: Prediction, call: Call, device: Device) -> Spread:
+    """A node's range: that of its prediction, applied to its kernels, never below the floor."""
+    node = graph.nodes[i]
+    floor = float(physical.floor_seconds(node.problem, device, found.flops["matrix"]))
+    each = call.kernel_seconds
+    low = max(each * found.low_seconds / found.seconds, min(floor, each))
+    high = each * found.high_seconds / found.seconds
+    family = operator_of(node.problem).family(node.problem)
+    runs = node.repeat
+    return Spread(family, runs * each, runs * low, runs * high)
+
+
+def _by_operator(nodes: Sequence[NodePrediction]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for node in nodes:
+        sums[node.operator] = sums.get(node.operator, 0.0) + node.seconds
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))

@@ -1,0 +1,112 @@
+"""What a node finds in the caches, as reuse distances over the order of the graph.
+
+A node goes over its tensors side by side from front to back. What lies at the share f of a tensor
+is touched when its last user has 1 − f of its own way to go and is found when the next one has gone
+f of its way. Between the two go by: the tensor itself, once; everything that the nodes in between
+touch, each tensor once; 1 − f of the last user's other tensors and f of the next one's. A tensor
+is taken in slices of f. For a node that follows itself that is all that it touches at every f,
+which is what a run that repeats a kernel leaves (`Style.warm`). Tiled products revisit their
+operands in another order; what they leave is taken to be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from perfmodel.graph.graph import Graph
+from perfmodel.hardware import Device
+from perfmodel.timing.reuse import Reuse
+
+_Touched = Mapping[str, float]
+
+
+_FAR = 32.0
+"""Multiple of the largest cache of which less than a millionth is held: (1 / 32)⁴."""
+
+
+_SLICES = 8
+"""Slices of a tensor, from front to back, that are each found or not."""
+
+
+def reuses(
+    graph: Graph, scratch: Sequence[float], device: Device, *, again: bool
+) -> list[dict[str, tuple[Reuse, ...]]]:
+    """What each node finds of its inputs, by operand.
+
+    `scratch` are the bytes that each node touches besides its tensors. `again` says that the graph
+    ran before: then its first nodes find what its last ones left; else they find nothing. Bytes are
+    counted no further than the caches of the device reach.
+    """
+    caches = [level.total_bytes or 0.0 for level in device.levels() if level.name in ("l2", "llc")]
+    far = _FAR * max(caches, default=0.0)
+    touched = [_touched(graph, i, own) for i, own in enumerate(scratch)]
+    left = [_left(graph, i) for i in range(len(graph.nodes))]
+    found: list[dict[str, tuple[Reuse, ...]]] = []
+    before: dict[str, int] = {}
+    if again:
+        before = {name: i - len(touched) for i, names in enumerate(left) for name in names}
+    for i, node in enumerate(graph.nodes):
+        mine: dict[str, tuple[Reuse, ...]] = {}
+        for edge in node.reads:
+            whole = sum(graph.tensors[name].bytes for name in edge.tensors)
+            said = []
+            for name in edge.tensors:
+                storage = graph.storage(name)
+                if storage in before and whole:
+                    share = graph.tensors[name].bytes / whole
+                    each = _distances(touched, storage, before[storage], i, far)
+                    said += [Reuse(share / len(each), distance) for distance in each]
+            if said:
+                mine[edge.operand] = tuple(said)
+        found.append(mine)
+        before.update(dict.fromkeys(left[i], i))
+    return found
+
+
+def _distances(
+    touched: Sequence[_Touched], name: str, last: int, now: int, far: float
+) -> list[float]:
+    """Bytes that go by between the use of a tensor at `last`, maybe before 0, and at `now`.
+
+    One number for each of its slices, or for all of them where they are equal.
+    """
+    between: dict[str, float] = {}
+    for i in range(now - 1, last, -1):
+        between.update(touched[i])
+        if sum(between.values()) > far:
+            return [sum(between.values())]
+    between.pop(name, None)
+    after, before = (
+        sum(size for other, size in end.items() if other != name and other not in between)
+        for end in (touched[last], touched[now])
+    )
+    least = max(touched[last].get(name, 0.0), touched[now].get(name, 0.0)) + sum(between.values())
+    if after == before:
+        return [least + after]
+    middles = [(i + 0.5) / _SLICES for i in range(_SLICES)]
+    return [least + (1.0 - f) * after + f * before for f in middles]
+
+
+def _touched(graph: Graph, i: int, scratch: float) -> dict[str, float]:
+    """Bytes of each tensor that a node touches, by the memory that it lies in, and its scratch.
+
+    Memory behind a link is read past the caches.
+    """
+    found: dict[str, float] = {f"scratch of {i}": scratch} if scratch else {}
+    node = graph.nodes[i]
+    for edge in node.edges:
+        for name in edge.tensors:
+            tensor = graph.tensors[name]
+            if tensor.place != "hbm":
+                continue
+            size = node.operand_bytes(edge.operand) * node.repeat if edge.part else tensor.bytes
+            storage = graph.storage(name)
+            found[storage] = max(found.get(storage, 0.0), min(size, tensor.bytes))
+    return found
+
+
+def _left(graph: Graph, i: int) -> list[str]:
+    """Memory that a node leaves in the caches: of a part nobody knows which was touched."""
+    edges = (edge for edge in graph.nodes[i].edges if not edge.part)
+    names = (name for edge in edges for name in edge.tensors)
+    return [graph.storage(name) for name in names if graph.tensors[name].place == "hbm"]

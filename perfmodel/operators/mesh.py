@@ -1,0 +1,288 @@
+"""Operators over several devices: a shard of the problem on each, and what they exchange.
+
+    time_on(operator, problem, device, constants, Request(mesh={"k": (2, "nvlink")}))
+
+Axes are split as evenly as they can be; the device with the largest shard is timed as any other
+problem, and the exchanges come out of the counting rule (`perfmodel.count.exchanges`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms import Problem
+from perfmodel.algorithms.algorithm import Algorithm
+from perfmodel.algorithms.problem import columns
+from perfmodel.count.exchanges import Exchange, exchanges
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.hardware import Device, Level
+from perfmodel.operators.operator import Exchanged, Operator, Request, Timed
+from perfmodel.schedules.mesh import over
+from perfmodel.schedules.schedule import Kernel, Loop, Schedule
+from perfmodel.timing import exchange as timing
+from perfmodel.timing.constants import Constants
+from perfmodel.timing.machine import Link
+
+WHOLE = "whole"
+"""What `Request.stored` says of a tensor that lies whole on every device."""
+
+
+@dataclass(frozen=True)
+class _Split:
+    """One axis of the mesh."""
+
+    axis: str
+    ranks: int
+    level: Level
+    link: Link
+
+
+def shard(problem: Problem, device: Device, request: Request) -> Problem:
+    """What the device with the largest shard computes; errors as for `time_on`."""
+    mesh = _mesh(problem, request.mesh, device)
+    return problem.shard({item.axis: item.ranks for item in mesh}) if mesh else problem
+
+
+def time_on(
+    operator: Operator, problem: Problem, device: Device, constants: Constants, request: Request
+) -> tuple[Problem, Timed]:
+    """What one device computes, and its time with the exchanges; the problem itself on one device.
+
+    Raises `UnknownName` and `ProblemError` for an axis, a link or a tensor that is not there, and
+    for a split that no kernel here can have.
+    """
+    mesh = _mesh(problem, request.mesh, device)
+    stored = _stored(problem, request.stored, mesh)
+    if not mesh:
+        return problem, operator.time(problem, device, constants, request)
+    own = problem.shard({item.axis: item.ranks for item in mesh})
+    crossing = _crossing(problem, mesh, stored, fused=True)
+    schedule = request.schedule
+    if any(item.within for item in crossing):
+        crossing = _apart(operator, problem, mesh, stored, crossing)
+        schedule = _cut(operator, schedule)
+    alone = replace(request, schedule=schedule, mesh={}, stored={})
+    timed = operator.time(own, device, constants, alone)
+    if timed.schedule.startswith("standard"):
+        crossing = _apart(operator, problem, mesh, stored, crossing)
+    return own, _with(timed, problem, mesh, crossing)
+
+
+def put(whole: list[Exchanged], piece: Sequence[Exchanged], index: np.ndarray, n: int) -> None:
+    """Set what devices exchange for the problems at `index` of n: the same things for all."""
+    for place, item in enumerate(piece):
+        if place == len(whole):
+            zeros = [np.zeros(n) for _ in range(3)]
+            empty = replace(item, tensor_bytes=zeros[0], sent_bytes=zeros[1], seconds=zeros[2])
+            whole.append(empty)
+        for name in ("tensor_bytes", "sent_bytes", "seconds"):
+            getattr(whole[place], name)[index] = getattr(item, name)
+
+
+def _mesh(problem: Problem, mesh: Mapping[str, tuple[int, str]], device: Device) -> list[_Split]:
+    """The axes that are really split, outermost first; all are checked."""
+    found: dict[str, _Split] = {}
+    sizes = problem.sizes() if mesh else {}
+    for name, said in mesh.items():
+        axis = _axis(problem, name, sizes)
+        if axis in found:
+            raise ProblemError(f"axis {axis} is split twice; split it once")
+        ranks, link = _ranks(name, said)
+        least = int(np.min(np.asarray(sizes[axis])))
+        if ranks > least:
+            raise ProblemError(
+                f"{name} has an extent of {least}, too short for {ranks} devices; "
+                f"take {least} at most"
+            )
+        found[axis] = _Split(axis, ranks, *timing.link_of(device, link))
+    _check_joined(list(found.values()), device)
+    return [item for item in found.values() if item.ranks > 1]
+
+
+def _ranks(name: str, said: Any) -> tuple[int, str]:
+    """The devices and the link of a split; raises `ProblemError` for what is no such pair."""
+    pair = said if isinstance(said, tuple | list) else ()
+    if len(pair) != 2 or not isinstance(pair[1], str):
+        raise ProblemError(f"{name} is split by its devices and their link, as (2, 'nvlink')")
+    ranks = pair[0]
+    if not isinstance(ranks, int | np.integer) or isinstance(ranks, bool) or ranks < 1:
+        raise ProblemError(f"{name} is split over {ranks} devices; write a whole number from 1")
+    return int(ranks), pair[1]
+
+
+def _axis(problem: Problem, name: str, sizes: Mapping[str, Any]) -> str:
+    """The axis of that name, or of that option."""
+    called = problem.spellings()
+    if name in sizes:
+        return name
+    if name not in called:
+        raise UnknownName(f"axis of {problem.operator}", name, [*sizes, *called])
+    return called[name]
+
+
+def _check_joined(mesh: Sequence[_Split], device: Device) -> None:
+    """Raise `ProblemError` where a link does not join as many devices as are to exchange over it.
+
+    What an outer link joins are groups of devices that inner ones join.
+    """
+    for level in {item.level.name: item.level for item in mesh}.values():
+        ranks = int(np.prod([item.ranks for item in mesh if item.level.name == level.name]))
+        if level.devices is not None and ranks > level.devices:
+            raise ProblemError(
+                f"{level.label} ({level.name}) of {device.slug} joins {level.devices} devices, "
+                f"not {ranks}; take fewer or another link"
+            )
+
+
+def _stored(
+    problem: Problem, stored: Mapping[str, str], mesh: Sequence[_Split]
+) -> dict[tuple[str, str], str | None]:
+    """The axis that each tensor's shards lie along, over all mesh axes that do not deal it out."""
+    found: dict[tuple[str, str], str | None] = {}
+    if not stored:
+        return found
+    algorithms = problem.passes()
+    tensors = {name: item for each in algorithms for name, item in each.tensors.items()}
+    ends = dict.fromkeys(name for each in algorithms for name in (*each.inputs, *each.outputs))
+    sizes = problem.sizes()
+    for asked, said in stored.items():
+        names = [n for n in ends if asked in (n, tensors[n].element)]
+        if not names:
+            raise UnknownName("tensor", asked, [*ends, *(tensors[n].element for n in ends)])
+        axis = None if said == WHOLE else _axis(problem, said, sizes)
+        for name in names:
+            if axis is not None and axis not in tensors[name].axes:
+                has = ", ".join(tensors[name].axes)
+                raise ProblemError(f"{name} has no axis {said}; it has {has}, or write {WHOLE}")
+            found |= {(name, item.axis): axis for item in mesh}
+    return found
+
+
+def _crossing(
+    problem: Problem,
+    mesh: Sequence[_Split],
+    stored: Mapping[tuple[str, str], str | None],
+    *,
+    fused: bool,
+) -> list[Exchange]:
+    """The exchanges of all passes, their steps fused into one kernel or each by itself."""
+    shaped, _ = columns(problem)
+    sizes = shaped.sizes()
+    found: list[Exchange] = []
+    for algorithm in shaped.passes():
+        schedule = _schedule(algorithm, fused)
+        have = {item.axis: (item.ranks, item.axis) for item in mesh}
+        known = {key: lies for key, lies in stored.items() if key[0] in algorithm.tensors}
+        found += exchanges(over(schedule, sizes, have), sizes, shaped.elements(), known)
+    return found
+
+
+def _schedule(algorithm: Algorithm, fused: bool) -> Schedule:
+    """Kernels that stream what no output keeps, so that pieces of it may come one by one."""
+    steps = [step.name for step in algorithm.steps]
+    kept = {axis for name in algorithm.outputs for axis in algorithm.tensors[name].axes}
+    loops = tuple(Loop(axis, 1) for axis in algorithm.axes if axis not in kept) if fused else ()
+    parts = [tuple(steps)] if fused else [(name,) for name in steps]
+    kernels = tuple(Kernel("+".join(part), part, loops) for part in parts)
+    return Schedule("mesh", algorithm, kernels)
+
+
+def _apart(
+    operator: Operator,
+    problem: Problem,
+    mesh: Sequence[_Split],
+    stored: Mapping[tuple[str, str], str | None],
+    fused: Sequence[Exchange],
+) -> list[Exchange]:
+    """The exchanges where each step is a kernel; raises `ProblemError` where one still cuts it."""
+    found = _crossing(problem, mesh, stored, fused=False)
+    cut = next((item for item in found if item.within), None)
+    if cut is None and "unfused" not in operator.schedules:
+        cut = next((item for item in fused if item.within), None)
+    if cut is not None:
+        raise ProblemError(
+            f"splitting {cut.mesh} exchanges {cut.tensor} in the middle of a kernel of "
+            f"{operator.name}, which has no such kernel; split another axis"
+        )
+    return found
+
+
+def _cut(operator: Operator, schedule: str) -> str:
+    """The schedule whose kernels end where devices exchange."""
+    if schedule not in ("auto", "unfused"):
+        raise ProblemError(
+            f"devices exchange partial sums between steps of {operator.name}, so that they cannot "
+            "be one kernel; write --schedule unfused, or split another axis"
+        )
+    return "unfused"
+
+
+def _with(
+    timed: Timed, problem: Problem, mesh: Sequence[_Split], crossing: Sequence[Exchange]
+) -> Timed:
+    """A device's time with its exchanges."""
+    n = len(timed.seconds)
+    links = {item.axis: item.link for item in mesh}
+
+    def array(value: Any) -> np.ndarray:
+        return np.broadcast_to(np.asarray(value, dtype=np.float64).reshape(-1), (n,))
+
+    found = [(item, array(timing.seconds(item, links[item.mesh]))) for item in crossing]
+    done = tuple(
+        Exchanged(
+            item.kind,
+            item.tensor,
+            links[item.mesh].name,
+            int(item.ranks),
+            array(item.tensor_bytes),
+            array(item.sent_bytes),
+            taken,
+        )
+        for item, taken in found
+    )
+    waits = timing.waited(found, timed.estimate.seconds)
+    used = {item.mesh for item in crossing}
+    levels = {i.level.name: timing.sentence(i.level, i.link) for i in mesh if i.axis in used}
+    said = (_part(problem, mesh), *levels.values())
+    unknowns = dict(timed.unknowns)
+    if levels:
+        known = (unknowns["link"],) if "link" in unknowns else ()
+        unknowns["link"] = "; ".join((*known, *levels.values()))
+    return replace(
+        timed,
+        seconds=timed.seconds + waits,
+        estimate=_estimate(timed, done, waits),
+        assumptions=(*timed.assumptions, *said),
+        unknowns=unknowns,
+        exchanges=done,
+        exchange_seconds=waits,
+    )
+
+
+def _estimate(timed: Timed, done: Sequence[Exchanged], waits: np.ndarray) -> Any:
+    """Terms, bytes and memory with those of the exchanges, by the names of their levels."""
+    estimate = timed.estimate
+    terms, moved = dict(estimate.terms), dict(estimate.bytes)
+    held = estimate.memory_bytes
+    for item in done:
+        terms[item.level] = terms.get(item.level, 0.0) + item.seconds
+        moved[item.level] = moved.get(item.level, 0.0) + item.sent_bytes
+        if item.kind == "ring":  # the piece at work and the one that arrives
+            held = held - item.tensor_bytes * max(1 - 2 / item.ranks, 0.0)
+    return replace(
+        estimate, seconds=estimate.seconds + waits, terms=terms, bytes=moved, memory_bytes=held
+    )
+
+
+def _part(problem: Problem, mesh: Sequence[_Split]) -> str:
+    """What a device has of the problem."""
+    devices = int(np.prod([item.ranks for item in mesh]))
+    split = ", ".join(f"{item.axis} over {item.ranks}" for item in mesh)
+    return (
+        f"one of {devices} devices, {split}: operations, bytes and memory are those of the "
+        "largest shard"
+    )

@@ -1,0 +1,129 @@
+"""Predicted graphs as a report: a line a node or an operator, and one for the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from perfmodel.graph import GraphPrediction, NodePrediction
+from perfmodel.render.report import Column, Report, Row, binary, micros, percent, quantity, text
+
+BY = ("node", "operator")
+"""What a line is for."""
+
+_GAPS, _WAITING, _ALL = "gaps", "waiting", "all"
+
+
+def data(found: Sequence[GraphPrediction]) -> Report:
+    """Everything, a document a graph and device."""
+    rows = [one.as_dict() for one in found]
+    return Report("graphs", rows, [], examples=rows)
+
+
+def report(found: Sequence[GraphPrediction], by: str = "node") -> Report:
+    """Lines for people and spreadsheets; `by` is one of `BY`."""
+    rows = [row for one in found for row in _rows(one, by)]
+    several = len({one.device for one in found}) > 1
+    columns = [
+        *([text("device", "device")] if several else []),
+        text("node", "node") if by == "node" else text("operator", "operator"),
+        *([text("operator", "operator")] if by == "node" else []),
+        *([Column("runs", lambda row: row["repeat"])] if _repeats(found) else []),
+        Column("time", lambda row: row["time_us"], micros),
+        percent("share", "share"),
+        Column("range", _range),
+        text("limiter", "limiter"),
+        Column("memory traffic", lambda row: row["hbm_bytes"], quantity("B")),
+        Column("live", lambda row: row["live_bytes"], binary),
+    ]
+    sizes = " ".join(f"{name}={value}" for name, value in found[0].sizes.items())
+    where = "" if several else f" on {found[0].device}"
+    notes = [*map(_sentence, found), *_assumed(found)]
+    return Report(
+        "graphs", rows, columns, f"{found[0].graph}{where}: {sizes}", notes=notes, examples=rows
+    )
+
+
+def _repeats(found: Sequence[GraphPrediction]) -> bool:
+    return any(node.repeat > 1 for one in found for node in one.nodes)
+
+
+def _range(row: Row) -> str:
+    return "" if row["low_us"] is None else f"{micros(row['low_us'])} to {micros(row['high_us'])}"
+
+
+def _rows(found: GraphPrediction, by: str) -> Iterator[Row]:
+    """The lines of one graph, which add up to the last."""
+    alike: dict[str, list[NodePrediction]] = {}
+    for node in found.nodes:
+        alike.setdefault(node.name if by == "node" else node.operator, []).append(node)
+    groups = list(alike.values())
+    if by == "operator":
+        groups.sort(key=lambda nodes: -sum(node.seconds for node in nodes))
+    for nodes in groups:
+        longest = max(nodes, key=lambda node: node.seconds)
+        ends = [sum(getattr(n, end) for n in nodes) for end in ("low_seconds", "high_seconds")]
+        called = longest.prediction.levels.get(longest.limiter, longest.limiter)
+        yield _row(
+            found,
+            longest.name if by == "node" else "",
+            sum(node.seconds for node in nodes),
+            ends,
+            operator=longest.operator,
+            repeat=sum(node.repeat for node in nodes),
+            limiter=called,
+            hbm_bytes=sum(node.repeat * node.prediction.bytes["hbm"] for node in nodes),
+            live_bytes=max(node.live_bytes for node in nodes),
+        )
+    for name, seconds in ((_GAPS, found.gap_seconds), (_WAITING, found.waiting_seconds)):
+        yield _row(found, name, seconds, operator="" if by == "node" else name)
+    yield _row(
+        found,
+        _ALL,
+        found.seconds,
+        (found.low_seconds, found.high_seconds),
+        operator="" if by == "node" else _ALL,
+        repeat=sum(node.repeat for node in found.nodes),
+        hbm_bytes=sum(node.repeat * node.prediction.bytes["hbm"] for node in found.nodes),
+        live_bytes=found.peak_bytes,
+    )
+
+
+def _row(
+    found: GraphPrediction,
+    node: str,
+    seconds: float,
+    ends: Sequence[float] | None = None,
+    **values: object,
+) -> Row:
+    low, high = ends if ends is not None else (None, None)
+    return {
+        "graph": found.graph,
+        "device": found.device,
+        "node": node,
+        "operator": "",
+        "repeat": None,
+        "time_us": seconds * 1e6,
+        "share": seconds / found.seconds,
+        "low_us": None if low is None else low * 1e6,
+        "high_us": None if high is None else high * 1e6,
+        "limiter": "",
+        "hbm_bytes": None,
+        "live_bytes": None,
+        **values,
+    }
+
+
+def _sentence(found: GraphPrediction) -> str:
+    """What is alive at once, and whether it fits."""
+    parts = [
+        f"{binary(held)} of {'memory' if level == 'hbm' else level}"
+        for level, held in found.footprints.items()
+    ]
+    lacking = [level for level, fits in found.fits_at.items() if not fits]
+    short = f"; does not fit in {', '.join(lacking)}" if lacking else ""
+    return f"{found.device}: holds {', '.join(parts)}, most at {found.peak_node}{short}"
+
+
+def _assumed(found: Sequence[GraphPrediction]) -> list[str]:
+    said = dict.fromkeys(line for one in found for line in one.assumptions)
+    return [f"assumed: {line}" for line in said]

@@ -1,0 +1,90 @@
+"""Seconds of an exchange over a link: α–β, messages times latency plus bytes over bandwidth.
+
+With p devices and n bytes each device sends, one message after another (Thakur, Rabenseifner &
+Gropp, Optimization of Collective Communication Operations in MPICH, 2005; the ring of sections 4.1
+and 4.3 and the pairwise exchange of 4.2):
+
+    reduce-scatter, all-gather, ring      (p − 1)·α + (p − 1)/p · n / β
+    all-reduce                            2(p − 1)·α + 2(p − 1)/p · n / β
+    all-to-all, of n/p bytes a device     (p − 1)·α + (p − 1)/p · n/p / β
+
+Messages and bytes are counted (`perfmodel.count.exchanges`); only α and β come from the device. A
+kernel waits for all of an exchange, but of a ring only for what its own work does not cover: it
+works on one p-th while the next arrives, and the first is there from the start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from perfmodel.arithmetic import Number, maximum
+from perfmodel.count.exchanges import Exchange
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.hardware import Device, Level
+from perfmodel.timing.machine import Link
+from perfmodel.units import seconds as time
+from perfmodel.units import si
+
+# One message where the spec is silent: between NCCL's ring hop over NVLink (0.6 us) and over the
+# network (2.7 us), as over PCIe (src/graph/tuning.cc of NCCL 2.2x, protocol LL).
+_MESSAGE = 1e-6
+
+
+def seconds(exchange: Exchange, link: Link) -> Number:
+    """Seconds that an exchange takes by itself."""
+    return exchange.steps * link.latency_seconds + exchange.sent_bytes / link.bytes_per_s
+
+
+def waited(exchanges: Iterable[tuple[Exchange, Number]], kernel_seconds: np.ndarray) -> np.ndarray:
+    """Seconds that exchanges, each with its own time, add to those of the kernels beside them."""
+    alone: Number = 0.0
+    rings: Number = 0.0
+    covered: Number = np.inf
+    for exchange, taken in exchanges:
+        if exchange.kind == "ring":
+            rings = rings + taken
+            covered = np.minimum(covered, (exchange.ranks - 1) / exchange.ranks * kernel_seconds)
+        else:
+            alone = alone + taken
+    return np.asarray(0 * kernel_seconds + alone + maximum(rings - covered, 0.0))
+
+
+def link_of(device: Device, name: str) -> tuple[Level, Link]:
+    """The link of a device that is called `name`: its level, or a word of what the spec calls it.
+
+    Raises `UnknownName` where there is none, `ProblemError` where there are two or its bandwidth
+    is not in the spec.
+    """
+    links = [level for level in device.levels() if level.scope == "link"]
+    found = [level for level in links if level.name == name]
+    found = found or [level for level in links if name.lower() in _words(level)]
+    if not found:
+        known = [spelling for level in links for spelling in (level.name, *_words(level))]
+        raise UnknownName(f"link of {device.slug}", name, known)
+    if len(found) > 1:
+        names = " and ".join(level.name for level in found)
+        raise ProblemError(f"{name} is {names} of {device.slug}; write one of them")
+    (level,) = found
+    if level.bytes_per_s is None:
+        raise ProblemError(
+            f"the spec of {device.slug} has no bandwidth of {level.label}, so nothing can cross "
+            f"{level.name}; add bandwidth_per_direction"
+        )
+    return level, Link(level.name, level.bytes_per_s, level.latency_seconds or _MESSAGE)
+
+
+def sentence(level: Level, link: Link) -> str:
+    """What was taken for a link."""
+    return (
+        f"exchanges cross {level.label} ({level.name}) at its documented "
+        f"{si(link.bytes_per_s, 'B/s')}, {time(link.latency_seconds)} a message, "
+        "which no measured run was compared with"
+    )
+
+
+def _words(level: Level) -> list[str]:
+    """Words of its label, without numbers and units: nvlink of NVLink 4, nic of 400 Gb/s NIC."""
+    return re.findall(r"\b[a-z]{3,}\b", level.label.lower())

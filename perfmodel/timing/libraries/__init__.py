@@ -1,0 +1,43 @@
+"""What libraries' kernels do, as typed facts: one YAML file a library, one a kernel's entry.
+
+    facts, rules    the dataclasses: AttentionFacts, GemmFacts, RowFacts; units, meanings
+    *.yaml          the facts of a library's kernels, each with its source
+    names.yaml      what tables, frameworks and people call them: the only file of patterns
+    reading         an entry as a dataclass and back
+    soundness       what facts must be beyond their types
+    files           all files, and those of other packages (entry point perfmodel.libraries)
+    naming          names to kernels, and how a framework calls them
+    dispatch        which kernel runs a problem on a device: start here
+    schema          the JSON Schema of a file
+
+Most sources name the library's file. Which variant a library ran was chosen by looking at published
+timings, so held-out errors are optimistic for these kernels. docs/libraries.md shows how to add a
+library, and how a package of one's own brings one.
+"""
+
+from perfmodel.timing.libraries.dispatch import resolve, usual
+from perfmodel.timing.libraries.facts import (
+    AttentionFacts,
+    Caller,
+    GemmFacts,
+    KernelFacts,
+    MatrixFacts,
+    RowFacts,
+)
+from perfmodel.timing.libraries.files import kernel_facts, kernels
+from perfmodel.timing.libraries.naming import implementations, is_known
+
+__all__ = [
+    "AttentionFacts",
+    "Caller",
+    "GemmFacts",
+    "KernelFacts",
+    "MatrixFacts",
+    "RowFacts",
+    "implementations",
+    "is_known",
+    "kernel_facts",
+    "kernels",
+    "resolve",
+    "usual",
+]

@@ -1,0 +1,102 @@
+"""Which kernel runs a problem: the one named, the one that a library takes, or a good library's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.timing.libraries.facts import AttentionFacts, GemmFacts, KernelFacts
+from perfmodel.timing.libraries.files import find, kernel_facts
+from perfmodel.timing.libraries.naming import (
+    caller_of,
+    computed_by,
+    is_known,
+    matching,
+    usual_kernels,
+)
+from perfmodel.timing.machine import Machine
+
+_BLOCKED = "cpu-blocked"
+
+
+def resolve(
+    op: str,
+    implementation: str | None,
+    dtype: str,
+    machine: Machine,
+    *,
+    batched: bool = False,
+    decode: bool = False,
+    variant: str = "",
+) -> tuple[Any, tuple[str, ...]]:
+    """The facts of the kernel that stands for an implementation on a device, and what was assumed.
+
+    They are of the operator's kind. Unknown names get the nearest kernel; one that does not exist
+    for the device falls back as its library does. Raises `PerfmodelError` where no kernel computes
+    the operator.
+    """
+    said: list[str] = []
+    chosen = _named(op, implementation, dtype, variant, said)
+    if chosen is None:
+        chosen = usual(op, dtype, machine)
+        if implementation and is_known(op, implementation):
+            said.append(f"{implementation!r} is not known in {dtype}: {chosen.name} taken")
+    if isinstance(chosen, AttentionFacts) and machine.device.kind == "cpu":
+        # No library runs a GPU's tiles on a processor.
+        chosen = chosen if chosen.schedule == "standard" else kernel_facts(_BLOCKED)
+    chosen = _running(chosen, machine, implementation, said)
+    if batched and isinstance(chosen, GemmFacts) and chosen.batched is not None:
+        chosen = _running(kernel_facts(chosen.batched), machine)
+    if decode and isinstance(chosen, AttentionFacts) and chosen.decoder is not None:
+        chosen = kernel_facts(chosen.decoder)
+    return replace(chosen, caller=caller_of(op, implementation, dtype)), tuple(said)
+
+
+def _named(
+    op: str, implementation: str | None, dtype: str, variant: str, said: list[str]
+) -> KernelFacts | None:
+    """The kernel of the operator that a name stands for."""
+    if not implementation:
+        return None
+    found = find(implementation) or matching(op, implementation, dtype, variant)
+    if found is None:
+        return None
+    if found.name != implementation and is_known(op, implementation):
+        said.append(f"implementation {implementation!r} modelled as {found.name}")
+    return found if found.operator in computed_by(op) else None
+
+
+def _running(
+    kernel: KernelFacts,
+    machine: Machine,
+    implementation: str | None = None,
+    said: list[str] | None = None,
+) -> Any:
+    """The kernel, or what runs in its place where it does not exist for the device.
+
+    Unless the kernel was asked for, that its library has kernels for each generation goes without
+    saying.
+    """
+    while not kernel.runs_on.allows(machine.architecture) and kernel.fallback is not None:
+        if said is not None and (kernel.name == implementation or not kernel.dispatches):
+            where = machine.device.slug
+            said.append(f"{kernel.name} does not run on {where}; {kernel.fallback} taken")
+        kernel = kernel_facts(kernel.fallback)
+    return kernel
+
+
+def usual(op: str, dtype: str, machine: Machine) -> Any:
+    """The facts of the kernel that a good library would run on the device where none is named."""
+    last = None
+    for entry in usual_kernels():
+        kernel = kernel_facts(entry.kernel)
+        asked = kernel.operator in computed_by(op) and dtype in (entry.formats or (dtype,))
+        if not asked:
+            continue
+        if kernel.runs_on.allows(machine.architecture):
+            return kernel
+        last = kernel
+    if last is None:
+        raise PerfmodelError(f"no implementation class computes {op} in {dtype}")
+    return last

@@ -1,0 +1,337 @@
+"""What a library's kernel does, as facts: kernels of attention, of products and of rows.
+
+A fact is discrete, or stated by the library's source or a microbenchmark of it. None depends on
+sizes, and none names a constant of the model. `Annotated` has the unit, the string below a field
+its meaning: both are in the JSON Schema and in `perfmodel show implementation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import Annotated, Literal
+
+from perfmodel.timing.architectures import Architecture, Copies
+from perfmodel.timing.architectures import Instruction as Native
+from perfmodel.timing.libraries.rules import EvenRule, GraphRule, HeadRule, SplitRule, WaveRule
+
+TileRow = tuple[int, int, int]
+"""Rows, columns and threads of a block's tile."""
+Menus = Mapping[int, tuple[TileRow, ...]]
+"""Menus of tiles by the largest size that each serves; under 0 a menu for any size."""
+MatrixInstruction = Literal["register", "native", "vector"]
+Overlap = Literal["none", "warps", "pipelined"]
+AttentionSchedule = Literal["standard", "tiled-1", "tiled-2", "tiled-3"]
+RowOperator = Literal["softmax", "layernorm", "rmsnorm", "pointwise", "quantise", "rowwise"]
+
+
+@dataclass(frozen=True)
+class RunsOn:
+    """Architectures that a kernel exists for, by what they can do; what is empty allows any."""
+
+    instruction: tuple[Native, ...] = ()
+    """Matrix instructions, one of which the architecture must have."""
+    copies: tuple[Copies, ...] = ()
+    """Ways in which tiles reach shared memory, one of which must be the architecture's."""
+    architecture: tuple[str, ...] = ()
+    """Names of architectures: where a library compiles for chips and not for what they can do."""
+
+    def allows(self, architecture: Architecture) -> bool:
+        """Whether the kernel exists for an architecture."""
+        asked = (
+            (self.instruction, architecture.instruction),
+            (self.copies, architecture.copies),
+            (self.architecture, architecture.name),
+        )
+        return all(not known or has in known for known, has in asked)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """How a framework calls a kernel: what it packs, where its caches lie, what it does before."""
+
+    packed: bool = False
+    """Whether sequences lie end to end, so that a block first reads where its own begins."""
+    paged: bool = False
+    """Whether keys and values are found page by page."""
+    captured: bool = False
+    """Whether decode is captured in CUDA graphs, with a fixed grid of slices."""
+    one_copy: bool = False
+    """Whether a timing loop has one copy of the weights, where others take turns."""
+    start_seconds: Annotated[float | None, "s"] = None
+    """What passes before the kernel beyond what the harness takes."""
+    few_start_seconds: Annotated[float | None, "s"] = None
+    """The same before a kernel of few rows, where it is another time."""
+    host_seconds: Annotated[float | None, "s"] = None
+    """Host time of a call that is not captured in a graph: no call is shorter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelFacts:
+    """What kernels of every operator have."""
+
+    name: str
+    """What `--implementation` and a prediction call it."""
+    library: str
+    """The file of facts that it stands in."""
+    operator: str
+    """What it computes."""
+    source: str
+    """Where the facts come from."""
+    runs_on: RunsOn = RunsOn()
+    """Architectures that it exists for; elsewhere its `fallback` runs."""
+    fallback: str | None = None
+    """The kernel that runs where this one does not exist."""
+    dispatches: bool = False
+    """Whether its library itself calls the fallback there; otherwise a prediction says so."""
+    caller: Caller = Caller()
+    """How it is called: a circumstance that names.yaml knows of, and no fact of the library."""
+
+    def computes(self, dtype: str, variant: str) -> bool:
+        """Whether it takes a type, and a variant of a map."""
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixFacts(KernelFacts):
+    """What kernels of attention and of products have."""
+
+    instruction: MatrixInstruction = "vector"
+    """How it multiplies. `native`: by the fastest instruction of the device (wgmma, tcgen05, MFMA);
+    `register`: by the one fed from registers (mma.sync); `vector`: on the vector unit."""
+    overlap: Overlap = "none"
+    """What hides work of other units under the matrix unit: `none`, `warps` of the same unit that
+    are at another step, or a loop that is `pipelined` in software."""
+    tiles: Annotated[Menus, "[rows, columns, threads]"] = field(default_factory=dict)
+    """Tiles of a block: of attention by head dimension, of products by the most rows served; the
+    last menu serves all beyond."""
+    share: Annotated[float | None, "of the unit's rate"] = None
+    """What its loop sustains of its unit's rate, where not the usual share (of attention the
+    forward loop)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionFacts(MatrixFacts):
+    """What a kernel of attention does."""
+
+    operator: Literal["attention"] = "attention"
+    """What it computes."""
+    schedule: AttentionSchedule
+    """The loop order and fusion (perfmodel.schedules): unfused, or as FlashAttention-1, -2, -3."""
+    head_dims: Annotated[tuple[int, ...], "elements"] = ()
+    """Head dimensions that it is compiled for; others are padded to the next."""
+    stages: Annotated[int, "buffers"] = 2
+    """Buffers of the streamed operands (FlashAttention-2 has one of K and one of V)."""
+    decode: Annotated[Menus | None, "[rows, keys, threads]"] = None
+    """Tiles of decode, where it has others."""
+    narrow: Annotated[Menus | None, "[rows, keys, threads]"] = None
+    """Tiles of 8-bit keys and values, where it has others."""
+    windowed: Annotated[Menus | None, "[rows, keys, threads]"] = None
+    """Tiles where a window hides keys, where it has others."""
+    narrow_decode: Annotated[Menus | None, "[rows, keys, threads]"] = None
+    """Tiles of decode over 8-bit keys that no window hides, where it has others."""
+    few_queries: Annotated[int, "queries"] = 0
+    """Most queries of a group, its heads together, that tiles of decode serve where no window
+    hides keys, and alone."""
+    backward: Annotated[float | None, "of the matrix rate"] = None
+    """What its backward loop sustains, where not the usual share."""
+    passed_bytes: Annotated[float, "bytes a score"] = 0.0
+    """Bytes of a score through shared memory between the products: written once, read by every
+    warp that shares its row."""
+    ping_pong: bool = False
+    """Whether one group of warps at a time does its softmax, while another multiplies."""
+    specialises: bool = False
+    """Whether some warps of a block only load, which is set up once."""
+    packs: bool = False
+    """Whether query heads of a key-value head share a tile of queries in prefill too."""
+    resident: Annotated[int | None, "blocks a unit"] = None
+    """Most blocks of a unit, where the launch bounds say."""
+    split_rule: SplitRule | None = None
+    """How it cuts keys into slices; without a rule the fastest number is taken."""
+    even_rule: EvenRule | None = None
+    """How it cuts keys into slices, where by even shares of all tiles."""
+    wave_rule: WaveRule | None = None
+    """How it cuts keys into slices, where by whole waves of blocks."""
+    graph_rule: GraphRule | None = None
+    """Slices of the keys in a framework's graphs."""
+    head_rule: HeadRule | None = None
+    """How a head is spread over blocks where queries stream under an outer loop over keys; without
+    one a block takes a whole head."""
+    combines_inside: bool = False
+    """Whether the last block of a row adds its slices up, in the same kernel."""
+    combines_ahead: bool = False
+    """Whether the kernel that adds slices up is launched ahead and waits on the device."""
+    combine_loads: Annotated[int, "slices"] = 0
+    """Slices that the kernel which adds them up loads before it waits for them; 0 for all."""
+    decoder: str | None = None
+    """The kernel that runs decode, where another one does."""
+    prepares: Annotated[int, "kernels"] = 0
+    """Small kernels launched before the one for many queries, about lengths of sequences."""
+    regroups: bool = False
+    """Whether decode with grouped queries copies them, and the result, into another order."""
+    pages_by_decode: bool = False
+    """Whether its decode kernel runs all queries where keys lie in pages."""
+    narrow_pages_to: Annotated[int | None, "elements"] = None
+    """Head dimension up to which 8-bit pages leave registers for overlap."""
+    aligned_windows: bool = False
+    """Whether a window's first key is the first of a tile; else it lies anywhere in one."""
+    transposes: bool = False
+    """Whether warps that load 8-bit values transpose them in shared memory."""
+
+    def menu(
+        self, head_dim: int, *, decode: bool, narrow: bool = False, windowed: bool = False
+    ) -> tuple[TileRow, ...]:
+        """Tiles for the smallest listed head dimension that holds `head_dim`.
+
+        `narrow` asks for those of 8-bit keys and values, `windowed` for those where a window hides
+        keys: the usual ones where the library has no others.
+        """
+        table = self.tiles
+        if decode and narrow and not windowed and self.narrow_decode is not None:
+            table = self.narrow_decode
+        elif narrow and self.narrow is not None:
+            table = self.narrow
+        elif windowed and self.windowed is not None:
+            table = self.windowed
+        elif decode and self.decode is not None:
+            table = self.decode
+        fitting = [dim for dim in sorted(table) if dim >= head_dim]
+        return table[fitting[0]] if fitting else table[max(table)]
+
+    def first_fitting(
+        self, menu: tuple[TileRow, ...], held: Callable[[TileRow], float], capacity: float
+    ) -> TileRow:
+        """The first tile of a menu whose footprint fits (libraries dispatch so); else the last."""
+        return next((tile for tile in menu if held(tile) <= capacity), menu[-1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmFacts(MatrixFacts):
+    """What a kernel of matrix products does."""
+
+    operator: Literal["gemm"] = "gemm"
+    """What it computes."""
+    formats: tuple[str, ...]
+    """Types of products that it takes."""
+    splits: Annotated[tuple[int, ...], "slices"] = (1,)
+    """Numbers of slices of k that it may take."""
+    sliced_waves: Annotated[float, "waves"] = inf
+    """Waves, of a block a unit, that tiles and slices of k come to at most."""
+    slim_columns: Annotated[int, "columns"] = 0
+    """Tiles of fewer columns serve products of no more columns than they have."""
+    few_rows: Annotated[int, "rows"] = 0
+    """Most rows that a kernel without matrix instructions serves; 0 where there is none."""
+    few_load: Annotated[int, "bytes"] = 0
+    """Bytes of weights that a thread loads at a time in the kernel for the fewest rows; 0 where
+    there is none without matrix instructions."""
+    specialises: bool = True
+    """Whether, with tensor copies, blocks stay for tile after tile, some of their warps only load,
+    and pairs of blocks share what they load."""
+    cluster: Annotated[int, "blocks"] = 1
+    """Row blocks that start together or not at all."""
+    swizzles: bool = True
+    """Whether blocks are launched in groups that share operands in L2."""
+    promoted: bool = False
+    """Whether block scales are applied outside the matrix instruction, on fp32 sums."""
+    quantises: bool = False
+    """Whether its library narrows the activations in each call, whether a row says so or not."""
+    batched: str | None = None
+    """The kernel that runs strided batches, where another one does."""
+
+    def computes(self, dtype: str, variant: str) -> bool:
+        """Whether it takes a type of products."""
+        return dtype in self.formats
+
+
+@dataclass(frozen=True)
+class Chain:
+    """An operator as a chain of framework operators."""
+
+    kernels: Annotated[int, "kernels"]
+    """Kernels launched one after another."""
+    streams: Annotated[int, "tensors"]
+    """Tensors that they read together."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How a row-wise kernel lays out a row. Operations beyond the algorithm's are the forward
+    pass's."""
+
+    held_columns: Annotated[int, "elements"]
+    """Longest row that stays in registers; longer ones are streamed."""
+    elements_per_thread: Annotated[int, "elements"]
+    """Elements of a row for which one more thread is taken."""
+    most_threads: Annotated[int, "threads"]
+    """Most threads of a row."""
+    passes: Annotated[int, "passes"]
+    """Times that a streamed row is read."""
+    load: Annotated[int, "elements"]
+    """Elements of one load of a thread; what is left of a streamed row goes one at a time."""
+    held_load: Annotated[int, "elements"] = 4
+    """Elements of one load where the row stays in registers."""
+    wide: bool = False
+    """Whether loads have a fixed width in bytes: `load` is stated for fp32, and narrower types have
+    more elements in one."""
+    power_of_two: bool = False
+    """Whether the number of threads is rounded up to a power of two."""
+    least_threads: Annotated[int, "threads"] = 32
+    """Fewest threads of a row."""
+    stages: Annotated[int, "buffers"] = 3
+    """One more than the loads of a thread that are in flight."""
+    waits: Annotated[float, "loads"] = 0.0
+    """Further loads that a row waits for, one after another."""
+    dependent_ops: Annotated[float, "operations"] = 0.0
+    """Operations of a round of loads that wait for each other."""
+    vector_ops: Annotated[float, "operations"] = 0.0
+    """Vector operations of an element beyond the algorithm's own."""
+    special_ops: Annotated[float, "operations"] = 0.0
+    """Special-function operations of an element beyond the algorithm's own."""
+    again_vector_ops: Annotated[float, "operations"] = 0.0
+    """Further vector operations of an element of a streamed row."""
+    again_special_ops: Annotated[float, "operations"] = 0.0
+    """Further special-function operations of an element of a streamed row."""
+    folded_vector_ops: Annotated[float, "operations"] = 0.0
+    """Vector operations of a thread and row in each of the five steps of a warp reduction."""
+    folded_special_ops: Annotated[float, "operations"] = 0.0
+    """Special-function operations of a thread and row in each step of a warp reduction."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowFacts(KernelFacts):
+    """What a kernel of rows or of elements does."""
+
+    operator: RowOperator
+    """What it computes; `rowwise` is any of the others."""
+    rows: Rows | None = None
+    """How it lays out a row; without this it is a map over all elements."""
+    chain: Chain | None = None
+    """The framework operators that it is a chain of, where no single kernel computes it."""
+    variants: tuple[str, ...] = ()
+    """The element-wise maps that it computes, where not all."""
+    tensors: Annotated[Mapping[str, int], "tensors"] = field(default_factory=dict)
+    """Operands of a map that are whole tensors; the others are scalars or small."""
+    accurate: bool = False
+    """Whether special functions are computed to the last bit, which takes further operations."""
+    compiled: Annotated[Mapping[str, tuple[float, float, float]], "operations an element"] = field(
+        default_factory=dict
+    )
+    """Operations in the code of a map, where they are far from the textbook's: floating-point, on
+    integer lanes (comparisons, selections), special or conversions."""
+    gradient_product: bool = False
+    """Whether its backward pass first multiplies gradient and result in a kernel of its own."""
+
+    def computes(self, dtype: str, variant: str) -> bool:
+        """Whether it computes a map, where that is asked."""
+        return not self.variants or variant in self.variants
+
+
+KINDS: Mapping[str, type[KernelFacts]] = {
+    "attention": AttentionFacts,
+    "gemm": GemmFacts,
+    **dict.fromkeys(RowOperator.__args__, RowFacts),  # type: ignore[attr-defined]
+}
+"""The facts of each operator's kernels."""
+GIVEN = ("name", "library", "caller")
+"""Fields that no entry of a file states: they follow from where it stands and who calls it."""

@@ -1,0 +1,193 @@
+"""Entries of YAML as frozen dataclasses and back, by the annotations of their fields.
+
+A list where a mapping by size is expected stands for all sizes: `tiles: [[64, 64, 128]]` is
+`{0: [[64, 64, 128]]}`. What does not fit raises `Misfit` with the key and what to write.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from perfmodel.errors import nearest
+from perfmodel.plaintext import quoted
+
+Reader = Callable[[Any], Any]
+
+
+class Misfit(Exception):
+    """A value that is none of its field: `key` is where, `said` what is wrong and what to do."""
+
+    def __init__(self, key: str, said: str) -> None:
+        super().__init__(key, said)
+        self.key, self.said = key, said
+
+    def under(self, key: str) -> Misfit:
+        """The same, seen from a mapping that holds it."""
+        return Misfit(f"{key}.{self.key}" if self.key else key, self.said)
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.said}" if self.key else self.said
+
+
+def made(kind: Any, entry: Any, given: Mapping[str, Any] | None = None) -> Any:
+    """An entry as its dataclass, with the fields `given`, which no entry states.
+
+    Raises `Misfit` for a key that the dataclass does not have, a value of another type, and a field
+    without a default that is missing.
+    """
+    given = given or {}
+    if not isinstance(entry, Mapping):
+        raise Misfit("", f"{_shown(entry)} is no mapping; write key: value")
+    known = {name: reader for name, reader in _readers(kind).items() if name not in given}
+    values = dict(given)
+    for key, value in entry.items():
+        if key not in known:
+            raise Misfit(str(key), f"there is no such key; {nearest(str(key), known)}")
+        try:
+            values[key] = known[key](value)
+        except Misfit as misfit:
+            raise misfit.under(key) from None
+    for item in fields(kind):
+        bare = item.default is MISSING and item.default_factory is MISSING
+        if bare and item.name not in values:
+            raise Misfit(item.name, "the key is missing; add it")
+    return kind(**values)
+
+
+def written(value: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A dataclass as an entry that `made` reads: plain values, defaults and `without` left out."""
+    found = {}
+    for item in fields(value):
+        default = item.default_factory() if item.default_factory is not MISSING else item.default
+        has = getattr(value, item.name)
+        if item.name not in without and has != default:
+            found[item.name] = plain(has)
+    return found
+
+
+def plain(value: Any) -> Any:
+    """A value as YAML and JSON have it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return written(value)
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+@lru_cache(maxsize=32)
+def _readers(kind: Any) -> Mapping[str, Reader]:
+    """What reads each field of a dataclass."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {item.name: _reader(hints[item.name]) for item in fields(kind)}
+
+
+def bare(hint: Any) -> Any:
+    """A hint without its unit."""
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def optional(hint: Any) -> Any | None:
+    """What a hint allows beside None; None where it does not allow None."""
+    if get_origin(hint) not in (Union, UnionType):
+        return None
+    (other,) = (each for each in get_args(hint) if each is not NoneType)
+    return other
+
+
+def _reader(hint: Any) -> Reader:
+    hint = bare(hint)
+    if optional(hint) is not None:
+        inner = _reader(optional(hint))
+        return lambda value: None if value is None else inner(value)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return _one_of(arguments)
+    if origin is tuple:
+        return _sequence(arguments)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping(*arguments)
+    if is_dataclass(hint) and isinstance(hint, type):
+        return lambda value: made(hint, value)
+    return _PLAIN[hint]
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise Misfit("", f"{_shown(value)} is no whole number; write one such as 128")
+    return value
+
+
+def _number(value: Any) -> float:
+    plain_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not plain_number or not math.isfinite(value) or value < 0:
+        raise Misfit("", f"{_shown(value)} is no number from 0; write one such as 0.5")
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Misfit("", f"{_shown(value)} is neither true nor false; write one of them")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Misfit("", f"{_shown(value)} is no text; write some in quotes")
+    return value
+
+
+_PLAIN: Mapping[Any, Reader] = {
+    int: _whole,
+    float: _number,
+    bool: _flag,
+    str: _text,
+    Any: lambda value: value,
+}
+
+
+def _one_of(known: tuple[Any, ...]) -> Reader:
+    def read(value: Any) -> Any:
+        if value not in known:
+            raise Misfit("", f"{_shown(value)} is not known; write one of {', '.join(known)}")
+        return value
+
+    return read
+
+
+def _sequence(arguments: tuple[Any, ...]) -> Reader:
+    """Of `tuple[X, ...]` any number of values, of `tuple[X, Y, Z]` as many as it says."""
+    variable = arguments[-1] is Ellipsis
+    each = [_reader(argument) for argument in arguments if argument is not Ellipsis]
+
+    def read(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise Misfit("", f"{_shown(value)} is no list; write [...]")
+        if not variable and len(value) != len(each):
+            raise Misfit("", f"{_shown(value)} is no list of {len(each)}; write so many")
+        return tuple((each[0] if variable else each[i])(item) for i, item in enumerate(value))
+
+    return read
+
+
+def _mapping(key: Any, item: Any) -> Reader:
+    of_key, of_item = _reader(key), _reader(item)
+
+    def read(value: Any) -> dict[Any, Any]:
+        if isinstance(value, list) and bare(key) is int:
+            value = {0: value}
+        if not isinstance(value, Mapping):
+            raise Misfit("", f"{_shown(value)} is no mapping; write {{key: value}}")
+        return {of_key(name): of_item(entry) for name, entry in value.items()}
+
+    return read
+
+
+def _shown(value: Any) -> str:
+    """A value in an error, no longer than a line bears."""
+    text = str(value)
+    return quoted(text if len(text) <= 60 else text[:60] + "...")

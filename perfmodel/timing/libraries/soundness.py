@@ -1,0 +1,97 @@
+"""What the facts of a kernel must be to be usable, beyond the type of each value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from perfmodel.algorithms.matmul import FORMATS
+from perfmodel.errors import nearest
+from perfmodel.timing.architectures import architectures
+from perfmodel.timing.libraries.facts import (
+    AttentionFacts,
+    GemmFacts,
+    KernelFacts,
+    MatrixFacts,
+    RowFacts,
+)
+from perfmodel.timing.libraries.reading import Misfit
+
+_MENUS = ("tiles", "decode", "narrow", "windowed", "narrow_decode")
+_LINKS = ("fallback", "batched", "decoder")
+# Counts of a row's layout that something is divided by.
+_LAYOUT = ("elements_per_thread", "most_threads", "passes", "load", "held_load", "least_threads")
+
+
+def check(kernel: KernelFacts) -> None:
+    """Raise `Misfit` with the key of a fact that cannot be."""
+    for key, said in _faults(kernel):
+        raise Misfit(key, said)
+
+
+def _faults(kernel: KernelFacts) -> Iterator[tuple[str, str]]:
+    for name in kernel.runs_on.architecture:
+        if name not in architectures():
+            said = nearest(name, architectures())
+            yield "runs_on.architecture", f"there is no architecture {name!r}; {said}"
+    if kernel.runs_on != type(kernel.runs_on)() and kernel.fallback is None:
+        yield "fallback", "the kernel runs on some architectures only; name what runs elsewhere"
+    if isinstance(kernel, MatrixFacts):
+        yield from _matrix_faults(kernel)
+    if isinstance(kernel, RowFacts):
+        yield from _row_faults(kernel)
+
+
+def _matrix_faults(kernel: MatrixFacts) -> Iterator[tuple[str, str]]:
+    unfused = isinstance(kernel, AttentionFacts) and kernel.schedule == "standard"
+    if not kernel.tiles and not unfused:
+        yield "tiles", "the key is missing; add a menu of [rows, columns, threads]"
+    for key in _MENUS:
+        for size, menu in (getattr(kernel, key, None) or {}).items():
+            if not menu or any(0 in tile for tile in menu):
+                yield f"{key}.{size}", "a tile has no rows, columns or threads; write some"
+    for key in ("share", "backward"):
+        share = getattr(kernel, key, None)
+        if share is not None and not 0 < share <= 1:
+            yield key, f"{share:g} is no share; write a number above 0, at most 1"
+    if isinstance(kernel, AttentionFacts) and (kernel.stages == 0 or kernel.resident == 0):
+        yield "stages" if kernel.stages == 0 else "resident", "0 is too few; write 1 or more"
+    if isinstance(kernel, GemmFacts):
+        yield from _gemm_faults(kernel)
+
+
+def _gemm_faults(kernel: GemmFacts) -> Iterator[tuple[str, str]]:
+    for name in kernel.formats or ("",):
+        if name not in FORMATS:
+            yield "formats", f"there is no type {name!r} of products; {nearest(name, FORMATS)}"
+    rising = sorted(set(kernel.splits))
+    if kernel.splits[:1] != (1,) or list(kernel.splits) != rising:
+        yield "splits", "numbers of slices must rise from 1; write [1, 2, 4]"
+    if kernel.cluster == 0:
+        yield "cluster", "0 is too few; write 1 or more"
+
+
+def _row_faults(kernel: RowFacts) -> Iterator[tuple[str, str]]:
+    for key in _LAYOUT if kernel.rows is not None else ():
+        if getattr(kernel.rows, key) == 0:
+            yield f"rows.{key}", "0 is too few; write 1 or more"
+    if kernel.chain is not None and 0 in (kernel.chain.kernels, kernel.chain.streams):
+        yield "chain", "a chain has a kernel and a tensor at least; write 1 or more"
+
+
+def check_links(kernel: KernelFacts, known: Mapping[str, KernelFacts]) -> None:
+    """Raise `Misfit` for another kernel that is not there, is of another kind, or leads back."""
+    for key in _LINKS:
+        other = getattr(kernel, key, None)
+        if other is None:
+            continue
+        same = {n: each for n, each in known.items() if isinstance(each, type(kernel))}
+        if other not in same:
+            said = nearest(other, same)
+            raise Misfit(key, f"there is no kernel {other!r} of {kernel.operator}; {said}")
+    seen, other = [kernel.name], kernel.fallback
+    while other is not None:
+        if other in seen:
+            way = ", ".join([*seen, other])
+            raise Misfit("fallback", f"the way leads back ({way}); end it at a kernel that runs")
+        seen.append(other)
+        other = known[other].fallback

@@ -1,0 +1,371 @@
+"""Predictions against measured runs: every row predicted or explained, errors by group, a gate.
+
+    table = predict_table(read_table("runs.csv"))      # predicted_us, low_us, high_us, reason ...
+    report(table, by=["op", "device"])                 # n, MAPE, median |ln ratio|, bias ...
+
+Rows of one kind (device, operation, types, circumstances) are predicted in one call on arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.algorithms import Problem
+from perfmodel.algorithms.attention import Direction
+from perfmodel.errors import PerfmodelError, TableError
+from perfmodel.evidence.records.provenance import as_ran
+from perfmodel.evidence.records.records import tidy
+from perfmodel.hardware import Device, load
+from perfmodel.operators import Operator, find, names
+from perfmodel.operators import load as load_operator
+from perfmodel.operators.library import unknowns
+from perfmodel.operators.options import DIRECTIONS
+from perfmodel.predict import predict_arrays
+from perfmodel.timing.physical import floor_seconds
+from perfmodel.timing.runs import UNKNOWN, harnesses
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from perfmodel.timing.constants import Constants
+
+Sizes = Mapping[str, np.ndarray]
+Columns = dict[str, np.ndarray]
+
+TIMES = ("predicted_us", "low_us", "high_us", "floor_us")
+TRAFFIC = ("predicted_hbm_bytes", "predicted_l2_bytes", "predicted_shared_bytes")
+ADDED = (*TIMES, *TRAFFIC, "limiter", "assumed", "reason")
+LEFT_OUT = ("timer_floor", "noisy", "busy", "suspect", "failed")
+"""Flags whose rows are not scored unless asked: they measure something else than the kernel."""
+
+CHUNK = 32768  # rows in one call, so that memory does not grow with the table
+_SAMPLE = 8  # rows tried one by one before a whole group is refused with one reason
+_CLOCK_MARGIN = 1.02  # boards run a little above the clock that a peak is rated at
+_MICRO = 1e6
+ALL = "all"
+_LIKELY_MATRIX = "likely a wrong type, FLOP count or shape, or sparsity"
+_LIKELY_MEMORY = "likely data held in cache, or fewer bytes than the row says"
+
+# What a row needs to be one kind with its neighbours: everything but sizes.
+_KIND = (
+    "device", "op", "variant", "implementation", "harness", "includes", "dtype", "kv_dtype",
+    "direction", "causal",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What all rows of a group share."""
+
+    device: Device
+    op: str
+    variant: str
+    implementation: str
+    harness: str
+    includes: str
+    dtype: str
+    kv_dtype: str
+    direction: Direction
+    causal: bool
+    constants: Constants | None
+
+    @property
+    def timed(self) -> str:
+        """The harness; device time where the row names none, and where it is one of nobody's."""
+        if not self.harness:
+            return "kernel"
+        return self.harness if self.harness in harnesses() else UNKNOWN
+
+    def assumed(self) -> str:
+        """What is taken for names of the row that nothing is known of."""
+        found = unknowns(self.op, self.implementation or None, self.timed, self.device)
+        named = f"harness {self.harness!r}: " if self.timed == UNKNOWN else ""
+        return named + "; ".join(found.values())
+
+    def options(self) -> dict[str, Any]:
+        """The circumstances, as `predict_arrays` takes them."""
+        return {
+            "implementation": self.implementation or None,
+            "harness": self.timed,
+            "includes": tuple(part for part in self.includes.split("+") if part),
+            "constants": self.constants,
+        }
+
+    def problems(self, sizes: Sizes) -> list[Problem]:
+        """The problems that one row of the group runs, one after another."""
+        row = {
+            "variant": self.variant,
+            "dtype": self.dtype,
+            "kv_dtype": self.kv_dtype,
+            "direction": self.direction,
+            "causal": self.causal,
+        }
+        return load_operator(self.op).measured(row, sizes)
+
+
+def predict_table(table: pd.DataFrame, *, constants: Constants | None = None) -> pd.DataFrame:
+    """`table` with predicted_us, low_us, high_us, floor_us, bytes per level, limiter, what was
+    assumed for names that nothing is known of, and reason.
+
+    A row that cannot be predicted keeps its place: its times are missing and `reason` says why.
+    Published runs of another board or release than their table names are predicted for that one.
+    `floor_us` is what no kernel can beat: compulsory bytes beyond the last cache at peak bandwidth,
+    operations at dense peak. Raises `TableError` for a table that is not a measured-run table.
+    """
+    failed = table["reason"].astype("str") if "reason" in table.columns else None
+    table = tidy(table.drop(columns=[name for name in ADDED if name in table.columns]))
+    sizes = _sizes(table)
+    added: Columns = {name: np.full(len(table), np.nan) for name in (*TIMES, *TRAFFIC)}
+    added["limiter"] = np.full(len(table), "", dtype=object)
+    added["assumed"] = np.full(len(table), "", dtype=object)
+    added["reason"] = _obstacles(table, sizes)
+    for i in np.flatnonzero(table["measured_us"].isna()):
+        added["reason"][i] = f"not measured: {failed.iloc[i] if failed is not None else 'failed'}"
+    ran = as_ran(table)
+    for values, index in _groups(ran, sizes, added["reason"] == ""):
+        try:
+            kind = _Kind(load(values.pop("device")), **values, constants=constants)
+        except PerfmodelError as error:
+            added["reason"][index] = str(error)
+            continue
+        for start in range(0, len(index), CHUNK):
+            _predict_rows(kind, sizes, index[start : start + CHUNK], added)
+    return table.assign(**added)
+
+
+def _sizes(table: pd.DataFrame) -> Columns:
+    """Sizes as whole numbers, 0 where there is none, defaults filled in."""
+    needed = dict.fromkeys(
+        name for operator in _operators(table).values() for name in operator.measured_sizes
+    )
+    filled = {name: table[name].fillna(0) for name in needed if name in table.columns}
+    filled["window"] = table["window"].fillna(0)
+    filled |= {name: table[name].fillna(1) for name in ("inputs", "outputs")}
+    filled["batch"] = table["batch"].fillna((table["op"] == "gemm").astype("Int64"))
+    if "head_dim_v" in table.columns:
+        filled["head_dim_v"] = table["head_dim_v"].fillna(table["head_dim"].fillna(0))
+    return {name: column.to_numpy(np.int64) for name, column in filled.items()}
+
+
+def _operators(table: pd.DataFrame) -> dict[str, Operator]:
+    """The operators of a table by name, as far as they are known."""
+    found = {op: find(op) for op in table["op"].unique()}
+    return {op: operator for op, operator in found.items() if operator is not None}
+
+
+def _obstacles(table: pd.DataFrame, sizes: Columns) -> np.ndarray:
+    """Why a row cannot even be asked about; empty where it can."""
+    reason = np.full(len(table), "", dtype=object)
+    ops = table["op"].to_numpy(object)
+
+    def refuse(rows: np.ndarray, say: Callable[[int], str]) -> None:
+        for i in np.flatnonzero(rows & (reason == "")).tolist():
+            reason[i] = say(i)
+
+    operators = _operators(table)
+    unknown = ~table["op"].isin(list(operators)).to_numpy()
+    known = ", ".join(names()) if unknown.any() else ""
+    refuse(unknown, lambda i: f"no model of operation {ops[i]!r}; known: {known}")
+    directions = table["direction"].to_numpy(object)
+    other = ~table["direction"].isin(["", *DIRECTIONS]).to_numpy()
+    refuse(other, lambda i: f"unknown direction {directions[i]!r}; known: {', '.join(DIRECTIONS)}")
+    for op, operator in operators.items():
+        mine = ops == op
+        for name in operator.measured_sizes:
+            if name not in sizes:
+                continue
+            missing = table[name].isna().to_numpy() & (name in operator.needed)
+            refuse(mine & missing, lambda i, name=name: f"{ops[i]} row without {name}")  # type: ignore[misc]
+            below = mine & (sizes[name] < operator.least(name))
+            refuse(below, lambda i, name=name: f"{name} is {sizes[name][i]}, below 1")  # type: ignore[misc]
+        for item in operator.multiples:
+            first, second = sizes[item.size], np.maximum(sizes[item.of], 1)
+            refuse(
+                mine & (first % second != 0),
+                lambda i, item=item: item.said(sizes[item.size][i], sizes[item.of][i]),  # type: ignore[misc]
+            )
+    return reason
+
+
+def _groups(
+    table: pd.DataFrame, sizes: Columns, usable: np.ndarray
+) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+    """Rows that one call can predict: of one kind, and alike to their operator."""
+    alike = np.zeros(len(table), dtype=np.int64)
+    for op, operator in _operators(table).items():
+        mine = (table["op"] == op).to_numpy()
+        codes = operator.same_call({name: values[mine] for name, values in sizes.items()})
+        alike[mine] = 0 if codes is None else codes
+    keys = table[list(_KIND)].assign(
+        direction=table["direction"].mask(table["direction"] == "", "fwd"),
+        causal=table["causal"].fillna(False).astype(bool),
+        alike=alike,
+    )
+    rows = np.flatnonzero(usable)
+    grouped = keys.iloc[rows].groupby([*_KIND, "alike"], sort=False)
+    found: Any = grouped.indices
+    for key, members in found.items():
+        yield dict(zip(_KIND, key, strict=False)), rows[members]
+
+
+def _predict_rows(kind: _Kind, sizes: Columns, index: np.ndarray, added: Columns) -> None:
+    """Fill the rows `index`; where the model refuses, find out which rows it refuses."""
+    try:
+        found = _ask(kind, {name: values[index] for name, values in sizes.items()})
+    except PerfmodelError as error:
+        if len(index) == 1 or _all_refused(kind, sizes, index, str(error)):
+            added["reason"][index] = str(error)
+            return
+        for half in np.array_split(index, 2):
+            _predict_rows(kind, sizes, half, added)
+        return
+    for name, values in found.items():
+        added[name][index] = values
+
+
+def _all_refused(kind: _Kind, sizes: Columns, index: np.ndarray, said: str) -> bool:
+    """Whether rows spread over the group are each refused in the same words."""
+    for i in index[np.linspace(0, len(index) - 1, _SAMPLE).astype(int)]:
+        try:
+            _ask(kind, {name: values[[i]] for name, values in sizes.items()})
+        except PerfmodelError as error:
+            if str(error) == said:
+                continue
+        return False
+    return True
+
+
+def _ask(kind: _Kind, sizes: Sizes) -> Columns:
+    """Microseconds, range, limiter and floor of one group; parts of a backward pass add up."""
+    problems = kind.problems(sizes)
+    parts = [predict_arrays(problem, kind.device, **kind.options()) for problem in problems]
+    longest = np.argmax([part.seconds for part in parts], axis=0)
+    limiters = np.array([part.limiter for part in parts], dtype=object)
+    floors = [
+        floor_seconds(q, kind.device, p.flops["matrix"])
+        for q, p in zip(problems, parts, strict=True)
+    ]
+    return {
+        "predicted_us": sum(part.seconds for part in parts) * _MICRO,
+        "low_us": sum(part.low_seconds for part in parts) * _MICRO,
+        "high_us": sum(part.high_seconds for part in parts) * _MICRO,
+        "floor_us": sum(floors) * _MICRO,
+        **{
+            f"predicted_{level}_bytes": sum(part.bytes[level] for part in parts)
+            for level in ("hbm", "l2", "shared")
+        },
+        "limiter": limiters[longest, np.arange(len(longest))],
+        "assumed": np.full(len(longest), kind.assumed(), dtype=object),
+    }
+
+
+def report(
+    table: pd.DataFrame, by: Sequence[str] = (), *, include_flags: bool = False
+) -> pd.DataFrame:
+    """Errors of a predicted table, one line per group of `by` columns and one for all of it.
+
+    `n` rows are scored; `unpredicted` and `flagged` ones are counted beside them. Errors are
+    fractions: `mape` the mean of |predicted/measured - 1|, `median_abs_ln` and `p90_abs_ln` of
+    |ln(predicted/measured)|, `bias` the geometric mean of predicted/measured, `spearman` the rank
+    correlation, `coverage` the share of measurements inside low to high. Raises `TableError` for a
+    `by` column that is not there.
+    """
+    import pandas as pd
+
+    for name in by:
+        if name not in table.columns:
+            raise TableError(f"no column {name!r} to group by; there is {', '.join(table.columns)}")
+    lines = []
+    if by:
+        for key, group in table.groupby(list(by), sort=True, dropna=False):
+            lines.append(dict(zip(by, key, strict=True)) | _errors(group, include_flags))
+    lines.append(dict.fromkeys(by, ALL) | _errors(table, include_flags))
+    return pd.DataFrame(lines)
+
+
+def scored(table: pd.DataFrame, *, include_flags: bool = False) -> pd.DataFrame:
+    """The rows that count: predicted, and not flagged as measuring something else."""
+    keep = table["predicted_us"].notna()
+    return table[keep if include_flags else keep & ~_flagged(table)]
+
+
+def _flagged(table: pd.DataFrame) -> pd.Series[bool]:
+    return table["flag"].isin(LEFT_OUT)
+
+
+def _errors(group: pd.DataFrame, include_flags: bool) -> dict[str, Any]:
+    kept = scored(group, include_flags=include_flags)
+    flagged = 0 if include_flags else int(_flagged(group).sum())
+    unpredicted = len(group) - len(kept) - flagged
+    counts = {"n": len(kept), "unpredicted": unpredicted, "flagged": flagged}
+    measured, predicted = kept["measured_us"], kept["predicted_us"]
+    ratio = predicted / measured
+    logs = ratio.map(math.log)
+    inside = (kept["low_us"] <= measured) & (measured <= kept["high_us"])
+    ranks = predicted.rank(), measured.rank()
+    varied = all(rank.nunique() > 1 for rank in ranks)
+    return counts | {
+        "mape": float((ratio - 1).abs().mean()),
+        "median_abs_ln": float(logs.abs().median()),
+        "p90_abs_ln": float(logs.abs().quantile(0.9)),
+        "bias": math.exp(logs.mean()),
+        "spearman": float(ranks[0].corr(ranks[1])) if varied else float("nan"),
+        "coverage": float(inside.mean()),
+    }
+
+
+def gate(summary: pd.DataFrame, max_error: float) -> list[str]:
+    """Why a report misses `max_error` (a fraction) on its MAPE: a line per group; empty = passed.
+
+    Every line of the report must hold, and a group that has rows of which none could be predicted
+    fails.
+    """
+    names = list(summary.columns)[: list(summary.columns).index("n")]
+    misses = []
+    for line in summary.to_dict("records"):
+        group = " ".join(str(line[name]) or "-" for name in names) or ALL
+        if line["n"] == 0 and line["unpredicted"]:
+            misses.append(f"{group}: none of {line['unpredicted']} rows could be predicted")
+        elif line["n"] and not line["mape"] <= max_error:
+            misses.append(f"{group}: MAPE {line['mape']:.1%} is above {max_error:.1%}")
+    if not summary["n"].sum() and not misses:
+        misses.append("no row is left to score")
+    return misses
+
+
+def assumptions(table: pd.DataFrame) -> dict[str, int]:
+    """What was assumed for names that nothing is known of, with the numbers of rows."""
+    found = table["assumed"][table["assumed"] != ""].value_counts()
+    return {str(said): int(count) for said, count in found.items()}
+
+
+def reasons(table: pd.DataFrame) -> dict[str, int]:
+    """Why rows could not be predicted, with their numbers, the most frequent first."""
+    found = table["reason"][table["reason"] != ""].value_counts()
+    return {str(reason): int(count) for reason, count in found.items()}
+
+
+def beats_floor(table: pd.DataFrame) -> np.ndarray:
+    """Whether each measurement, unless flagged, is faster than its device can be."""
+    faster = table["measured_us"] * _CLOCK_MARGIN < table["floor_us"]
+    return np.asarray(faster & ~table["flag"].isin((*LEFT_OUT, "l2_resident")), dtype=bool)
+
+
+def diagnoses(table: pd.DataFrame) -> list[str]:
+    """A line for each unflagged measurement that beats the physical floor of its device."""
+    lines = []
+    for i in np.flatnonzero(beats_floor(table)):
+        row = table.iloc[i]
+        times = row["floor_us"] / row["measured_us"]
+        matrix = row["op"] == "gemm" or (row["op"] == "attention" and row["seq_q"] > 1)
+        lines.append(
+            f"row {i + 1} ({row['op']} {row['dtype']}, {row['implementation'] or 'kernel'}) beats "
+            f"the floor of {row['device']} by {times:.2f}x: "
+            f"{_LIKELY_MATRIX if matrix else _LIKELY_MEMORY}"
+        )
+    return lines

@@ -1,0 +1,132 @@
+"""What residuals look like, in words: groups of rows that miss the same way, and why that may be.
+
+Each statement names its evidence: how many rows, by what factor, and which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.validation.compare import scored
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# A group is worth words when it has this many rows and its median misses by this much.
+_FEWEST = 8
+_OFF = 0.15
+# A spread of |ln| this small is a constant factor, not a scatter.
+_TIGHT = 0.15
+_SMALL_US = 20.0
+_SUSTAINED_US = 1000.0
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One reading of a group of rows; `factor` is the median of predicted over measured."""
+
+    text: str
+    factor: float
+    rows: tuple[int, ...]
+
+    def line(self) -> str:
+        """The statement with its evidence behind it."""
+        shown = ", ".join(map(str, self.rows[:5])) + (", ..." if len(self.rows) > 5 else "")
+        return f"{self.text} (predicted/measured {self.factor:.2f}, {len(self.rows)} rows: {shown})"
+
+
+def explain(predicted: pd.DataFrame) -> list[Statement]:
+    """Statements about a table from `predict_table`, the strongest first."""
+    rows = scored(predicted)
+    rows = rows.assign(_error=(rows["predicted_us"] / rows["measured_us"]).map(np.log))
+    found = [*_floors(rows), *_sustained(rows), *_constant(rows), *_devices(rows)]
+    return sorted(found, key=lambda item: -abs(np.log(item.factor)) * np.sqrt(len(item.rows)))
+
+
+def _groups(rows: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    for key, group in rows.groupby(by, dropna=False, sort=True):
+        if len(group) >= _FEWEST:
+            yield (key if isinstance(key, tuple) else (key,)), group
+
+
+def _statement(text: str, group: pd.DataFrame) -> Statement:
+    factor = float(np.exp(group["_error"].median()))
+    return Statement(text, factor, tuple(int(i) for i in group.index))
+
+
+def _floors(rows: pd.DataFrame) -> Iterator[Statement]:
+    """Small cases off together: the launch floor of how they were timed."""
+    small = rows[rows["measured_us"] < _SMALL_US]
+    for (harness, op, implementation), group in _groups(small, ["harness", "op", "implementation"]):
+        middle = float(group["_error"].median())
+        if abs(middle) > _OFF:
+            way = "too slow" if middle > 0 else "too fast"
+            level = "lower" if middle > 0 else "higher"
+            yield _statement(
+                f"{op} of {implementation} is {way} below {_SMALL_US:.0f} µs: the launch floor of "
+                f"{harness} looks {level} there",
+                group,
+            )
+
+
+def _sustained(rows: pd.DataFrame) -> Iterator[Statement]:
+    """Long cases too fast where shorter ones are right: the power limit."""
+    by = ["device", "op", "implementation"]
+    for (device, op, implementation), group in _groups(rows, by):
+        long = group[group["measured_us"] > _SUSTAINED_US]
+        short = group[group["measured_us"].between(_SMALL_US, _SUSTAINED_US)]
+        if len(long) < _FEWEST or len(short) < _FEWEST:
+            continue
+        ours, theirs = float(long["_error"].median()), float(short["_error"].median())
+        if ours < -_OFF and ours < theirs - _OFF:
+            yield _statement(
+                f"{op} of {implementation} on {device} is too fast above 1 ms only: its clock "
+                "drops under sustained load more than the power term says",
+                long,
+            )
+
+
+def _constant(rows: pd.DataFrame) -> Iterator[Statement]:
+    """One implementation off by a constant factor: an instruction path or a fallback."""
+    large = rows[rows["measured_us"] >= _SMALL_US]
+    for (op, implementation, dtype), group in _groups(large, ["op", "implementation", "dtype"]):
+        low, middle, high = group["_error"].quantile([0.25, 0.5, 0.75])
+        if abs(middle) > _OFF and high - low < _TIGHT:
+            yield _statement(
+                f"{op} of {implementation} in {dtype} is off by a constant factor: another "
+                "instruction path, pass or fallback than its class says",
+                group,
+            )
+
+
+def _devices(rows: pd.DataFrame) -> Iterator[Statement]:
+    """One device off across operators where the others are not: its bandwidth or its clock."""
+    everywhere = rows.groupby("device")["_error"].median()
+    named = set()
+    for (limiter,), group in _groups(rows, ["limiter"]):
+        if limiter not in ("hbm", "llc", "l2", "matrix", "vector"):
+            continue
+        medians = group.groupby("device")["_error"].median()
+        for (device,), mine in _groups(group, ["device"]):
+            # The same runs may be bound by something else on another device.
+            others = medians if len(medians) > 1 else everywhere
+            if _alone(mine, device, others):
+                named.add(device)
+                what = "bandwidth" if limiter in ("hbm", "llc", "l2") else "clock or peak"
+                yield _statement(
+                    f"{device} alone is off where {limiter} rules: its {what} in the spec", mine
+                )
+    for (device,), mine in _groups(rows, ["device"]):
+        if device not in named and _alone(mine, device, everywhere):
+            yield _statement(f"{device} alone is off whatever rules: its clock in the spec", mine)
+
+
+def _alone(mine: pd.DataFrame, device: str, medians: pd.Series[float]) -> bool:
+    """Whether a device's rows are off where those of the others, by their medians, are right."""
+    others = medians.drop(device)
+    off = abs(float(mine["_error"].median())) > _OFF
+    return bool(off and len(others) and others.abs().median() < _OFF / 2)
