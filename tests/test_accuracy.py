@@ -74,7 +74,7 @@ def test_no_operator_leans_far_to_one_side(core):
 @pytest.fixture(scope="module")
 def published():
     """The cited figures that the package itself holds."""
-    path = files("perfmodel.evidence").joinpath("published.csv")
+    path = files("perfmodel.evidence.records").joinpath("published.csv")
     return predict_table(read_table([str(path)]))
 
 

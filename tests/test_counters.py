@@ -363,7 +363,7 @@ def test_a_long_trace_is_not_read_quadratically(monkeypatch: pytest.MonkeyPatch)
     """Each range finds its kernels by their order, whatever else is in the trace."""
     from bisect import bisect_left
 
-    from perfmodel.evidence.replay.replay import traces
+    from perfmodel.evidence.importers import traces
 
     compared = 0
 

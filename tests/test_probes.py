@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from assembly import functions, loops, stack_traffic
 
-from perfmodel.evidence.measured import cprobes, cpu_probes
+from perfmodel.evidence.measured import bursts, cprobes, cpu_probes
 from perfmodel.evidence.measured.bursts import Burst, Span
 from perfmodel.evidence.measured.cprobes import CProbes, Gate
 from perfmodel.evidence.measured.cpu_probes import CpuBench, Effort
 from perfmodel.evidence.measured.microbench import sizes
-from perfmodel.evidence.replay.replay import bursts
 
 X86 = platform.machine() in ("x86_64", "AMD64")
 COMPILER = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)

@@ -6,7 +6,6 @@ Here it is an error with the nearest names. (In measured tables such names stay:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from perfmodel.errors import ProblemError, UnknownName
@@ -68,13 +67,18 @@ def mesh(texts: Iterable[str] | None) -> dict[str, tuple[int, str]]:
     """
     found: dict[str, tuple[int, str]] = {}
     for said in (said for text in texts or () for said in names(text)):
-        parts = re.fullmatch(r"\s*([^=@]+?)\s*=\s*(-?\d+)\s*@\s*([^=@]+?)\s*", said)
-        if parts is None:
+        axis, _, rest = (part.strip() for part in said.partition("="))
+        count, _, link = (part.strip() for part in rest.partition("@"))
+        if not axis or not link or "@" in axis + link or not _is_whole(count):
             raise ProblemError(f"--mesh {quoted(said)} is not AXIS=RANKS@LINK; write k=2@nvlink")
-        axis, ranks, link = parts[1], int(parts[2]), parts[3]
+        ranks = int(count)
         if found.setdefault(axis, (ranks, link)) != (ranks, link):
             raise ProblemError(f"--mesh splits {quoted(axis)} twice; choose one")
     return found
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.removeprefix("-").isdecimal()
 
 
 def storing(texts: Iterable[str] | None) -> dict[str, str]:

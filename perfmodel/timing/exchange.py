@@ -15,7 +15,6 @@ works on one p-th while the next arrives, and the first is there from the start.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -87,4 +86,4 @@ def sentence(level: Level, link: Link) -> str:
 
 def _words(level: Level) -> list[str]:
     """Words of its label, without numbers and units: nvlink of NVLink 4, nic of 400 Gb/s NIC."""
-    return re.findall(r"\b[a-z]{3,}\b", level.label.lower())
+    return [word for word in level.label.lower().split() if word.isalpha() and len(word) > 2]
