@@ -15,23 +15,15 @@ from perfmodel.fitting.heldout import folds, left_out
 from perfmodel.fitting.starts import measured_runs
 from perfmodel.timing import runs as timed
 from perfmodel.validation.compare import beats_floor, diagnoses, predict_table
+from perfmodel.validation.masking import NAMES, unnamed
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-# Columns whose names may mean nothing to the model, with a name that means nothing.
-MASKED = {"implementation": "?", "harness": "?"}
-
-
 def _p90(predicted: pd.DataFrame) -> float:
     error = (predicted["predicted_us"] / predicted["measured_us"]).map(np.log).abs()
     return float(error.quantile(0.9))
-
-
-def masked(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """The table as if a column's names meant nothing: what is assumed for them is what counts."""
-    return table.assign(**{column: MASKED[column]})
 
 
 def possible(table: pd.DataFrame) -> pd.DataFrame:
@@ -94,8 +86,8 @@ def _main(arguments: Sequence[str] | None) -> None:
     values = values.with_runs(measured_runs(short, values))
     usual = _p90(predict_table(rows, constants=values))
     widenings = {"device": _p90(held) / usual} | {
-        column: _p90(predict_table(masked(rows, column), constants=values)) / usual
-        for column in MASKED
+        column: _p90(predict_table(unnamed(rows, column), constants=values)) / usual
+        for column in NAMES
     }
     folder = Path(chosen.output)
     texts = {

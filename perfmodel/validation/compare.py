@@ -108,14 +108,20 @@ class _Kind:
         return load_operator(self.op).measured(row, sizes)
 
 
-def predict_table(table: pd.DataFrame, *, constants: Constants | None = None) -> pd.DataFrame:
+def predict_table(
+    table: pd.DataFrame,
+    *,
+    constants: Constants | None = None,
+    device: Callable[[str], Device] = load,
+) -> pd.DataFrame:
     """`table` with predicted_us, low_us, high_us, floor_us, bytes per level, limiter, what was
     assumed for names that nothing is known of, and reason.
 
     A row that cannot be predicted keeps its place: its times are missing and `reason` says why.
     Published runs of another board or release than their table names are predicted for that one.
-    `floor_us` is what no kernel can beat: compulsory bytes beyond the last cache at peak bandwidth,
-    operations at dense peak. Raises `TableError` for a table that is not a measured-run table.
+    `device` makes a device of its name. `floor_us` is what no kernel can beat: compulsory bytes
+    beyond the last cache at peak bandwidth, operations at dense peak.
+    Raises `TableError` for a table that is not a measured-run table.
     """
     failed = table["reason"].astype("str") if "reason" in table.columns else None
     table = tidy(table.drop(columns=[name for name in ADDED if name in table.columns]))
@@ -129,7 +135,7 @@ def predict_table(table: pd.DataFrame, *, constants: Constants | None = None) ->
     ran = as_ran(table)
     for values, index in _groups(ran, sizes, added["reason"] == ""):
         try:
-            kind = _Kind(load(values.pop("device")), **values, constants=constants)
+            kind = _Kind(device(values.pop("device")), **values, constants=constants)
         except PerfmodelError as error:
             added["reason"][index] = str(error)
             continue

@@ -18,6 +18,7 @@ from perfmodel.fitting.fitted import families
 from perfmodel.fitting.heldout import left_out
 from perfmodel.timing import ablation, constants
 from perfmodel.validation.compare import LEFT_OUT, predict_table
+from perfmodel.validation.masking import MASKS, masked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,12 +79,22 @@ def ablations(table: pd.DataFrame) -> pd.DataFrame:
     for name in ("nothing", *ablation.TERMS):
         off = () if name == "nothing" else (name,)
         rows = predict_table(table, constants=constants.default().without(*off))
-        rows = rows.assign(family=families(rows))
-        score = scores(rows, ["family"])
-        found[name] = (
-            score["median"].map("{:.3f}".format) + " / " + score["p90"].map("{:.2f}".format)
-        )
+        found[name] = _medians(rows)
     return pd.DataFrame(found).T
+
+
+def maskings(table: pd.DataFrame) -> pd.DataFrame:
+    """Median and p90 of |ln| by family, with everything known and as if something were not."""
+    import pandas as pd
+
+    found = {"known": predict_table(table)} | {mask: masked(table, mask) for mask in MASKS}
+    return pd.DataFrame({name: _medians(rows) for name, rows in found.items()})
+
+
+def _medians(rows: pd.DataFrame) -> pd.Series:
+    """Median / p90 of |ln| by family, as text."""
+    score = scores(rows.assign(family=families(rows)), ["family"])
+    return score["median"].map("{:.3f}".format) + " / " + score["p90"].map("{:.2f}".format)
 
 
 def belief(row: Mapping[str, object]) -> str:
@@ -161,6 +172,9 @@ def page(
         markdown(scores(rows, ["family", "device"])),
         "\n## By operator and implementation\n",
         markdown(scores(rows, ["family", "implementation"])),
+        "\n## Masked\n",
+        _MASKED,
+        markdown(maskings(table)),
     ]
     subset = sample(table)
     several = [name for name in columns if subset[name].nunique() > 1]
@@ -189,6 +203,10 @@ baseline's.
 Starts of calls were read off the runs of all, and the facts of the kernel classes, host times of
 libraries among them, were set with all runs in view: where a {column} alone has an operator, its
 held-out error is flattered.
+"""
+_MASKED = """Median / 90th percentile of runs predicted as if a name were not known: of the library,
+of the harness; of the device, which is then its data sheet without anything measured on it, and
+constants at their priors; of all three.
 """
 _ABLATION = """Median / 90th percentile with a term switched off and nothing fitted again.
 """
