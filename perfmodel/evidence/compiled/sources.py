@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+from functools import cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -48,7 +49,7 @@ def _collect(function: FunctionType, seen: dict[str, str]) -> None:
     if name in seen:
         return
     try:
-        seen[name] = inspect.getsource(function)
+        seen[name] = _source(function)
     except OSError:
         raise KernelError(f"the source of {name} is not there, so it cannot be compiled") from None
     for used in sorted(_names(function.__code__)):
@@ -61,6 +62,12 @@ def _collect(function: FunctionType, seen: dict[str, str]) -> None:
             _collect(_plain(value), seen)
         elif value is not None and not callable(value):
             seen[f"{function.__module__}.{used}"] = repr(getattr(value, "value", value))
+
+
+@cache
+def _source(function: FunctionType) -> str:
+    """Its text: to find where it ends takes a millisecond, and every config asks for it."""
+    return inspect.getsource(function)
 
 
 def _names(code: CodeType) -> set[str]:
