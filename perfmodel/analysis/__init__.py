@@ -1,6 +1,6 @@
 """Questions that take many predictions.
 
 whatif, quantities    what a faster part would bring: elasticities, a quantity a row
-trend                 ridge points over generations of devices
+trend                 ridge points of devices by year
 sweep/                grids of millions into Parquet
 """

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.arithmetic import Number, product
+from perfmodel.count import compulsory_bytes
 from perfmodel.errors import ProblemError
 from perfmodel.timing import rowwise
 from perfmodel.timing.circumstances import Circumstances
@@ -72,20 +73,36 @@ def _kv_write(
     seconds = rowwise.beside(machine, constants, fresh, "cache-write", around)
     native = isinstance(kernel, MatrixFacts) and kernel.instruction == "native"
     if native and elements["kv"].bits < elements["data"].bits:
-        queries = product([tokens, sizes["g"], sizes["r"], sizes["d"]])
-        width = elements["data"].bytes + elements["kv"].bytes
-        moved = queries * width / hbm_rate(machine, constants)
+        heads = product([sizes["g"], sizes["r"], sizes["d"]])
+        moved = _mapped(machine, constants, problem, heads, elements["kv"].name)
         gap = machine.at_clock(constants["kernel_gap"]) if apart else 0.0
         seconds = seconds + gap + moved
     return seconds
 
 
 def _rope(machine: Machine, constants: Constants, problem: Attention) -> Number:
-    """Queries and keys are read and written once more, rotated."""
+    """Queries and keys are read and written once more, rotated.
+
+    Cosines and sines, of which the heads of a token share a row, stay in the L2.
+    """
     sizes = problem.sizes()
-    heads = sizes["g"] * (1 + sizes["r"])
-    moved = product([sizes["b"], heads, sizes["q"], sizes["d"]]) * 2
-    return moved * problem.elements()["data"].bytes / hbm_rate(machine, constants)
+    heads = product([sizes["g"], 1 + sizes["r"], sizes["d"]])
+    return _mapped(machine, constants, problem, heads, problem.elements()["data"].name)
+
+
+def _mapped(
+    machine: Machine, constants: Constants, problem: Attention, columns: Number, to: str
+) -> Number:
+    """Seconds of the bytes that a map over so many elements of each new token moves."""
+    tokens = product([problem.sizes()["b"], problem.sizes()["q"]])
+    rows = Rowwise(
+        "pointwise",
+        rowwise.whole(tokens),
+        rowwise.whole(columns),
+        dtype=problem.elements()["data"].name,
+        output_dtype=to,
+    )
+    return compulsory_bytes(rows) / hbm_rate(machine, constants)
 
 
 def _quantise(

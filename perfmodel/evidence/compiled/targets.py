@@ -69,7 +69,7 @@ def target(name: str) -> Target:
 
 def nearest(name: str) -> str:
     """The target whose binaries run where `name` is compiled for: its own, else the newest older
-    one of its generation (sm_80 code runs on sm_86); `name` itself where there is none.
+    one of its family (sm_80 code runs on sm_86); `name` itself where there is none.
     """
     if name in TARGETS or not name.startswith("sm_") or not name[3:].isdigit():
         return name
@@ -83,7 +83,7 @@ def nearest(name: str) -> str:
 
 
 def target_of(device: Device) -> Target:
-    """The target that a device's binaries come from: its own, else an older one of its generation.
+    """The target that a device's binaries come from: its own, else an older one of its family.
 
     Raises `ProblemError` for a device that has none.
     """

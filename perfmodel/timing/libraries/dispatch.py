@@ -75,8 +75,8 @@ def _running(
 ) -> Any:
     """The kernel, or what runs in its place where it does not exist for the device.
 
-    Unless the kernel was asked for, that its library has kernels for each generation goes without
-    saying.
+    Unless the kernel was asked for, that its library has kernels for each architecture goes
+    without saying.
     """
     while not kernel.runs_on.allows(machine.architecture) and kernel.fallback is not None:
         if said is not None and (kernel.name == implementation or not kernel.dispatches):
