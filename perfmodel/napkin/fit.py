@@ -191,7 +191,6 @@ class Layout:
         return {
             "registers": frozenset(kept),
             "operand_tile": self.target.operand_tile() if self.contractions else None,
-            "overlap": "pipelined",
         }
 
     def schedule(self, tiles: Mapping[str, Any]) -> Schedule:

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from perfmodel.algorithms.algorithm import Algorithm
 from perfmodel.arithmetic import Number
 from perfmodel.errors import ProblemError
-
-Overlap = Literal["serial", "pipelined", "pingpong", "ideal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,6 @@ class Kernel:
     combines: tuple[str, ...] = ()
     weights: frozenset[str] = frozenset()
     row_passes: Number = 2
-    overlap: Overlap = "pipelined"
     stages: Number = 2
     threads: Number = 128
     masked: bool = True

@@ -15,13 +15,12 @@ from perfmodel.algorithms import attention
 from perfmodel.algorithms.algorithm import Band
 from perfmodel.arithmetic import Number, ceil_div, maximum
 from perfmodel.errors import ProblemError
-from perfmodel.schedules.schedule import Kernel, Loop, Overlap, Schedule
+from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 
 Accounting = Literal["paper", "literal", "impl"]
 Order = Literal[1, 2, 3]
 
 _HEADS = (Loop("b", 1, grid=True), Loop("g", 1, grid=True), Loop("r", 1, grid=True))
-_OVERLAP: dict[int, Overlap] = {1: "serial", 2: "pipelined", 3: "pingpong"}
 
 
 def flash1_block(memory_elements: int, head_dim: int) -> tuple[int, int]:
@@ -65,7 +64,6 @@ def tiled(
         (*heads, rows, Loop("x", bc)),
         registers=frozenset({"S", "P"}),
         operand_tile=operand_tile,
-        overlap=_OVERLAP[order],
         stages=stages,
         threads=threads,
     )
@@ -103,7 +101,6 @@ def _outer_keys(
         spill={"O": "accumulator"} if accounting == "impl" else {},
         registers=frozenset({"S", "P", *held}),
         operand_tile=operand_tile,
-        overlap="serial",
         threads=threads,
     )
     algorithm = attention.forward(mask, statistics=("m", "l"), score_vector=score_vector)
@@ -145,7 +142,6 @@ def split_kv(
         (*_HEADS, Loop("q", 1, grid=True)),
         combines=("O", "L"),
         weights=frozenset({"L"}),
-        overlap="pipelined",
     )
     return Schedule(
         "split-kv", attention.forward(mask, score_vector=score_vector), (kernel, combine)
@@ -190,7 +186,6 @@ def tiled_backward(
             spill={"dQ": "accumulator"} if accounting == "impl" else {},
             registers=frozenset({"S", "P", "dP", "dkeys.dS"}),
             operand_tile=operand_tile,
-            overlap="serial",
             threads=threads,
         )
         return Schedule("tiled-backward-1", algorithm, (kernel,))
@@ -203,7 +198,6 @@ def tiled_backward(
         registers=frozenset({"S", "P", "dP", "dkeys.dS"}),
         staged=frozenset({"dQ"}),
         operand_tile=operand_tile,
-        overlap=_OVERLAP[order],
         stages=stages,
         threads=threads,
     )
@@ -251,7 +245,7 @@ def tiled_gradients(
     kernels = [delta, of_keys]
     if spread:
         sums = (*_HEADS[:2], Loop("x", 32, grid=True))
-        kernels.append(Kernel("combine", (), sums, combines=("dK", "dV"), overlap="pipelined"))
+        kernels.append(Kernel("combine", (), sums, combines=("dK", "dV")))
     if queries is None:
         tile = (*_HEADS, Loop("q", 32, grid=True))
         kernels.append(Kernel("conversion", ("conversion",), tile, masked=False))
