@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul
+from perfmodel.count import count, rule
 from perfmodel.errors import UnknownName
 from perfmodel.hardware import load
 from perfmodel.predict import predict
+from perfmodel.schedules import standard
+from perfmodel.timing import unfused
+from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import default
+from perfmodel.timing.machine import machine
 
 A100, H100 = load("a100-sxm4-80gb"), load("h100-sxm")
 CONSTANTS = default()
@@ -68,3 +75,57 @@ def test_small_unfused_attention_waits_for_the_host():
 def test_a_wrong_type_is_named_before_its_operators():
     with pytest.raises(UnknownName, match="fp17"):
         predict(Attention(1, 8, 8, 64, 64, 64, dtype="fp17"), A100, schedule="standard")
+
+
+def crossing(schedule, sizes, elements, only=()) -> dict[str, float]:
+    """Bytes of all that each kernel of a schedule takes from memory and leaves there, by kernel."""
+    steps = {step.name: step for step in schedule.algorithm.steps}
+    found = {}
+    for kernel in schedule.kernels:
+        mine = [steps[name] for name in kernel.steps if not only or name in only]
+        made = {name for step in mine for name in step.outputs}
+        used = {name for step in mine for name in step.inputs}
+        crossed = made ^ used  # what one step makes and the next takes stays on the chip
+        tensors = [schedule.algorithm.tensors[name] for name in crossed]
+        if mine:
+            found[kernel.name] = float(
+                sum(rule.size(sizes, item) * elements[item.element].bytes for item in tensors)
+            )
+    return found
+
+
+@given(
+    batch=st.integers(1, 4),
+    heads=st.integers(1, 16),
+    rows=st.integers(1, 4096),
+    keys=st.integers(1, 4096),
+    dim=st.sampled_from((32, 64, 80, 128, 256)),
+    dtype=st.sampled_from(("fp16", "bf16")),
+    direction=st.sampled_from(("fwd", "bwd")),
+    causal=st.booleans(),
+    dropout=st.booleans(),
+)
+def test_operators_move_and_multiply_what_the_schedule_counts(rows, keys, **kinds):
+    """The copies before them are the framework's own, and so is a softmax's gradient in two."""
+    heads, dim = kinds.pop("heads"), kinds.pop("dim")
+    square = rows if kinds["causal"] else keys
+    shape = Attention(kinds.pop("batch"), heads, heads, rows, square, dim, **kinds)
+    mask, backward = shape.mask(), shape.direction == "bwd"
+    if backward:
+        schedule = standard.standard_backward(mask, dropout=shape.dropout)
+    else:
+        passes = "none" if mask is None else "additive"
+        schedule = standard.standard(mask, mask_pass=passes, dropout=shape.dropout)
+    counted = crossing(schedule, shape.sizes(), shape.elements())
+    _, *operators = unfused.plans(shape, machine(A100), CONSTANTS, Circumstances())
+    parts = [part for plan in operators for part in plan.parts]
+    timed = [
+        moved
+        for part in parts
+        for moved in crossing(part.schedule, part.sizes, part.elements, part.only).values()
+    ]
+    gradient = [counted.pop("dsoftmax")] * 2 if backward else []
+    assert sorted(timed) == sorted([*counted.values(), *gradient])
+    whole = count(schedule, shape.sizes(), shape.elements())
+    flops = [count(part.schedule, part.sizes, part.elements) for part in parts if not part.only]
+    assert sum(float(cost.matrix_flops) for cost in flops) == float(whole.matrix_flops) > 0
