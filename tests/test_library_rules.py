@@ -16,10 +16,10 @@ from perfmodel.hardware import load
 from perfmodel.operators import operator_of
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.timing import attention, attention_style, floors, rowwise, splitkv
-from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import default
 from perfmodel.timing.libraries import Caller, kernel_facts, resolve
 from perfmodel.timing.machine import machine
+from perfmodel.timing.setting import Setting
 
 H100, A100, B200 = load("h100-sxm"), load("a100-sxm4-80gb"), load("b200")
 FLASH2 = kernel_facts("flash2").split_rule
@@ -28,7 +28,7 @@ PAGED = replace(kernel_facts("flash3"), caller=Caller(paged=True))
 GRAPHED = replace(
     kernel_facts("flash4-hopper"), caller=Caller(paged=True, packed=True, captured=True)
 )
-CONSTANTS, BARE = default(), Circumstances()
+CONSTANTS = default()
 
 
 def test_kernels_that_count_tokens_first_cost_many_queries_a_launch():
@@ -36,7 +36,7 @@ def test_kernels_that_count_tokens_first_cost_many_queries_a_launch():
 
     def beside(kernel, queries):
         problem = Attention(2, 8, 8, queries, 512, 64)
-        return attention.forward_plan(problem, kernel, machine(H100), CONSTANTS, BARE).beside
+        return attention.forward_plan(problem, kernel, Setting(machine(H100), CONSTANTS)).beside
 
     assert beside(kernel_facts("trtllm-hopper"), 512) > CONSTANTS["kernel_gap"] > 0
     assert beside(spared, 512) == 0
@@ -104,7 +104,7 @@ def test_units_search_sequences_31_at_a_time():
     # tile_scheduler.hpp: each further group of 31 is one more step, whatever there is to do.
     def once(batch: int) -> float:
         return attention_style._search_seconds(
-            Attention(batch, 1, 1, 1, 64, 128), PAGED, machine(H100), default()
+            Attention(batch, 1, 1, 1, 64, 128), PAGED, Setting(machine(H100), default())
         ).item()
 
     assert once(1) == once(31) > 0
@@ -112,7 +112,7 @@ def test_units_search_sequences_31_at_a_time():
     # Beyond 512 sequences nothing is sliced, and no numbers of slices are loaded.
     assert once(1024) / 34 < once(512) / 17
     assert attention_style._search_seconds(
-        Attention(64, 1, 1, 1, 64, 128), kernel_facts("flash3"), machine(H100), default()
+        Attention(64, 1, 1, 1, 64, 128), kernel_facts("flash3"), Setting(machine(H100), default())
     ) == 0  # fmt: skip
 
 
@@ -234,7 +234,7 @@ def test_schedulers_that_order_their_tiles_spend_longer_on_each():
 
     def price(**kwargs) -> float:
         shape = Attention(8, 8, 8, **{"seq_q": 16, "seq_kv": 512, "head_dim": 128, **kwargs})
-        return attention_style.style(shape, packed, machine(H100), CONSTANTS, BARE).price
+        return attention_style.style(shape, packed, Setting(machine(H100), CONSTANTS)).block.price
 
     plain, more = price(), CONSTANTS["ordered_price"] / CONSTANTS["block_price"]
     ordered = pytest.approx(plain + more)
@@ -298,7 +298,7 @@ def test_folding_the_moments_of_a_row_costs_the_same_whatever_its_length(columns
 
     def beyond(kernel):
         problem = Rowwise("layernorm", rows, columns, "fp32")
-        made = rowwise.plan(problem, kernel, machine(A100), CONSTANTS, BARE).parts[0].style
+        made = rowwise.plan(problem, kernel, Setting(machine(A100), CONSTANTS)).parts[0].style.code
         return np.array([made.vector_ops, made.special_ops])
 
     # 128 threads a row, five folds of a warp, 11 operations and a reciprocal each.
@@ -313,11 +313,11 @@ def test_maps_take_the_operations_that_their_code_is_compiled_to(elements, varia
     problem = Rowwise("pointwise", elements, 1, "fp32", variant, inputs=inputs)
 
     def part(kernel):
-        return rowwise.plan(problem, kernel, machine(A100), CONSTANTS, BARE).parts[0]
+        return rowwise.plan(problem, kernel, Setting(machine(A100), CONSTANTS)).parts[0]
 
     made = part(kernel)
     textbook = count(made.schedule, made.sizes, made.elements)
-    found, plain = made.style, part(replace(kernel, compiled={})).style
+    found, plain = made.style.code, part(replace(kernel, compiled={})).style.code
     integer = found.integer_ops - plain.integer_ops
     vector = textbook.vector_ops + found.vector_ops
     special = textbook.special_ops + found.special_ops
@@ -354,13 +354,13 @@ def test_gradients_of_a_norm_update_no_moments():
     forward, back = (
         rowwise.plan(
             Rowwise("layernorm", 4096, 1024, "fp32", direction=way),
-            kernel, machine(A100), CONSTANTS, BARE,
+            kernel, Setting(machine(A100), CONSTANTS),
         ).parts[-1].style
         for way in ("fwd", "bwd")
     )  # fmt: skip
-    assert forward.vector_ops > 0
-    assert forward.step_seconds > 0
-    assert (back.vector_ops, back.special_ops, back.step_seconds) == (0.0, 0.0, 0.0)
+    assert forward.code.vector_ops > 0
+    assert forward.block.step_seconds > 0
+    assert (back.code.vector_ops, back.code.special_ops, back.block.step_seconds) == (0.0, 0.0, 0.0)
 
 
 def test_a_batched_product_has_a_floor_of_its_own_where_there_is_one():
@@ -390,8 +390,10 @@ def test_kernels_of_few_rows_start_by_themselves_where_layers_are_timed_one_by_o
     assert np.ptp(alone) == 0
 
 
-@pytest.mark.parametrize(("name", "start"), [("flash3", "specialised_start"), ("flash2", None)])
+@pytest.mark.parametrize(
+    ("name", "start"), [("flash3", CONSTANTS["specialised_start"]), ("flash2", 0.0)]
+)
 def test_persistent_blocks_of_specialised_warps_alone_are_set_up_once(name, start):
     shape = Attention(1, 8, 8, 4096, 4096, 128)
-    how = attention_style.style(shape, kernel_facts(name), machine(H100), CONSTANTS, BARE)
-    assert how.start == start
+    how = attention_style.style(shape, kernel_facts(name), Setting(machine(H100), CONSTANTS))
+    assert how.block.setup_seconds == start

@@ -20,10 +20,12 @@ from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import attention_style, circumstances, memory, splitkv
 from perfmodel.timing import kernel as kernel_module
 from perfmodel.timing.constants import default
-from perfmodel.timing.kernel import Style, time_kernel
+from perfmodel.timing.kernel import time_kernel
 from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
+from perfmodel.timing.setting import Setting
+from perfmodel.timing.style import Code, Style
 from perfmodel.timing.traffic import traffic
 
 H100 = machine(load("h100-sxm"))
@@ -87,7 +89,7 @@ def test_exact_functions_take_six_operations_and_an_integer_one_each():
     plain = Style(compute="fp32")
     times = [
         time_kernel(H100, CONSTANTS, schedule, cost, elements, style).terms["vector"]
-        for style in (plain, replace(plain, accurate=True))
+        for style in (plain, replace(plain, code=Code(accurate=True)))
     ]
     assert times[1] / times[0] == pytest.approx(
         (cost.vector_ops + 7 * cost.special_ops) / cost.vector_ops, rel=1e-3
@@ -113,9 +115,9 @@ def test_scores_that_pass_through_shared_memory_take_their_bytes_at_its_rate():
 def test_flash_2_copies_all_query_heads_around_its_grouped_decode(batch, groups, heads, copies):
     problem = Attention(batch, heads, groups, 1, 4096, 128)
     around = circumstances.circumstances("cuda_graph", "attention", CONSTANTS)
-    found = splitkv._regrouping(problem, H100, CONSTANTS, around)
+    found = splitkv._regrouping(problem, Setting(H100, CONSTANTS, around))
     whole = Rowwise("pointwise", batch * heads, 128)
-    once = splitkv.rowwise.beside(H100, CONSTANTS, whole, "torch-pointwise", around)
+    once = splitkv.rowwise.beside(Setting(H100, CONSTANTS, around), whole, "torch-pointwise")
     assert found == pytest.approx(copies * once)
 
 
@@ -126,7 +128,7 @@ def test_what_a_run_includes_is_what_it_names():
 
     def extra(*names: str) -> float:
         kernel = kernel_facts("flash3")
-        found = included_seconds(H100, CONSTANTS, problem, kernel, names, around)
+        found = included_seconds(Setting(H100, CONSTANTS, around), problem, kernel, names)
         return float(np.asarray(found).max())
 
     rotated = 2 * 2 * 4 * 128 * (32 + 8) * 128

@@ -29,14 +29,14 @@ from perfmodel.timing import (
     rowwise,
     splitkv,
 )
-from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import default
 from perfmodel.timing.libraries import Caller, kernel_facts
 from perfmodel.timing.machine import machine
 from perfmodel.timing.menu import candidates, slice_k, stages_held, step_depth
 from perfmodel.timing.runs import UNKNOWN
+from perfmodel.timing.setting import Setting
 
-CONSTANTS, BARE = default(), Circumstances()
+CONSTANTS = default()
 A100, H100 = (machine(load(slug)) for slug in ("a100-sxm4-80gb", "h100-sxm"))
 near = pytest.approx
 
@@ -47,7 +47,7 @@ near = pytest.approx
 def kernel_of(name: str, op: str, cols: int, dtype: str = "fp32", rows: int = 100, **more):
     """The plan of one row-wise kernel: its part's kernel, and its style."""
     problem = Rowwise(op, rows, cols, dtype, **more)
-    part = rowwise.plan(problem, kernel_facts(name), A100, CONSTANTS, BARE).parts[-1]
+    part = rowwise.plan(problem, kernel_facts(name), Setting(A100, CONSTANTS)).parts[-1]
     return part.schedule.kernels[0], part.style
 
 
@@ -86,7 +86,7 @@ def test_blocks_of_rows_have_two_warps_at_least_and_what_their_class_takes():
         assert float(kernel.row_passes) == 2
     kernel, style = kernel_of("cache-write", "pointwise", 5000, rows=7)
     assert float(kernel.threads) == 512
-    assert style.waits == 2
+    assert style.block.waits == 2
     assert float(kernel_of("cache-write", "pointwise", 3, rows=7)[0].threads) == 64
 
 
@@ -96,7 +96,7 @@ def test_a_row_waits_for_its_reductions():
     price = CONSTANTS["row_price"]
 
     def steps(name, op, cols):
-        return kernel_of(name, op, cols)[1].chain_seconds / price
+        return kernel_of(name, op, cols)[1].block.chain_seconds / price
 
     assert steps("torch-softmax", "softmax", 4096) == near(4)
     assert steps("torch-softmax", "softmax", 1024) == near(2)
@@ -109,7 +109,9 @@ def test_a_row_waits_for_its_reductions():
 
 def integers(name: str, op: str, cols: int, dtype: str = "fp32", **more) -> float:
     """Integer instructions of an element."""
-    return float(np.max(kernel_of(name, op, cols, dtype, **more)[1].integer_ops)) / (100 * cols)
+    return float(np.max(kernel_of(name, op, cols, dtype, **more)[1].code.integer_ops)) / (
+        100 * cols
+    )
 
 
 def test_integer_instructions_of_accesses_by_hand():
@@ -134,13 +136,13 @@ def test_integer_instructions_of_accesses_by_hand():
 
 
 def test_operations_beyond_the_textbooks_grow_where_a_row_is_streamed_again():
-    held, streamed = (kernel_of("torch-softmax", "softmax", n)[1] for n in (1024, 4096))
+    held, streamed = (kernel_of("torch-softmax", "softmax", n)[1].code for n in (1024, 4096))
     assert (np.max(held.vector_ops), np.max(held.special_ops)) == (0, 100 * 1024)
     assert np.max(streamed.vector_ops) == 100 * 4096
     assert np.max(streamed.special_ops) == 2 * 100 * 4096
     # Welford's update waits for itself: 24 operations of four cycles.
     _, norm = kernel_of("torch-layernorm", "layernorm", 4096)
-    assert norm.step_seconds == near(24 * 4 / A100.clock_hz)
+    assert norm.block.step_seconds == near(24 * 4 / A100.clock_hz)
 
 
 # ---- Attention -----------------------------------------------------------------------------------
@@ -181,7 +183,7 @@ def test_the_longest_block_under_a_causal_mask_by_hand(queries, longest, directi
 def test_small_kernels_before_one_for_many_queries_cost_what_they_are(kernels):
     shape = Attention(4, 8, 8, 512, 512, 128, causal=True)
     kernel = replace(kernel_facts("flash3"), prepares=kernels)
-    found = attention.forward_plan(shape, kernel, H100, CONSTANTS, BARE).beside
+    found = attention.forward_plan(shape, kernel, Setting(H100, CONSTANTS)).beside
     each = H100.at_clock(CONSTANTS["kernel_gap"] + CONSTANTS["block_price"]) + 3 * H100.l2_latency
     assert found == near(kernels * each)
 
@@ -202,7 +204,7 @@ def test_combining_kernels_with_nothing_to_combine_by_hand(sizes, blocks):
     axes = {axis: np.array([[float(sizes.get(axis, 1))]]) for axis in "bgrqd"}
     price = H100.at_clock(CONSTANTS["block_price"])
     rounds = max(blocks / (H100.units * 8), 1)
-    found = splitkv._idle_combining(axes, H100, CONSTANTS).item()
+    found = splitkv._idle_combining(axes, Setting(H100, CONSTANTS)).item()
     assert found == near(rounds * (price + 3 * H100.l2_latency))
 
 
@@ -211,12 +213,14 @@ def test_what_idles_beside_a_paged_decode_is_one_kernel_and_no_other():
 
     def beside(batch: int) -> tuple[float, float]:
         shape = Attention(batch, 1, 1, 1, 8192, 128)
-        how = attention_style.style(shape, paged, H100, CONSTANTS, BARE)
-        made = splitkv.split_plan(shape, None, paged, H100, CONSTANTS, BARE, how)
+        how = attention_style.style(shape, paged, Setting(H100, CONSTANTS))
+        made = splitkv.split_plan(shape, None, paged, Setting(H100, CONSTANTS), how)
         return made.tile["splits"].item(), np.max(made.beside)
 
     axes = {axis: np.array([[500.0 if axis == "b" else 1.0]]) for axis in "bgrq"}
-    idle = splitkv._idle_combining(axes | {"d": np.array([[128.0]])}, H100, CONSTANTS).item()
+    idle = splitkv._idle_combining(
+        axes | {"d": np.array([[128.0]])}, Setting(H100, CONSTANTS)
+    ).item()
     # 500 sequences are whole, and the kernel that adds up finds that out; 60 are cut in two.
     assert beside(500) == (1, near(idle))
     assert beside(60) == (2, 0)
@@ -228,7 +232,7 @@ def test_queries_that_are_narrowed_are_those_of_all_heads():
     native, plain = kernel_facts("flash3"), kernel_facts("flash2")
 
     def seconds(kernel, *names):
-        return np.max(included.included_seconds(H100, CONSTANTS, shape, kernel, names, BARE))
+        return np.max(included.included_seconds(Setting(H100, CONSTANTS), shape, kernel, names))
 
     moved = 4 * 16 * 24 * 128 * 3 / memory.hbm_rate(H100, CONSTANTS)
     gap = H100.at_clock(CONSTANTS["kernel_gap"])

@@ -13,14 +13,14 @@ from perfmodel.algorithms import Matmul
 from perfmodel.count import KernelCost, count
 from perfmodel.hardware import load
 from perfmodel.timing import matmul, memory, occupancy, pipes, plan, power, screening
-from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import default
-from perfmodel.timing.kernel import Style
 from perfmodel.timing.libraries import KernelFacts, kernel_facts, resolve
 from perfmodel.timing.machine import Machine, machine
 from perfmodel.timing.menu import Candidates, candidates, step_depth
+from perfmodel.timing.setting import Setting
+from perfmodel.timing.style import Style
 
-CONSTANTS, BARE = default(), Circumstances()
+CONSTANTS = default()
 DEVICES = ("h100-sxm", "a100-sxm4-80gb", "t4", "mi300x", "p100-pcie-16gb")
 DTYPES = ("fp16", "fp32", "w4a16")
 N = 12
@@ -44,7 +44,7 @@ class Both:
 
     @cached_property
     def plan(self):
-        return matmul.plan(self.problem, self.kernel, self.here, CONSTANTS, BARE, keep=10**6)
+        return matmul.plan(self.problem, self.kernel, Setting(self.here, CONSTANTS), keep=10**6)
 
     @property
     def how(self) -> Style:
@@ -175,13 +175,13 @@ def test_matrix_and_latency_of_whole_steps_are_those_of_the_full_model(slug, dty
     plain = found.terms["matrix"]
     if dtype == "w4a16":  # widening is beside the products
         columns, k = grid.columns, grid.sizes["k"]
-        rate = here.vector_ops_per_unit * found.how.vector_share
+        rate = here.vector_ops_per_unit * found.how.code.vector_share
         plain = plain - (1 - found.how.overlap) * columns * k / rate
     whole = found.full((768 % found.menu.rows == 0) & (768 % found.menu.columns == 0))
     assert found.columns(busiest * plain)[whole] == near(found.full(work)[whole], rel=1e-4)
     limit = power.power_seconds(
         here, CONSTANTS, found.how.compute, cost.matrix_flops,
-        activity=found.how.activity, share=found.how.matrix_share,
+        activity=found.how.run.activity, share=found.how.matrix_share,
     )  # fmt: skip
     assert found.columns(found.terms["limit"])[whole] == near(found.full(limit)[whole], rel=1e-4)
     rounds = np.maximum(busiest / grid.together(here), 1.0)

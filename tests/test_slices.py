@@ -14,13 +14,13 @@ from perfmodel.algorithms import Attention
 from perfmodel.hardware import load
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.timing import attention_style, slicing, splitkv
-from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import default
-from perfmodel.timing.kernel import Style
 from perfmodel.timing.libraries import Caller, kernel_facts
 from perfmodel.timing.libraries.rules import SplitRule
 from perfmodel.timing.machine import machine
 from perfmodel.timing.plan import combining_seconds
+from perfmodel.timing.setting import Setting
+from perfmodel.timing.style import Combining, Style
 
 H100, A100, B200 = load("h100-sxm"), load("a100-sxm4-80gb"), load("b200")
 FLASH2 = kernel_facts("flash2").split_rule
@@ -30,7 +30,7 @@ PAGED = replace(kernel_facts("flash3"), caller=Caller(paged=True))
 GRAPHED = replace(
     kernel_facts("flash4-hopper"), caller=Caller(paged=True, packed=True, captured=True)
 )
-CONSTANTS, BARE = default(), Circumstances()
+CONSTANTS = default()
 
 
 def slices_one_by_one(grid: int, tiles: int, slots: int, rule: SplitRule) -> int:
@@ -89,16 +89,18 @@ def test_even_slices_give_every_unit_its_share_of_key_tiles(shape):
 def test_a_graph_asks_for_its_slices_whatever_the_keys(batch, groups, keys):
     # vLLM captures up to 512 queries with a grid of 32 slices (flash_attn.py, max_num_splits).
     rule, here, bc = kernel_facts("flash4").graph_rule, machine(H100), 128
-    how = attention_style.style(Attention(1, 8, 1, 1, keys, 128), GRAPHED, here, CONSTANTS, BARE)
+    setting = Setting(here, CONSTANTS)
+    how = attention_style.style(Attention(1, 8, 1, 1, keys, 128), GRAPHED, setting)
     sizes = columns_of(batch, groups, 8, keys)
-    used, beside = splitkv._in_graph(sizes, (64.0, bc, 256.0), rule, here, CONSTANTS, how)
+    used, beside = splitkv._in_graph(sizes, (64.0, bc, 256.0), rule, setting, how)
     tiles = math.ceil(keys / bc)
     assert used[0, 0] == math.ceil(tiles / math.ceil(tiles / 32))
     idle = math.ceil(batch * groups * 32 / here.units)
     idle -= math.ceil(batch * groups * used[0, 0] / here.units)
     assert beside[0, 0] >= idle * here.at_clock(CONSTANTS["specialised_block_price"])
-    crowd = splitkv._in_graph({**sizes, "b": sizes["b"] + 512}, (64.0, bc, 256.0), rule, here,
-                                CONSTANTS, how)  # fmt: skip
+    crowd = splitkv._in_graph(
+        {**sizes, "b": sizes["b"] + 512}, (64.0, bc, 256.0), rule, setting, how
+    )
     assert crowd[0][0, 0] == 1
 
 
@@ -159,7 +161,8 @@ def test_triton_slices_of_sglang_are_those_of_its_library(shape):
 
 
 def test_blocks_that_combine_among_themselves_need_no_second_launch():
-    apart, inside = Style(compute="fp16"), Style(compute="fp16", combine=None)
+    apart = Style(compute="fp16", combining=Combining(CONSTANTS["split_price"]))
+    inside = Style(compute="fp16")
     l2 = machine(A100).l2_latency
     assert combining_seconds(machine(A100), CONSTANTS, inside) == pytest.approx(3 * l2)
     assert combining_seconds(machine(A100), CONSTANTS, apart) > 3 * l2
@@ -175,23 +178,23 @@ def test_flash2_cuts_keys_for_grouped_queries_alone():
 
 def test_a_combining_kernel_runs_for_captured_sequences_even_with_nothing_to_combine():
     sizes = [columns_of(batch, 8, 8, 64) | {"d": np.array([[128.0]])} for batch in (512, 513)]
-    idle, none = (splitkv._idle_combining(s, machine(H100), default()) for s in sizes)
+    idle, none = (splitkv._idle_combining(s, Setting(machine(H100), default())) for s in sizes)
     assert idle.item() > 0
     assert none.item() == 0
 
 
 def test_combining_ahead_saves_the_gap():
     constants, here = default(), machine(A100)
-    ahead, after = (Style("bf16", combine="combine_price", ahead=early) for early in (True, False))
+    ahead, after = (Style("bf16", combining=Combining(1e-6, early)) for early in (True, False))
     saved = combining_seconds(here, constants, after) - combining_seconds(here, constants, ahead)
     assert saved == pytest.approx(here.at_clock(constants["kernel_gap"]))
 
 
 def split(shape: Attention):
     """The plan of one paged decode by FlashAttention-3, and its menu's single column."""
-    here = machine(H100)
-    how = attention_style.style(shape, PAGED, here, CONSTANTS, BARE)
-    return splitkv.split_plan(shape, shape.mask(), PAGED, here, CONSTANTS, BARE, how)
+    setting = Setting(machine(H100), CONSTANTS)
+    how = attention_style.style(shape, PAGED, setting)
+    return splitkv.split_plan(shape, shape.mask(), PAGED, setting, how)
 
 
 def test_windows_are_sliced_by_all_keys_and_combined_if_one_slice_has_any():
@@ -228,14 +231,15 @@ def test_every_slice_costs_the_combining_kernel_a_latency():
 
 def test_idle_slices_cost_the_rounds_of_their_blocks():
     here = machine(H100)
-    how = attention_style.style(Attention(1, 1, 1, 1, 64, 128), PAGED, here, CONSTANTS, BARE)
+    setting = Setting(here, CONSTANTS)
+    how = attention_style.style(Attention(1, 1, 1, 1, 64, 128), PAGED, setting)
     sizes, tile = columns_of(100, 1, 1, 128), (128, 128, 384)
-    used, beside = splitkv._with_keys(sizes, tile, np.array([[2.0]]), here, CONSTANTS, how)
+    used, beside = splitkv._with_keys(sizes, tile, np.array([[2.0]]), setting, how)
     assert used.item() == 1
     assert beside.item() == pytest.approx(
-        here.at_clock(CONSTANTS["block_price"] * how.price), rel=1e-12
+        here.at_clock(CONSTANTS["block_price"] * how.block.price), rel=1e-12
     )
-    _, none = splitkv._with_keys(sizes, tile, np.array([[1.0]]), here, CONSTANTS, how)
+    _, none = splitkv._with_keys(sizes, tile, np.array([[1.0]]), setting, how)
     assert none.item() == 0
 
 
@@ -265,5 +269,8 @@ def test_a_slice_of_many_queries_pays_for_its_mask_as_a_whole_row_does(window):
     style, tile = plan.parts[0].style, plan.tile
     rows, keys = tile["rows"].item(), tile["keys"].item()
     expected = attention_style.masking(shape, shape.mask(), shape.sizes()["r"], rows, keys)
-    assert float(np.max(style.integer_ops)) == expected > 0
-    assert np.max(split(replace(shape, causal=False, window=None)).parts[0].style.integer_ops) == 0
+    assert float(np.max(style.code.integer_ops)) == expected > 0
+    assert (
+        np.max(split(replace(shape, causal=False, window=None)).parts[0].style.code.integer_ops)
+        == 0
+    )

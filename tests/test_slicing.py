@@ -13,15 +13,15 @@ from perfmodel.algorithms.attention import SOFTMAX_VECTOR
 from perfmodel.arithmetic import as_floats
 from perfmodel.hardware import load
 from perfmodel.timing import attention_style, slicing, splitkv
-from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import default
-from perfmodel.timing.kernel import Style
 from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
 from perfmodel.timing.plan import combining_seconds, time_plan
+from perfmodel.timing.setting import Setting
+from perfmodel.timing.style import Block, Code, Style
 
-CONSTANTS, BARE = default(), Circumstances()
+CONSTANTS = default()
 FREE = replace(
     kernel_facts("flash-triton"), even_rule=None, split_rule=None, wave_rule=None, graph_rule=None
 )
@@ -40,11 +40,11 @@ def decode(n: int = 60) -> Attention:
 @pytest.mark.parametrize("slug", ["h100-sxm", "a100-sxm4-80gb", "t4", "mi300x", "b200"])
 def test_scores_of_slices_follow_their_full_times(slug):
     here, problem = machine(load(slug)), decode()
-    how = attention_style.style(problem, FREE, here, CONSTANTS, BARE)
+    how = attention_style.style(problem, FREE, Setting(here, CONSTANTS))
     axes, tile = as_floats(problem.sizes()), splitkv._tile(problem, FREE, here)
     found = slicing.scores(axes, tile, FREE, here, CONSTANTS, how, 2.0)
     every = splitkv.split_plan(
-        problem, None, FREE, here, CONSTANTS, BARE, how, keep=slicing.SPLITS.size
+        problem, None, FREE, Setting(here, CONSTANTS), how, keep=slicing.SPLITS.size
     )
     full = time_plan(here, CONSTANTS, every, found.shape)
     cost = full.launches[0].cost
@@ -97,7 +97,7 @@ def test_seconds_of_a_tile_of_scores_worked_by_hand():
     matrix = 4 * 64 * 64 * 128 / (0.5 * H100.matrix_per_unit("fp16"))
     vector = SOFTMAX_VECTOR * 64 * 64 / (0.25 * H100.vector_ops_per_unit)
     for overlap in (0.0, 0.75, 1.0):
-        how = Style("fp16", matrix_share=0.5, vector_share=0.25, overlap=overlap)
+        how = Style("fp16", matrix_share=0.5, overlap=overlap, code=Code(vector_share=0.25))
         found = slicing.tile_seconds(TILE, DIM, H100, how)
         both = max(matrix, vector) + (1 - overlap) * min(matrix, vector)
         assert found == near(both)
@@ -166,13 +166,13 @@ def test_the_score_of_slices_worked_by_hand():
     for together, blocks in ((40, 5), (20, 2), (100, 5)):
         found = scored(here, x=64, b=units, r=together, q=5)[1]
         assert found == near(blocks * block + blocks / 2 * price)
-    dear = Style("fp16", price=3.0)
+    dear = Style("fp16", block=Block(price=3.0))
     assert scored(here, dear, x=64)[1] == near(block + 3 * price)
 
 
 def test_slices_wait_for_memory_as_worked_by_hand():
     price = H100.at_clock(CONSTANTS["block_price"])
-    fast = Style("fp16", matrix_share=1e12, vector_share=1e12)
+    fast = Style("fp16", matrix_share=1e12, code=Code(vector_share=1e12))
     # 64 tiles one after another, each a microsecond away, while memory has next to nothing to do.
     far = replace(H100, hbm_latency=1e-6, hbm_bytes_per_s=1e30)
     assert scored(far, fast, x=64 * 64)[1] == near(64e-6 + price)
@@ -194,7 +194,7 @@ def test_slices_wait_for_memory_as_worked_by_hand():
 def test_slices_that_come_to_the_same_are_tried_once():
     problem = replace(decode(), seq_kv=np.array([[256]] * 60))
     axes = as_floats(problem.sizes())
-    how = attention_style.style(problem, FREE, H100, CONSTANTS, BARE)
+    how = attention_style.style(problem, FREE, Setting(H100, CONSTANTS))
     kept = slicing.promising(axes, TILE, FREE, H100, CONSTANTS, how, 2.0, 4)
     # 256 keys are 4 tiles: 3 slices come to the same as 2, and those beyond 4 to 4.
     assert {tuple(sorted(row)) for row in kept.astype(int).tolist()} <= {

@@ -17,13 +17,14 @@ from perfmodel.operators.included import included_seconds
 from perfmodel.predict import predict
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import attention_style, memory, pipes, power, rowwise, slicing, traffic
-from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import default
-from perfmodel.timing.kernel import Style, busy_seconds, fill_seconds
+from perfmodel.timing.kernel import busy_seconds, fill_seconds
 from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.libraries.rules import HeadRule
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
+from perfmodel.timing.setting import Setting
+from perfmodel.timing.style import Style, Turns
 
 H100, T4, A100 = load("h100-sxm"), load("t4"), load("a100-sxm4-80gb")
 CONSTANTS = default()
@@ -74,7 +75,7 @@ def test_a_block_by_itself_does_one_thing_after_another(times, rounds, together)
     terms = {name: np.asarray(time) for name, time in zip(STAGES, times, strict=True)}
     where = replace(block()[1], busiest=np.asarray(float(rounds)))
     where = replace(where, blocks_per_unit=np.asarray(float(together)))
-    hides, fills = (Style("fp16", overlap=0.7, fills_in=alone) for alone in (False, True))
+    hides, fills = (Style("fp16", overlap=0.7, turns=Turns(alone=alone)) for alone in (False, True))
     stages = [max(times[0], times[1]), times[2], times[3]]
     least, found = (busy_seconds(terms, 1 / rounds, where, style) for style in (hides, fills))
     bound = sum(stages) / min(rounds, together)
@@ -92,13 +93,13 @@ def test_what_waits_for_another_takes_no_less(times, overlap, exchange):
     free = busy_seconds(terms, 1.0, where, plain)
     matrix, shared, special, vector = times[:4]
     # Operands that warps fetch themselves delay the products, and are never in turn with them.
-    fetching = busy_seconds(terms, 1.0, where, replace(plain, fetched_by=2.5))
+    fetching = busy_seconds(terms, 1.0, where, replace(plain, turns=Turns(fetched_by=2.5)))
     assert free * (1 - 1e-12) <= fetching <= (free + min(matrix, shared)) * (1 + 1e-12)
     # Exponentials and the vector work around them in one chain.
-    chain = busy_seconds(terms, 1.0, where, replace(plain, chained=True))
+    chain = busy_seconds(terms, 1.0, where, replace(plain, turns=Turns(chained=True)))
     assert free * (1 - 1e-12) <= chain <= (free + min(special, vector)) * (1 + 1e-12)
     # What warps pass to each other is a stage more.
-    passing = busy_seconds(terms, 1.0, where, replace(plain, exchange=exchange))
+    passing = busy_seconds(terms, 1.0, where, replace(plain, turns=Turns(exchange=exchange)))
     assert free * (1 - 1e-12) <= passing <= (free + exchange * matrix) * (1 + 1e-12)
 
 
@@ -238,9 +239,7 @@ def test_quantising_activations_costs_more_for_more_of_them(m, k):
         kernel = kernel_facts("cutlass-fp8")
         problem = Matmul(rows, 512, columns, dtype="fp8")
         includes = ("quantise_activations",)
-        found = included_seconds(
-            machine(H100), CONSTANTS, problem, kernel, includes, Circumstances()
-        )
+        found = included_seconds(Setting(machine(H100), CONSTANTS), problem, kernel, includes)
         return float(np.asarray(found).reshape(-1)[0])
 
     assert cost(m, k) > CONSTANTS["kernel_gap"]
@@ -296,7 +295,7 @@ def row_traffic(op: str, rows: int, cols: int, device=H100):
     kernel = kernel_facts({"softmax": "torch-softmax", "layernorm": "torch-layernorm"}[op])
     problem = Rowwise(op, rows, cols, dtype="fp32")
     here = machine(device)
-    part = rowwise.plan(problem, kernel, here, CONSTANTS, Circumstances()).parts[0]
+    part = rowwise.plan(problem, kernel, Setting(here, CONSTANTS)).parts[0]
     cost = count(part.schedule, part.sizes, part.elements).kernels[0]
     where = residency(here, cost)
     found = traffic.traffic(here, CONSTANTS, part.schedule, cost, part.elements, where, 0.0)
@@ -337,8 +336,8 @@ def test_rows_of_no_whole_loads_take_more_instructions():
 def test_no_row_takes_more_accesses_than_one_for_every_element_and_pass(cols, name):
     kernel = kernel_facts(name)
     problem = Rowwise(kernel.operator, 1000, cols, dtype="fp32")
-    found = rowwise.plan(problem, kernel, machine(H100), CONSTANTS, Circumstances())
-    each = found.parts[0].style.integer_ops / (4.0 * 1000 * cols)
+    found = rowwise.plan(problem, kernel, Setting(machine(H100), CONSTANTS))
+    each = found.parts[0].style.code.integer_ops / (4.0 * 1000 * cols)
     assert 0 < each <= kernel.rows.passes + 1
 
 

@@ -15,9 +15,9 @@ from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.schedules import standard
 from perfmodel.timing import unfused
-from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
+from perfmodel.timing.setting import Setting
 
 A100, H100 = load("a100-sxm4-80gb"), load("h100-sxm")
 CONSTANTS = default()
@@ -117,7 +117,7 @@ def test_operators_move_and_multiply_what_the_schedule_counts(rows, keys, **kind
         passes = "none" if mask is None else "additive"
         schedule = standard.standard(mask, mask_pass=passes, dropout=shape.dropout)
     counted = crossing(schedule, shape.sizes(), shape.elements())
-    _, *operators = unfused.plans(shape, machine(A100), CONSTANTS, Circumstances())
+    _, *operators = unfused.plans(shape, Setting(machine(A100), CONSTANTS))
     parts = [part for plan in operators for part in plan.parts]
     timed = [
         moved

@@ -23,10 +23,10 @@ from perfmodel.napkin.nests import Nest, product_of, schedule
 from perfmodel.napkin.tiles import combined
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.kernel import Style
 from perfmodel.timing.libraries import usual
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.shares import block_price, hidden_share
+from perfmodel.timing.style import Block, Code, Style
 
 LINE_BYTES = 128
 # Registers of a thread that hold tiles; the rest of the 255 hold addresses and indices.
@@ -95,8 +95,10 @@ class Target:
             overlap=hidden_share(newest, self.constants)
             if chained
             else self.constants["pipelined_overlap"],
-            price=price if chained else 1.0,
-            vector_share=self.constants["loadless_vector_share" if special else "vector_share"],
+            block=Block(price=price if chained else 1.0),
+            code=Code(
+                vector_share=self.constants["loadless_vector_share" if special else "vector_share"]
+            ),
             persistent=self.machine.architecture.copies == "tensor",
         )
 

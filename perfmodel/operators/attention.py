@@ -12,12 +12,11 @@ from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
 from perfmodel.operators.operator import Request
 from perfmodel.operators.options import DIRECTION, DTYPE, Choice, Flag, Multiple, size
 from perfmodel.timing import attention, attention_backward, attention_style, unfused
-from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.constants import Constants
-from perfmodel.timing.kernel import Style
 from perfmodel.timing.libraries import AttentionFacts, resolve, usual
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Plan
+from perfmodel.timing.setting import Setting
+from perfmodel.timing.style import Style
 
 _BY_SCHEDULE = {"standard": "eager", "tiled-1": "flash1", "tiled-2": "flash2", "tiled-3": "flash3"}
 # What a row of the measured-run table may say in its variant, joined by +.
@@ -108,29 +107,28 @@ class AttentionOperator(LibraryOperator):
         return kernel, (*widened, *said)
 
     def style(
-        self, problem: Attention, kernel: AttentionFacts, here: Machine, constants: Constants
+        self,
+        problem: Attention,
+        kernel: AttentionFacts,
+        setting: Setting,
     ) -> Style:
         """That of the tiled kernel, whatever its phase."""
-        return attention_style.style(problem, kernel, here, constants, Circumstances())
+        return attention_style.style(problem, kernel, setting)
 
     def plans(
         self,
         problem: Attention,
         schedule: str,
         kernel: AttentionFacts,
-        here: Machine,
-        constants: Constants,
-        around: Circumstances,
+        setting: Setting,
     ) -> list[Plan]:
         """The unfused chain; or the fused forward kernel, backward kernels, or both."""
         if kernel.schedule == "standard":
-            return unfused.plans(problem, here, constants, around)
+            return unfused.plans(problem, setting)
         found = []
         if problem.direction in ("fwd", "fwdbwd"):
             split = schedule == "split-kv"
-            found.append(
-                attention.forward_plan(problem, kernel, here, constants, around, split=split)
-            )
+            found.append(attention.forward_plan(problem, kernel, setting, split=split))
         if problem.direction in ("bwd", "fwdbwd"):
-            found.append(attention_backward.backward_plan(problem, kernel, here, constants, around))
+            found.append(attention_backward.backward_plan(problem, kernel, setting))
         return found

@@ -13,11 +13,10 @@ from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
 from perfmodel.operators.operator import CHUNK, Request
 from perfmodel.operators.options import DTYPE, size
 from perfmodel.timing import matmul
-from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import GemmFacts, resolve, usual
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Plan
+from perfmodel.timing.setting import Setting
 from perfmodel.timing.spread import family_of_matmul
 
 
@@ -85,11 +84,9 @@ class GemmOperator(LibraryOperator):
         problem: Matmul,
         schedule: str,
         kernel: GemmFacts,
-        here: Machine,
-        constants: Constants,
-        around: Circumstances,
+        setting: Setting,
     ) -> list[Plan]:
         """One kernel, and another one where slices of k are added up."""
         if schedule == "tiled":
             kernel = replace(kernel, splits=(1,))
-        return [matmul.plan(problem, kernel, here, constants, around)]
+        return [matmul.plan(problem, kernel, setting)]

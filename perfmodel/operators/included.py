@@ -9,22 +9,15 @@ from perfmodel.arithmetic import Number, product
 from perfmodel.count import compulsory_bytes
 from perfmodel.errors import ProblemError
 from perfmodel.timing import rowwise
-from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import KernelFacts, MatrixFacts
-from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import hbm_rate
+from perfmodel.timing.setting import Setting
 
 INCLUDES = ("kv_write", "rope", "quantise_activations")
 
 
 def included_seconds(
-    machine: Machine,
-    constants: Constants,
-    problem: Problem,
-    kernel: KernelFacts,
-    includes: Sequence[str],
-    around: Circumstances,
+    setting: Setting, problem: Problem, kernel: KernelFacts, includes: Sequence[str]
 ) -> Number:
     """Device time of the other kernels inside the timed region, shaped as the problem's arrays.
 
@@ -37,20 +30,18 @@ def included_seconds(
             raise ProblemError(f"cannot include {name!r}; it is one of {', '.join(INCLUDES)}")
         if name == "kv_write" and isinstance(problem, Attention):
             apart = "rope" not in includes
-            total = total + _kv_write(machine, constants, problem, kernel, around, apart=apart)
+            total = total + _kv_write(setting, problem, kernel, apart=apart)
         elif name == "rope" and isinstance(problem, Attention):
-            total = total + _rope(machine, constants, problem)
+            total = total + _rope(setting, problem)
         elif name == "quantise_activations" and isinstance(problem, Matmul):
-            total = total + _quantise(machine, constants, problem, around)
+            total = total + _quantise(setting, problem)
     return total
 
 
 def _kv_write(
-    machine: Machine,
-    constants: Constants,
+    setting: Setting,
     problem: Attention,
     kernel: KernelFacts,
-    around: Circumstances,
     *,
     apart: bool,
 ) -> Number:
@@ -70,30 +61,29 @@ def _kv_write(
         outputs=2,
         output_dtype=elements["kv"].name,
     )
-    seconds = rowwise.beside(machine, constants, fresh, "cache-write", around)
+    seconds = rowwise.beside(setting, fresh, "cache-write")
     native = isinstance(kernel, MatrixFacts) and kernel.instruction == "native"
     if native and elements["kv"].bits < elements["data"].bits:
         heads = product([sizes["g"], sizes["r"], sizes["d"]])
-        moved = _mapped(machine, constants, problem, heads, elements["kv"].name)
-        gap = machine.at_clock(constants["kernel_gap"]) if apart else 0.0
+        moved = _mapped(setting, problem, heads, elements["kv"].name)
+        gap = setting.at_clock("kernel_gap") if apart else 0.0
         seconds = seconds + gap + moved
     return seconds
 
 
-def _rope(machine: Machine, constants: Constants, problem: Attention) -> Number:
+def _rope(setting: Setting, problem: Attention) -> Number:
     """Queries and keys are read and written once more, rotated.
 
     Cosines and sines, of which the heads of a token share a row, stay in the L2.
     """
     sizes = problem.sizes()
     heads = product([sizes["g"], 1 + sizes["r"], sizes["d"]])
-    return _mapped(machine, constants, problem, heads, problem.elements()["data"].name)
+    return _mapped(setting, problem, heads, problem.elements()["data"].name)
 
 
-def _mapped(
-    machine: Machine, constants: Constants, problem: Attention, columns: Number, to: str
-) -> Number:
+def _mapped(setting: Setting, problem: Attention, columns: Number, to: str) -> Number:
     """Seconds of the bytes that a map over so many elements of each new token moves."""
+    machine, constants = setting.machine, setting.constants
     tokens = product([problem.sizes()["b"], problem.sizes()["q"]])
     rows = Rowwise(
         "pointwise",
@@ -105,9 +95,7 @@ def _mapped(
     return compulsory_bytes(rows) / hbm_rate(machine, constants)
 
 
-def _quantise(
-    machine: Machine, constants: Constants, problem: Matmul, around: Circumstances
-) -> Number:
+def _quantise(setting: Setting, problem: Matmul) -> Number:
     """A row-wise kernel of its own narrows 16-bit activations to 8 bits by the maximum of a row."""
     rows = Rowwise("quantise", rowwise.whole(product([problem.batch, problem.m])), problem.k)
-    return rowwise.beside(machine, constants, rows, "vllm-quantise", around)
+    return rowwise.beside(setting, rows, "vllm-quantise")

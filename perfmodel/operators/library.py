@@ -17,14 +17,15 @@ from perfmodel.hardware import Device
 from perfmodel.operators.included import included_seconds
 from perfmodel.operators.operator import Operator, Request, Timed
 from perfmodel.timing import floors
-from perfmodel.timing.circumstances import Circumstances, circumstances
+from perfmodel.timing.circumstances import circumstances
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.kernel import Style
 from perfmodel.timing.libraries import GemmFacts, KernelFacts, MatrixFacts, is_known
 from perfmodel.timing.machine import Machine, machine
 from perfmodel.timing.placing import placed
 from perfmodel.timing.plan import Estimate, Plan, handed, time_plan
 from perfmodel.timing.runs import UNKNOWN
+from perfmodel.timing.setting import Setting
+from perfmodel.timing.style import Style
 
 Chosen = tuple[KernelFacts, tuple[str, ...]]
 """A class of kernels, and what is to be said of the choice."""
@@ -51,15 +52,13 @@ class LibraryOperator(Operator):
         problem: Any,
         schedule: str,
         kernel: Any,
-        here: Machine,
-        constants: Constants,
-        around: Circumstances,
+        setting: Setting,
     ) -> list[Plan]:
         """What the class launches for it, each with its whole menu of tiles."""
 
-    def style(self, problem: Any, kernel: Any, here: Machine, constants: Constants) -> Style:
+    def style(self, problem: Any, kernel: Any, setting: Setting) -> Style:
         """How the class's main kernel uses the machine."""
-        plan, *_ = self.plans(problem, "auto", kernel, here, constants, Circumstances())
+        plan, *_ = self.plans(problem, "auto", kernel, setting)
         return plan.parts[0].style
 
     def few_rows(self, problem: Any, kernel: Any) -> Number:
@@ -81,10 +80,11 @@ class LibraryOperator(Operator):
         here = machine(device)
         shaped, n = columns(problem)
         around = circumstances(request.harness, problem.operator, constants)
+        setting = Setting(here, constants, around)
         self.check_schedule(request.schedule)
         kernel, said = self.kernels(shaped, request, here)
         kernel = _ablated(kernel, constants)
-        plans = self.plans(shaped, request.schedule, kernel, here, constants, around)
+        plans = self.plans(shaped, request.schedule, kernel, setting)
         plans, elsewhere = placed(plans, request.place, device)
         plans = handed(plans, request.reuse)
         total, tile = best(here, constants, plans, n)
@@ -93,7 +93,7 @@ class LibraryOperator(Operator):
         found = unknowns(problem.operator, request.implementation, request.harness, device)
         if elsewhere:
             found["link"] = "; ".join(elsewhere)
-        other = self._included(shaped, request, kernel, here, constants, around)
+        other = self._included(shaped, request, kernel, setting)
         extra = np.broadcast_to(np.asarray(other, dtype=np.float64).reshape(-1), (n,))
         device_seconds = total.seconds + extra
         dispatch = floors.dispatch(
@@ -123,17 +123,16 @@ class LibraryOperator(Operator):
         problem: Any,
         request: Request,
         kernel: Any,
-        here: Machine,
-        constants: Constants,
-        around: Circumstances,
+        setting: Setting,
     ) -> Number:
         """Seconds of the other kernels in the timed region."""
+        constants = setting.constants
         includes = request.includes
         quantises = isinstance(kernel, GemmFacts) and kernel.quantises
         if quantises and constants.run(request.harness).library_kernels:
             includes = (*includes, "quantise_activations")
         includes = () if "included" in constants.off else tuple(dict.fromkeys(includes))
-        return included_seconds(here, constants, problem, kernel, includes, around)
+        return included_seconds(setting, problem, kernel, includes)
 
     def _does_not_fit(self, device: Device, plan: Plan) -> str:
         limit = machine(device).shared_per_block / 1024

@@ -13,12 +13,11 @@ from perfmodel.operators.library import Chosen, LibraryOperator
 from perfmodel.operators.operator import Request
 from perfmodel.operators.options import DIRECTION, DTYPE, Choice, size
 from perfmodel.timing import rowwise
-from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import RowFacts, resolve
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Plan
 from perfmodel.timing.runs import table
+from perfmodel.timing.setting import Setting
 
 _ROWS = size("rows", default="4096", help="Rows: {size}.")
 _COLS = size("cols", default="4096", help="Columns, along which it runs.")
@@ -68,12 +67,10 @@ class RowwiseOperator(LibraryOperator):
         problem: Rowwise,
         schedule: str,
         kernel: RowFacts,
-        here: Machine,
-        constants: Constants,
-        around: Circumstances,
+        setting: Setting,
     ) -> list[Plan]:
         """One kernel; norms' gradients have a second one for the weights."""
-        return [rowwise.plan(problem, kernel, here, constants, around)]
+        return [rowwise.plan(problem, kernel, setting)]
 
 
 OPERATORS = (

@@ -5,9 +5,10 @@
 Start at `LibraryOperator.time` (perfmodel/operators/library.py), which chooses the implementation
 class, makes candidate plans and times them. Then, in the order of a prediction:
 
+    setting                  what every plan is made for: device, constants, how the run is timed
     machine, architectures   a device in SI units, and what its family of chips shares
     libraries                what a library's kernels do: tiles, slices, fusions; names to kernels
-    shares                   what such facts mean in numbers
+    style, shares            what such facts mean in numbers
     attention*, splitkv, slicing, matmul, menu, rowwise, unfused    plans: schedules with a Style
     screening                which tiles of a menu are worth timing
     kernel                   one kernel: the terms, and how they join

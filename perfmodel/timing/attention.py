@@ -19,39 +19,36 @@ from perfmodel.timing.attention_style import (
     passing,
     style,
 )
-from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries.facts import AttentionFacts, TileRow
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
+from perfmodel.timing.setting import Setting
 
 
 def forward_plan(
     problem: Attention,
     kernel: AttentionFacts,
-    machine: Machine,
-    constants: Constants,
-    around: Circumstances,
+    setting: Setting,
     *,
     split: bool = False,
 ) -> Plan:
     """Forward attention by the class's schedule; decode adds the choice of slices."""
-    how = style(problem, kernel, machine, constants, around)
+    machine, constants = setting.machine, setting.constants
+    how = style(problem, kernel, setting)
     mask = _mask(problem, kernel)
     if kernel.passed_bytes:
-        how = replace(how, exchange=passing(how, kernel, machine, problem.head_dim))
+        exchange = passing(how, kernel, machine, problem.head_dim)
+        how = replace(how, turns=replace(how.turns, exchange=exchange))
     if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
-        return splitkv.split_plan(problem, mask, kernel, machine, constants, around, how)
+        return splitkv.split_plan(problem, mask, kernel, setting, how)
     tiles, allowed = _tiles(problem, kernel, machine)
     if kernel.caller.paged and problem.phase != "decode" and "split" not in constants.off:
-        sliced = splitkv.sliced_prefill(
-            problem, mask, kernel, machine, constants, how, tiles, allowed
-        )
+        sliced = splitkv.sliced_prefill(problem, mask, kernel, setting, how, tiles, allowed)
         if sliced is not None:
             return sliced
     br, bc, threads = np.array(tiles).T[:, None]
     pack = as_floats(problem.sizes())["r"] if kernel.packs else 1.0
-    how = on_tiles(how, problem, mask, kernel, machine, constants, br, bc, pack)
+    how = on_tiles(how, problem, mask, kernel, setting, br, bc, pack)
     query_slice = None
     if kernel.schedule == "tiled-1":
         if kernel.head_rule is not None and "split" not in constants.off:
@@ -59,7 +56,8 @@ def forward_plan(
             slices = slicing.queries_of_heads(sizes, kernel.head_rule, machine)
             query_slice = ceil_div(ceil_div(problem.seq_q, slices), br) * br
         exchange = exchanging(how, machine, bc, threads / 32)
-        how = replace(how, exchange=exchange, fills=ceil_div(problem.seq_kv, bc))
+        turns = replace(how.turns, exchange=exchange, fills=ceil_div(problem.seq_kv, bc))
+        how = replace(how, turns=turns)
     schedule = tiled.tiled(
         mask,
         br,
@@ -73,15 +71,16 @@ def forward_plan(
         score_vector=problem.score_vector(),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
-    beside = kernel.prepares * _preparing(machine, constants)
+    beside = kernel.prepares * _preparing(setting)
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc}, beside=beside, allowed=allowed)
 
 
-def _preparing(machine: Machine, constants: Constants) -> float:
+def _preparing(setting: Setting) -> float:
     """Seconds of a small kernel that reads lengths of sequences and leaves where each begins.
 
     Its launch, its block, and a load, a sum and a store that wait for each other in the L2.
     """
+    machine, constants = setting.machine, setting.constants
     launched = machine.at_clock(constants["kernel_gap"] + constants["block_price"])
     return float(launched + 3.0 * machine.l2_latency)
 

@@ -18,11 +18,10 @@ from perfmodel.timing.attention_style import (
     order_of,
     style,
 )
-from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import AttentionFacts
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
+from perfmodel.timing.setting import Setting
 
 # Share of the vector operations a score that integer lanes do: of 4, two halves of a packed
 # conversion (CUDA C++ Programming Guide, throughput of conversions).
@@ -45,20 +44,16 @@ _BACKWARD_WARP = (32, 32)
 _BACKWARD_1 = tuple((((16, keys),), 2) for keys in (256, 128, 64, 32, 16))
 
 
-def backward_plan(
-    problem: Attention,
-    kernel: AttentionFacts,
-    machine: Machine,
-    constants: Constants,
-    around: Circumstances,
-) -> Plan:
+def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Plan:
     """Backward attention by the order of the class's schedule, scores recomputed in tiles."""
+    machine, constants = setting.machine, setting.constants
     # A class's own share is that of its forward loop.
-    how = style(problem, replace(kernel, share=None), machine, constants, around)
+    how = style(problem, replace(kernel, share=None), setting)
     kept = constants["matrix_share"] if kernel.backward is None else kernel.backward
     share = how.matrix_share * kept
     # The first keys are seen by the most queries.
-    how = replace(how, matrix_share=share, longest_first=True, integer_share=_INTEGER_BACKWARD)
+    code = replace(how.code, integer_share=_INTEGER_BACKWARD)
+    how = replace(how, matrix_share=share, longest_first=True, code=code)
     order, fed = order_of(kernel), fed_by_registers(kernel, machine)
     br, bc, stages = _backward_tiles(problem, machine, order)
     key_slice = None
@@ -70,7 +65,8 @@ def backward_plan(
             slices = slicing.keys_of_heads(sizes, bc, rule, machine, causal=causal)
             held = key_slice = ceil_div(ceil_div(problem.seq_kv, slices), bc) * bc
         exchange = exchanging(how, machine, bc, 8)
-        how = replace(how, exchange=exchange, fills=ceil_div(held, bc))
+        turns = replace(how.turns, exchange=exchange, fills=ceil_div(held, bc))
+        how = replace(how, turns=turns)
     schedule = tiled.tiled_backward(
         problem.mask(),
         br,

@@ -10,13 +10,13 @@ from perfmodel.algorithms.algorithm import Band
 from perfmodel.algorithms.attention import Attention
 from perfmodel.arithmetic import Number, as_floats, ceil_div
 from perfmodel.schedules import tiled
-from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.kernel import Style
 from perfmodel.timing.libraries import AttentionFacts
 from perfmodel.timing.libraries.rules import CAPTURED, SEARCHED
 from perfmodel.timing.machine import Machine
+from perfmodel.timing.setting import Setting
 from perfmodel.timing.shares import block_price, hidden_share, matrix_share
+from perfmodel.timing.style import Block, Code, Combining, Style, Turns
 
 # 16-bit matrix operations a clock and unit for which the share of instructions that are fed from
 # registers is stated: those of A100.
@@ -33,15 +33,10 @@ def compute_type(problem: Attention, machine: Machine) -> str:
     return machine.multiplied_as(problem.dtype)
 
 
-def style(
-    problem: Attention,
-    kernel: AttentionFacts,
-    machine: Machine,
-    constants: Constants,
-    around: Circumstances,
-) -> Style:
+def style(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Style:
     """The class's facts and constants as the kernel timer wants them."""
-    share = _matrix_share(problem, kernel, machine, constants)
+    machine, constants = setting.machine, setting.constants
+    share = _matrix_share(problem, kernel, setting)
     packed = kernel.caller.packed
     price = block_price(kernel, constants) if packed else constants["chained_block_price"]
     price = price + _ordered(problem, kernel) * constants["ordered_price"]
@@ -49,31 +44,37 @@ def style(
         compute=compute_type(problem, machine),
         matrix_share=share,
         overlap=_overlap(problem, kernel, constants),
-        price=price / constants["block_price"],
-        warm=around.warm,
         shared=("V",) if problem.keys_only else (),
-        activity=around.activity,
-        lag_seconds=around.lag_seconds,
-        vector_share=constants["loadless_vector_share"],
         resident=np.inf if kernel.resident is None else kernel.resident,
         persistent=kernel.instruction == "native" and machine.architecture.copies == "tensor",
-        combine=None if kernel.combines_inside else "combine_price",
-        ahead=kernel.combines_ahead,
-        search_seconds=_search_seconds(problem, kernel, machine, constants),
-        integer_share=_INTEGER,
-        fills_in=kernel.schedule == "tiled-2",
+        combining=_combining(kernel, constants),
         longest_first=kernel.schedule == "tiled-3",
-        chained=kernel.ping_pong,
-        fetched_by=constants["overlap_power"] if fed_by_registers(kernel, machine) else None,
-        start="specialised_start" if kernel.specialises else None,
         compiled_for=dict.fromkeys(HEAD_AXES, kernel.head_dims) if kernel.head_dims else {},
+        code=Code(integer_share=_INTEGER, vector_share=constants["loadless_vector_share"]),
+        block=Block(
+            price=price / constants["block_price"],
+            setup_seconds=constants["specialised_start"] if kernel.specialises else 0.0,
+            search_seconds=_search_seconds(problem, kernel, setting),
+        ),
+        turns=Turns(
+            chained=kernel.ping_pong,
+            fetched_by=constants["overlap_power"] if fed_by_registers(kernel, machine) else None,
+            alone=kernel.schedule == "tiled-2",
+        ),
+        run=setting.run,
     )
 
 
-def _matrix_share(
-    problem: Attention, kernel: AttentionFacts, machine: Machine, constants: Constants
-) -> float:
+def _combining(kernel: AttentionFacts, constants: Constants) -> Combining | None:
+    """The kernel that adds slices of the keys up, where the class has one."""
+    if kernel.combines_inside:
+        return None
+    return Combining(constants["combine_price"], kernel.combines_ahead)
+
+
+def _matrix_share(problem: Attention, kernel: AttentionFacts, setting: Setting) -> float:
     """Share of the matrix unit's rate by the class's instructions, as `kept_share` has it."""
+    machine, constants = setting.machine, setting.constants
     compute, path = compute_type(problem, machine), matrix_share(kernel, machine)
     share = constants["chained_matrix_share"] if kernel.share is None else kernel.share
     if machine.device.kind == "cpu" or machine.on_vector(compute):
@@ -122,15 +123,14 @@ def _ordered(problem: Attention, kernel: AttentionFacts) -> Number:
     return True if masked else problem.windowed()
 
 
-def _search_seconds(
-    problem: Attention, kernel: AttentionFacts, machine: Machine, constants: Constants
-) -> Number:
+def _search_seconds(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Number:
     """Seconds in which each unit finds its tiles among sequences of any length.
 
     A warp of FlashAttention-3's scheduler adds up the tiles of 31 sequences, each addition waiting
     for the one before, until it comes to its own; where keys may be sliced it loads the numbers of
     slices first (tile_scheduler.hpp).
     """
+    machine, constants = setting.machine, setting.constants
     if not kernel.caller.paged or kernel.even_rule is None:
         return 0.0
     sequences = problem.sizes()["b"]
@@ -144,8 +144,7 @@ def on_tiles(
     problem: Attention,
     mask: Band | None,
     kernel: AttentionFacts,
-    machine: Machine,
-    constants: Constants,
+    setting: Setting,
     rows: Number,
     keys: Number,
     pack: Number,
@@ -154,10 +153,13 @@ def on_tiles(
 
     A tile has the rows of `pack` query heads that share their keys.
     """
+    machine, constants = setting.machine, setting.constants
+    masked = masking(problem, mask, pack, rows, keys)
+    transposed = transposing(problem, kernel, machine, constants, keys)
     return replace(
         how,
-        integer_ops=masking(problem, mask, pack, rows, keys),
-        tile_seconds=transposing(problem, kernel, machine, constants, keys),
+        code=replace(how.code, integer_ops=masked),
+        block=replace(how.block, tile_seconds=transposed),
     )
 
 

@@ -10,14 +10,14 @@ p-norm. What is serial (starting a block, filling and draining its pipeline) is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Tensor
 from perfmodel.arithmetic import Number
 from perfmodel.count import KernelCost
-from perfmodel.count.executed import Executed, Extents, executed
+from perfmodel.count.executed import Executed, executed
 from perfmodel.elements import ElementType
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing import memory, pipes, power
@@ -26,6 +26,7 @@ from perfmodel.timing.machine import Link, Machine
 from perfmodel.timing.occupancy import Residency, residency
 from perfmodel.timing.pipes import Balance
 from perfmodel.timing.reuse import Reuses
+from perfmodel.timing.style import Style
 from perfmodel.timing.traffic import Traffic, traffic
 
 _NOWHERE: Mapping[str, Link] = {}
@@ -43,89 +44,6 @@ def term_names(boundaries: Sequence[str]) -> tuple[str, ...]:
 # Floating-point and integer operations beside the special one in CUDA's expf, and in a division to
 # the last digit.
 _ACCURATE = (6.0, 1.0)
-
-
-@dataclass(frozen=True)
-class Style:
-    """How a kernel uses the machine: the facts of its library, as the numbers of a device."""
-
-    compute: str
-    """Type whose rate the matrix unit runs at."""
-    matrix_share: Number = 1.0
-    """Share of the matrix rate that the kernel's instructions and loop sustain."""
-    overlap: float = 0.0
-    """Share of the vector and special work that is hidden under the matrix unit."""
-    multicast: float = 1.0
-    """Blocks that share one L2 read."""
-    price: Number = 1.0
-    """Multiple of the constant `block_price` that a block takes to start and end."""
-    warm: float = 0.0
-    """Share of the inputs that fit in L2 and are found there."""
-    shared: tuple[str, ...] = ()
-    """Inputs that are stored inside another input: V inside K."""
-    vector_share: float = 1.0
-    """Share of the vector rate that the kernel's vector code sustains."""
-    stream_share: float = 1.0
-    """Bandwidth of the kernel's access pattern over that of a plain stream."""
-    activity: float = 1.0
-    """Switching activity of the data, relative to random numbers: a factor of energy."""
-    joined_by: str = "overlap_power"
-    """Name of the constant that is the exponent of the norm over all resources."""
-    hidden_by: str | None = None
-    """Name of the exponent between arithmetic and memory, where it is another one."""
-    vector_ops: Number = 0.0
-    """Vector operations of the code beyond those of the algorithm."""
-    special_ops: Number = 0.0
-    """Special-function operations of the code beyond those of the algorithm."""
-    accurate: bool = False
-    """Whether special functions are computed to the last bit, which takes further operations."""
-    integer_ops: Number = 0.0
-    """Integer instructions: loads, stores, addresses, bounds and masks."""
-    integer_share: float = 0.0
-    """Share of the algorithm's vector operations that run on integer lanes: compares, converts."""
-    resident: Number = np.inf
-    """Most blocks that a unit holds, where the kernel's launch bounds say so."""
-    persistent: bool = False
-    """Whether a block processes several tiles and loads the next one ahead."""
-    combine: str | None = "split_price"
-    """Name of the constant for the start of a combining kernel; None where blocks add up
-    themselves."""
-    ahead: bool = False
-    """Whether the combining kernel is launched before the sliced one ends."""
-    lag_seconds: float = 0.0
-    """Response time of the board's power limit."""
-    chain_seconds: Number = 0.0
-    """Dependent steps of a block (reductions), in seconds at 1.75 GHz."""
-    step_seconds: float = 0.0
-    """Dependent arithmetic of a streamed tile, in seconds."""
-    tile_seconds: Number = 0.0
-    """Seconds in which a tile is transposed before it is multiplied."""
-    waits: Number = 0.0
-    """Loads that a block waits for one after another, outside its stream."""
-    search_seconds: Number = 0.0
-    """Seconds in which each unit finds out which blocks are its own."""
-    chained: bool = False
-    """Whether special functions and the vector work around them wait for each other."""
-    fetched_by: float | None = None
-    """Exponent of the norm of matrix work and operand fetches, where one warp does both."""
-    exchange: Number = 0.0
-    """Seconds of exchange between warps through shared memory for each second of matrix work,
-    one after the other."""
-    fills: Number = 1.0
-    """Pipeline fills of a block; FlashAttention-1 has one for each tile of keys."""
-    fills_in: bool = False
-    """Whether a single resident block overlaps nothing, so that only another block does."""
-    start: str | None = None
-    """Name of the constant for what persistent blocks set up once."""
-    warps: int = 1
-    """Warps between which products take turns: with 2, one stages operands meanwhile."""
-    pitches: Mapping[str, Number] = field(default_factory=dict)
-    """Bytes between the rows of the operands, by the axis of the rows, where a unit does not have
-    all page addresses at hand."""
-    longest_first: bool = True
-    """Whether the longest rows of tiles of a head start first."""
-    compiled_for: Extents = field(default_factory=dict)
-    """Extents that the code exists for, by axis; others are padded to the next."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +97,7 @@ def time_kernel(
     With `slots`, the vector and special units and the shared-memory port take what the binary's
     instructions take, in place of what the algorithm's operations would. Inputs `placed` behind a
     link are read over it; see `perfmodel.timing.placing`. `reuse` is what earlier kernels left in
-    the caches, in place of `style.warm`.
+    the caches, in place of `style.run.warm`.
     """
     where = residency(machine, cost, style.resident)
     if "waves" in constants.off:
@@ -192,7 +110,7 @@ def time_kernel(
         cost,
         elements,
         where,
-        style.warm,
+        style.run.warm,
         shared=style.shared,
         multicast=style.multicast,
         placed={name: link.name for name, link in placed.items()},
@@ -218,7 +136,7 @@ def time_kernel(
     # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
     sustained = _sustained_seconds(machine, constants, work, moved, style)
     at_boost = _joined(constants, busy, behind, style)
-    working = power.held_down_seconds(at_boost, sustained, style.lag_seconds)
+    working = power.held_down_seconds(at_boost, sustained, style.run.lag_seconds)
     terms["power"] = np.minimum(sustained, working)
     seconds = np.where(where.blocks_per_unit < 1, np.inf, terms["blocks"] + working)
     if links:
@@ -241,13 +159,13 @@ def _joined(
     """Seconds of the units and of the memory behind them together.
 
     The threads of an element-wise map wait for their own loads and for nothing else, and others
-    compute meanwhile: what it computes and what it moves overlap further (`hidden_by`) than the
+    compute meanwhile: what it computes and what it moves overlap further (`hidden_power`) than the
     levels of memory that every byte passes through.
     """
-    power = constants[style.joined_by]
-    if style.hidden_by is None:
+    power = constants["overlap_power"] if style.overlap_power is None else style.overlap_power
+    if style.hidden_power is None:
         return pipes.together([busy, *behind], power)
-    return pipes.together([busy, pipes.together(behind, power)], constants[style.hidden_by])
+    return pipes.together([busy, pipes.together(behind, power)], style.hidden_power)
 
 
 def _unit_seconds(
@@ -266,17 +184,17 @@ def _unit_seconds(
     extra = whole if cost.nest.kernel.operand_tile is None else 1.0
     # Sums of partial results are no steps of the algorithm, which nothing has rounded up.
     rounded = 1.0 if cost.nest.kernel.steps else whole
-    special = work.special_ops * rounded + style.special_ops * extra
-    aside = style.integer_share * work.vector_ops * rounded
-    vector = work.vector_ops * rounded - aside + style.vector_ops * extra
-    integer = style.integer_ops * extra + aside
-    if style.accurate:
+    special = work.special_ops * rounded + style.code.special_ops * extra
+    aside = style.code.integer_share * work.vector_ops * rounded
+    vector = work.vector_ops * rounded - aside + style.code.vector_ops * extra
+    integer = style.code.integer_ops * extra + aside
+    if style.code.accurate:
         vector, integer = vector + _ACCURATE[0] * special, integer + _ACCURATE[1] * special
     vector_slots = pipes.vector_slots(machine, vector, integer)
     matrix_rate = machine.matrix_per_unit(style.compute) * style.matrix_share
     threads = cost.nest.kernel.threads * _resident(where)
     awake = pipes.awake_share(machine, constants, threads)
-    fed = pipes.awake_share(machine, constants, threads / style.warps)
+    fed = pipes.awake_share(machine, constants, threads / style.turns.warps)
 
     def unit(total: Number, rate: Number) -> np.ndarray:
         return pipes.per_unit_seconds(total, rate, cost.blocks, share)
@@ -284,7 +202,7 @@ def _unit_seconds(
     found = {
         "matrix": unit(work.matrix_flops, matrix_rate * fed),
         "special": unit(special, machine.special_per_unit * awake),
-        "vector": unit(vector_slots, machine.vector_ops_per_unit * style.vector_share * awake),
+        "vector": unit(vector_slots, machine.vector_ops_per_unit * style.code.vector_share * awake),
         "shared": unit(cost.shared_bytes * whole, machine.shared_bytes_per_unit),
     }
     if slots is None:
@@ -324,13 +242,13 @@ def _memory_seconds(
         )
     latency = memory.mean_latency(machine, moved.missed, moved.near, moved.caught)
     latency = latency + memory.link_latency(machine, links, moved.linked)
-    waiting = memory.latency_seconds(cost, where, even, latency, style.waits * latency)
+    waiting = memory.latency_seconds(cost, where, even, latency, style.block.waits * latency)
     busiest = streams["hbm"]
     for stream in streams.values():
         busiest = np.maximum(busiest, stream)
     waiting = memory.loaded_seconds(constants, waiting, busiest)
-    chain = machine.at_clock(style.chain_seconds)
-    steps = memory.latency_seconds(cost, where, even, style.step_seconds, chain)
+    chain = machine.at_clock(style.block.chain_seconds)
+    steps = memory.latency_seconds(cost, where, even, style.block.step_seconds, chain)
     return {**streams, "latency": waiting + steps}
 
 
@@ -347,9 +265,9 @@ def _transposing_seconds(
     cost: KernelCost, where: Residency, even: Balance, style: Style
 ) -> np.ndarray:
     """Seconds in which the busiest unit's loading warps transpose the tiles of its stream."""
-    if not np.any(style.tile_seconds):
+    if not np.any(style.block.tile_seconds):
         return np.zeros(())
-    return memory.latency_seconds(cost, where, even, style.tile_seconds)
+    return memory.latency_seconds(cost, where, even, style.block.tile_seconds)
 
 
 def _sustained_seconds(
@@ -364,7 +282,7 @@ def _sustained_seconds(
         style.compute,
         work.matrix_flops,
         moved.through().hbm_bytes,
-        activity=style.activity,
+        activity=style.run.activity,
         share=style.matrix_share,
     )
 
@@ -379,9 +297,9 @@ def _block_seconds(
 ) -> np.ndarray:
     """Seconds that blocks take to come and go, round by round, and what is set up once."""
     rounds = where.busiest / _resident(where) ** constants["block_overlap"]
-    price = machine.at_clock(constants["block_price"] * style.price)
-    start = constants[style.start] if style.start is not None else 0.0
-    return np.asarray(rounds * price + machine.at_clock(start) + style.search_seconds)
+    price = machine.at_clock(constants["block_price"] * style.block.price)
+    start = machine.at_clock(style.block.setup_seconds)
+    return np.asarray(rounds * price + start + style.block.search_seconds)
 
 
 def busy_seconds(
@@ -394,7 +312,7 @@ def busy_seconds(
     """
     stages = _stages(terms, style)
     busy = pipes.overlapped(stages, style.overlap)
-    if style.fills_in:
+    if style.turns.alone:
         in_turn = np.maximum(1.0 / _resident(where), alone)
         busy = np.maximum(busy, in_turn * sum(stages, start=np.zeros(())))
     return np.asarray(busy)
@@ -408,14 +326,14 @@ def _stages(terms: Mapping[str, np.ndarray], style: Style) -> list[np.ndarray]:
     overlap.
     """
     fetched, products = terms["shared"], terms["matrix"]
-    if style.fetched_by is None:
+    if style.turns.fetched_by is None:
         products = np.maximum(products, fetched)
     else:
-        products = pipes.together([products, fetched], style.fetched_by)
+        products = pipes.together([products, fetched], style.turns.fetched_by)
     special, vector = terms["special"], terms["vector"]
-    found = [products, special + vector] if style.chained else [products, special, vector]
-    if np.any(style.exchange):
-        found.append(np.asarray(terms["matrix"] * style.exchange))
+    found = [products, special + vector] if style.turns.chained else [products, special, vector]
+    if np.any(style.turns.exchange):
+        found.append(np.asarray(terms["matrix"] * style.turns.exchange))
     return found
 
 
@@ -443,7 +361,7 @@ def fill_seconds(
     tiles = np.maximum(np.asarray(cost.passes, dtype=np.float64) / cost.blocks, 1.0)
     alone = np.maximum(where.busiest - 1.0, 0.0) / np.maximum(where.blocks_per_unit, 1.0)
     once = (first * _resident(where) + alone * later) / (tiles * np.maximum(share, 1.0))
-    return np.asarray(once * style.fills)
+    return np.asarray(once * style.turns.fills)
 
 
 def _beyond_longest(stages: list[np.ndarray]) -> np.ndarray:

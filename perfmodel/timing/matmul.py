@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from perfmodel.algorithms.matmul import WIDENED, Matmul, matmul, matmul_format
 from perfmodel.arithmetic import Number, as_floats
 from perfmodel.schedules.matmul import tiled_matmul
-from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.constants import Constants
-from perfmodel.timing.kernel import Style
 from perfmodel.timing.libraries import GemmFacts
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.menu import (
@@ -23,7 +22,9 @@ from perfmodel.timing.menu import (
 )
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.screening import promising
+from perfmodel.timing.setting import Setting
 from perfmodel.timing.shares import hidden_share, matrix_share
+from perfmodel.timing.style import Code, Combining, Style, Turns
 
 # Columns of the menu that are timed in full.
 KEEP = 16
@@ -37,16 +38,15 @@ def compute_type(problem: Matmul, machine: Machine) -> str:
 def plan(
     problem: Matmul,
     kernel: GemmFacts,
-    machine: Machine,
-    constants: Constants,
-    around: Circumstances,
+    setting: Setting,
     *,
     keep: int = KEEP,
 ) -> Plan:
     """The `keep` most promising columns of the menu; the caller takes the fastest."""
+    machine, constants = setting.machine, setting.constants
     elements, sizes = problem.elements(), as_floats(problem.sizes())
     width = max(elements["data"].bytes, elements["weights"].bytes)
-    how = _style(problem, kernel, machine, constants, around)
+    how = _style(problem, kernel, setting)
     menu = candidates(kernel)
     depth = step_depth(kernel, menu, width, elements["weights"].bytes)
     if menu.rows.size > keep:
@@ -76,13 +76,8 @@ def plan(
     return Plan(schedule.name, (part,), tile, allowed=allowed)
 
 
-def _style(
-    problem: Matmul,
-    kernel: GemmFacts,
-    machine: Machine,
-    constants: Constants,
-    around: Circumstances,
-) -> Style:
+def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:
+    machine, constants, run = setting.machine, setting.constants, setting.run
     on_vector = kernel.instruction == "vector"
     usual = constants["vector_loop_share" if on_vector else "matrix_share"]
     share = usual if kernel.share is None else kernel.share
@@ -91,21 +86,21 @@ def _style(
     architecture = machine.architecture
     native = kernel.instruction == "native" and architecture.copies == "tensor"
     specialised = kernel.specialises and native
+    staged = on_vector and machine.staged
     return Style(
         compute=compute_type(problem, machine),
         matrix_share=share * matrix_share(kernel, machine),
         overlap=hidden_share(kernel, constants),
         multicast=2.0 if specialised and architecture.clusters else 1.0,
         persistent=specialised,
-        joined_by="staged_overlap_power" if on_vector and machine.staged else "overlap_power",
-        warm=1.0 if around.rotated and kernel.caller.one_copy else around.warm,
-        activity=around.activity,
-        lag_seconds=around.lag_seconds,
-        vector_share=constants["vector_share"],
+        overlap_power=constants["staged_overlap_power"] if staged else None,
+        combining=Combining(constants["split_price"]),
+        code=Code(vector_share=constants["vector_share"]),
         stream_share=constants["stream_share_tiles"],
         # One warp stages operands in its registers while another one works.
-        warps=2 if on_vector and machine.staged else 1,
+        turns=Turns(warps=2 if staged else 1),
         pitches=_pitches(problem, machine),
+        run=replace(run, warm=1.0) if run.rotated and kernel.caller.one_copy else run,
     )
 
 

@@ -17,9 +17,10 @@ from perfmodel.count import Cost, KernelCost, count, rule
 from perfmodel.elements import ElementType
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.kernel import KernelTime, Style, term_names, time_kernel
+from perfmodel.timing.kernel import KernelTime, term_names, time_kernel
 from perfmodel.timing.machine import Link, Machine
 from perfmodel.timing.reuse import Reuse, Reuses
+from perfmodel.timing.style import Style
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Part:
 
     Of the schedule's kernels those named in `only` run here; all of them where that is empty.
     Inputs that lie behind a link are in `placed`; `reuse` says what earlier kernels left of them in
-    the caches, and None that nothing but the run before did (`Style.warm`).
+    the caches, and None that nothing but the run before did (`Circumstances.warm`).
     """
 
     schedule: Schedule
@@ -213,10 +214,10 @@ def combining_seconds(machine: Machine, constants: Constants, style: Style) -> f
     Where blocks combine among themselves, the last of them waits for three answers of the L2: its
     own result is written, a counter is added to, the others' results are read.
     """
-    if style.combine is None:
+    if style.combining is None:
         return 3.0 * machine.l2_latency
-    gap = 0.0 if style.ahead else constants["kernel_gap"]
-    return float(machine.at_clock(gap + constants[style.combine]))
+    gap = 0.0 if style.combining.ahead else constants["kernel_gap"]
+    return float(machine.at_clock(gap + style.combining.seconds))
 
 
 def _launches(

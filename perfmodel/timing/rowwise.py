@@ -10,13 +10,12 @@ from perfmodel.algorithms.rowwise import VARIANTS, Rowwise
 from perfmodel.arithmetic import Number, product
 from perfmodel.schedules import rowwise
 from perfmodel.schedules.schedule import Schedule
-from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.kernel import Style
 from perfmodel.timing.libraries import RowFacts, kernel_facts
 from perfmodel.timing.libraries.facts import Chain, Rows
-from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan, time_plan
+from perfmodel.timing.setting import Setting
+from perfmodel.timing.style import Block, Code, Style
 
 # Dependent steps of reduction across a block that each row waits for: within warps, then across
 # them, once for a norm; softmax takes maximum and sum.
@@ -35,18 +34,13 @@ _WARP_FOLDS = 5
 _ACCESS = 4.0
 
 
-def plan(
-    problem: Rowwise,
-    kernel: RowFacts,
-    machine: Machine,
-    constants: Constants,
-    around: Circumstances,
-) -> Plan:
+def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     """A row per warp while that holds it, else per block, streamed as the class does.
 
     One kernel, and one before it where the class multiplies gradient and result first. A row
     costs a chain of dependent reductions: `row_price` each, whatever its length.
     """
+    machine, constants = setting.machine, setting.constants
     problem = _whole_tensors(problem, kernel)
     if kernel.rows is None and problem.op != "pointwise":
         problem = _flat(problem, kernel.chain)
@@ -54,38 +48,30 @@ def plan(
     flat = problem.op == "pointwise" and kernel.operator != "pointwise"
     layout = None if flat else _for_type(kernel.rows, problem)
     schedule, steps = _schedule(problem, layout)
-    # What the code takes beyond the algorithm is the forward pass's: gradients add up plain sums.
-    forward = layout if problem.direction != "bwd" else None
+    dependent = layout.dependent_ops if layout is not None and problem.direction != "bwd" else 0.0
     how = Style(
         compute="fp32",
         overlap=1.0,
-        joined_by="row_overlap_power",
-        hidden_by="map_overlap_power" if layout is None else None,
-        price=0.0,
-        chain_seconds=steps * constants["row_price"],
-        step_seconds=_DEPENDENT * (forward.dependent_ops if forward else 0.0) / machine.clock_hz,
-        waits=layout.waits if layout is not None else 0.0,
-        warm=around.warm,
-        activity=around.activity,
-        lag_seconds=around.lag_seconds,
-        # Elements of a map do not depend on each other: its instructions issue in every slot.
-        vector_share=constants["vector_share"] if layout is not None else 1.0,
-        integer_ops=_integer_ops(problem, layout),
-        integer_share=_INTEGER.get(problem.op, 0.0),
-        accurate=kernel.accurate,
-        **_beyond(problem, forward),
+        overlap_power=constants["row_overlap_power"],
+        hidden_power=constants["map_overlap_power"] if layout is None else None,
+        code=_code(problem, kernel, layout, constants),
+        block=Block(
+            price=0.0,
+            chain_seconds=steps * constants["row_price"],
+            step_seconds=_DEPENDENT * dependent / machine.clock_hz,
+            waits=layout.waits if layout is not None else 0.0,
+        ),
+        run=setting.run,
     )
-    if problem.variant in kernel.compiled:
-        how = _compiled(how, problem, kernel)
     # Tiles are arrays here, and an int beyond 64 bits goes with none.
     sizes = {axis: np.asarray(size, dtype=np.float64) for axis, size in problem.sizes().items()}
     part = Part(schedule, sizes, problem.elements(), how)
     further = kernel.chain.kernels - 1 if kernel.chain is not None else 0
-    gaps = further * machine.at_clock(constants["kernel_gap"])
+    gaps = further * setting.at_clock("kernel_gap")
     before: tuple[Part, ...] = ()
     if kernel.gradient_product and problem.direction == "bwd":
         both = Rowwise("pointwise", problem.rows, problem.cols, problem.dtype, "mul", inputs=2)
-        before = plan(both, kernel_facts("torch-pointwise"), machine, constants, around).parts
+        before = plan(both, kernel_facts("torch-pointwise"), setting).parts
     return Plan(schedule.name, (*before, part), {}, beside=gaps)
 
 
@@ -118,17 +104,33 @@ def _beyond(problem: Rowwise, layout: Rows | None) -> dict[str, Number]:
     }
 
 
-def _compiled(how: Style, problem: Rowwise, kernel: RowFacts) -> Style:
-    """The style of a map whose code takes other operations than the textbook's form of it."""
+def _code(problem: Rowwise, kernel: RowFacts, layout: Rows | None, constants: Constants) -> Code:
+    """What the class's code executes beyond the algorithm.
+
+    Gradients add up plain sums: what a forward pass takes beyond them is not theirs.
+    """
+    usual = Code(
+        # Elements of a map do not depend on each other: its instructions issue in every slot.
+        vector_share=constants["vector_share"] if layout is not None else 1.0,
+        integer_ops=_integer_ops(problem, layout),
+        integer_share=_INTEGER.get(problem.op, 0.0),
+        accurate=kernel.accurate,
+        **_beyond(problem, layout if problem.direction != "bwd" else None),
+    )
+    return _compiled(usual, problem, kernel) if problem.variant in kernel.compiled else usual
+
+
+def _compiled(code: Code, problem: Rowwise, kernel: RowFacts) -> Code:
+    """The code of a map that takes other operations than the textbook's form of it."""
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     vector, integer, special = kernel.compiled[problem.variant]
     usual, functions = VARIANTS[problem.variant]
     return replace(
-        how,
+        code,
         accurate=False,
         vector_ops=elements * (vector - usual - problem.inputs),
         special_ops=elements * (special - functions),
-        integer_ops=how.integer_ops + elements * integer,
+        integer_ops=code.integer_ops + elements * integer,
     )
 
 
@@ -198,17 +200,16 @@ def _schedule(problem: Rowwise, layout: Rows | None) -> tuple[Schedule, Number]:
     return schedule, steps * np.where(by_warp, 0.5, 1.0)
 
 
-def beside(
-    machine: Machine, constants: Constants, problem: Rowwise, name: str, around: Circumstances
-) -> np.ndarray:
+def beside(setting: Setting, problem: Rowwise, name: str) -> np.ndarray:
     """Seconds of a row-wise kernel of class `name` that a library runs next to an operator's own.
 
     Shaped (n, 1) as the problem's arrays, the gap between dependent kernels included.
     """
-    made = plan(problem, kernel_facts(name), machine, constants, around)
+    machine, constants = setting.machine, setting.constants
+    made = plan(problem, kernel_facts(name), setting)
     shape = np.broadcast_shapes((1, 1), np.shape(problem.rows), np.shape(problem.cols))
     seconds = time_plan(machine, constants, made, shape).seconds
-    return np.asarray(machine.at_clock(constants["kernel_gap"]) + seconds)
+    return np.asarray(setting.at_clock("kernel_gap") + seconds)
 
 
 def whole(count: Number) -> Number:

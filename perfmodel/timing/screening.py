@@ -12,7 +12,6 @@ import numpy as np
 from perfmodel.algorithms.matmul import WIDENED, Matmul
 from perfmodel.arithmetic import Number, as_floats, product
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.kernel import Style
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import hbm_rate, mean_latency, page_seconds
 from perfmodel.timing.menu import GROUP, Candidates, slice_k, stages_held
@@ -20,6 +19,7 @@ from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.pipes import issue_lanes
 from perfmodel.timing.plan import combining_seconds
 from perfmodel.timing.power import power_seconds
+from perfmodel.timing.style import Style
 from perfmodel.timing.traffic import held_share
 
 # Blocks of the combining kernel that a unit holds at once.
@@ -188,7 +188,7 @@ def scores(
         busiest=np.ceil(grid.tiles / machine.units * grid.slices).astype(np.float32, copy=False),
         slices=grid.slices.astype(np.float32, copy=False),
         together=together.astype(np.float32, copy=False),
-        alone=(issue_lanes(machine, constants) * how.warps / grid.threads).astype(
+        alone=(issue_lanes(machine, constants) * how.turns.warps / grid.threads).astype(
             np.float32, copy=False
         ),
         persistent=how.persistent,
@@ -205,14 +205,14 @@ def _work_seconds(
     work = grid.rows * grid.columns * (2.0 * k)
     matrix = work / (machine.matrix_per_unit(how.compute) * how.matrix_share)
     if problem.dtype in WIDENED:
-        widening = grid.columns * (k / (machine.vector_ops_per_unit * how.vector_share))
+        widening = grid.columns * (k / (machine.vector_ops_per_unit * how.code.vector_share))
         matrix = matrix + (1.0 - how.overlap) * widening
     limit = power_seconds(
         machine,
         constants,
         how.compute,
         work * grid.tiles,
-        activity=how.activity,
+        activity=how.run.activity,
         share=how.matrix_share,
     )
     return {"matrix": matrix, "limit": limit}

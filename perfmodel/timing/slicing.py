@@ -9,7 +9,6 @@ import numpy as np
 from perfmodel.algorithms.attention import SOFTMAX_VECTOR
 from perfmodel.arithmetic import Number
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.kernel import Style
 from perfmodel.timing.libraries import AttentionFacts
 from perfmodel.timing.libraries.rules import (
     CAPTURED,
@@ -23,6 +22,7 @@ from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import loaded_seconds
 from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.plan import combining_seconds
+from perfmodel.timing.style import Style
 
 # Numbers of slices that are timed in full.
 KEEP = 6
@@ -197,7 +197,7 @@ def scores(
     waiting = tiles * rounds * machine.hbm_latency / max(kernel.stages - 1, 1)
     products = tiles * busiest * tile_seconds(tile, d, machine, how)
     chain = np.hypot(loaded_seconds(constants, waiting, stream), products)
-    price = machine.at_clock(constants["block_price"] * how.price)
+    price = machine.at_clock(constants["block_price"] * how.block.price)
     second = adding_seconds(b * g * r * q, d, slices, kernel, machine, constants, how)
     second = np.where(slices > 1, second, 0.0)
     return np.asarray(rounds * price + second + np.hypot(chain, stream))
@@ -226,7 +226,7 @@ def tile_seconds(tile: tuple[Number, ...], dim: Number, machine: Machine, how: S
     scores = tile[0] * tile[1]
     pipes = (
         4.0 * scores * dim / (machine.matrix_per_unit(how.compute) * how.matrix_share),
-        SOFTMAX_VECTOR * scores / (machine.vector_ops_per_unit * how.vector_share),
+        SOFTMAX_VECTOR * scores / (machine.vector_ops_per_unit * how.code.vector_share),
     )
     return np.asarray(np.maximum(*pipes) + (1.0 - how.overlap) * np.minimum(*pipes))
 

@@ -15,13 +15,12 @@ from perfmodel.elements import ElementType
 from perfmodel.schedules import tiled
 from perfmodel.timing import rowwise, slicing
 from perfmodel.timing.attention_style import on_tiles, operand_tile
-from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.constants import Constants
-from perfmodel.timing.kernel import Style
 from perfmodel.timing.libraries.facts import AttentionFacts, TileRow
 from perfmodel.timing.libraries.rules import CAPTURED, SEARCHED, GraphRule
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
+from perfmodel.timing.setting import Setting
+from perfmodel.timing.style import Block, Style
 
 # Blocks of a combining kernel that finds nothing, of 256 threads, that a unit holds at once.
 _IDLE_COMBINING = 8.0
@@ -31,14 +30,13 @@ def split_plan(
     problem: Attention,
     mask: Band | None,
     kernel: AttentionFacts,
-    machine: Machine,
-    constants: Constants,
-    around: Circumstances,
+    setting: Setting,
     how: Style,
     *,
     keep: int = slicing.KEEP,
 ) -> Plan:
     """Split-KV over the `keep` most promising numbers of slices, query heads packed into tiles."""
+    machine, constants = setting.machine, setting.constants
     every = as_floats(problem.sizes())
     tile, width = _tile(problem, kernel, machine), problem.elements()["kv"].bytes
     sizes = every
@@ -51,9 +49,9 @@ def split_plan(
         graph = kernel.graph_rule if kernel.caller.captured else None
         if kernel.even_rule is not None:
             launched = slicing.evenly(every, tile, kernel.even_rule, machine, graph)
-            splits, beside = _with_keys(sizes, tile, launched, machine, constants, how)
+            splits, beside = _with_keys(sizes, tile, launched, setting, how)
         elif graph is not None:
-            splits, beside = _in_graph(sizes, tile, graph, machine, constants, how)
+            splits, beside = _in_graph(sizes, tile, graph, setting, how)
         elif kernel.wave_rule is not None:
             splits = slicing.by_waves(sizes, kernel.wave_rule, machine)
         elif kernel.split_rule is not None:
@@ -61,13 +59,11 @@ def split_plan(
         else:
             splits = slicing.promising(sizes, tile, kernel, machine, constants, how, width, keep)
     launched = splits if launched is None else launched
-    made = _sliced_plan(
-        problem, mask, kernel, machine, constants, how, sizes, tile, splits, launched
-    )
+    made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, launched)
     if kernel.regroups:
-        beside = beside + _regrouping(problem, machine, constants, around)
+        beside = beside + _regrouping(problem, setting)
     if kernel.caller.paged and kernel.even_rule is not None:
-        idle = _idle_combining(sizes, machine, constants)
+        idle = _idle_combining(sizes, setting)
         beside = beside + np.where(launched > 1, 0.0, idle)
     return replace(made, beside=beside)
 
@@ -86,13 +82,13 @@ def sliced_prefill(
     problem: Attention,
     mask: Band | None,
     kernel: AttentionFacts,
-    machine: Machine,
-    constants: Constants,
+    setting: Setting,
     how: Style,
     tiles: tuple[TileRow, ...],
     allowed: np.ndarray | bool,
 ) -> Plan | None:
     """Slices of the keys where queries are many but row blocks few, as for decode; else none."""
+    machine = setting.machine
     sizes = as_floats(problem.sizes())
     tile = tuple(np.array(tiles, dtype=np.float64).T[:, None])
     if kernel.even_rule is not None:
@@ -102,15 +98,15 @@ def sliced_prefill(
         graph = kernel.graph_rule if kernel.caller.captured else None
         even = slicing.evenly(sizes, tile, kernel.even_rule, machine, graph)
         splits = np.where(cut, even, 1.0)
-        idle = _idle_combining(sizes, machine, constants)
+        idle = _idle_combining(sizes, setting)
         beside = np.where(cut & (splits == 1.0), idle, 0.0)
         if not np.any(cut):
             return None
     elif kernel.caller.captured and kernel.graph_rule is not None:
-        splits, beside = _in_graph(sizes, tile, kernel.graph_rule, machine, constants, how)
+        splits, beside = _in_graph(sizes, tile, kernel.graph_rule, setting, how)
     else:
         return None
-    made = _sliced_plan(problem, mask, kernel, machine, constants, how, sizes, tile, splits, splits)
+    made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, splits)
     return replace(made, schedule=kernel.schedule, beside=beside, allowed=allowed)
 
 
@@ -118,8 +114,7 @@ def _in_graph(
     sizes: Mapping[str, Number],
     tile: tuple[Number, ...],
     rule: GraphRule,
-    machine: Machine,
-    constants: Constants,
+    setting: Setting,
     how: Style,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Slices that have keys, and seconds of what their blocks' time leaves out; see `GraphRule`.
@@ -127,10 +122,11 @@ def _in_graph(
     Every round of blocks looks for its sequences, on average among half of them, and rounds of
     blocks without keys cost their launch.
     """
+    machine = setting.machine
     b, q = slicing.columns(sizes, "bq")
     asked = np.where(b * q <= CAPTURED, float(rule.slices), 1.0)
-    used, idle = _with_keys(sizes, tile, asked, machine, constants, how)
-    search = ceil_div(b, 2.0 * SEARCHED) * machine.at_clock(constants["tile_search"])
+    used, idle = _with_keys(sizes, tile, asked, setting, how)
+    search = ceil_div(b, 2.0 * SEARCHED) * setting.at_clock("tile_search")
     return used, idle + _rounds(sizes, tile[0], asked, machine) * search
 
 
@@ -138,17 +134,17 @@ def _with_keys(
     sizes: Mapping[str, Number],
     tile: tuple[Number, ...],
     launched: np.ndarray,
-    machine: Machine,
-    constants: Constants,
+    setting: Setting,
     how: Style,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Slices with keys of those `launched`, and seconds of the rounds of blocks without."""
+    machine, constants = setting.machine, setting.constants
     rows, bc = tile[:2]
     (x,) = slicing.columns(sizes, "x")
     tiles = ceil_div(x, bc)
     used = ceil_div(tiles, ceil_div(tiles, launched))
     idle = _rounds(sizes, rows, launched, machine) - _rounds(sizes, rows, used, machine)
-    return used, idle * machine.at_clock(constants["block_price"] * how.price)
+    return used, idle * machine.at_clock(constants["block_price"] * how.block.price)
 
 
 def _rounds(
@@ -163,8 +159,7 @@ def _sliced_plan(
     problem: Attention,
     mask: Band | None,
     kernel: AttentionFacts,
-    machine: Machine,
-    constants: Constants,
+    setting: Setting,
     how: Style,
     sizes: Mapping[str, Number],
     tile: tuple[Number, ...],
@@ -177,17 +172,9 @@ def _sliced_plan(
     if one alone has anything to add.
     """
     rows, keys, threads = tile
-    how = on_tiles(how, problem, mask, kernel, machine, constants, rows, keys, sizes["r"])
+    how = on_tiles(how, problem, mask, kernel, setting, rows, keys, sizes["r"])
     # The second kernel adds rows up: its blocks cost what plain ones do.
-    second = replace(
-        how,
-        price=1.0,
-        resident=np.inf,
-        search_seconds=0.0,
-        tile_seconds=0.0,
-        integer_ops=0.0,
-        start=None,
-    )
+    second = replace(how, resident=np.inf, code=replace(how.code, integer_ops=0.0))
 
     def part(x: Number, slices: np.ndarray, *only: str) -> Part:
         schedule = tiled.split_kv(
@@ -197,11 +184,11 @@ def _sliced_plan(
             keys,
             pack=sizes["r"],
             stages=kernel.stages,
-            operand_tile=operand_tile(kernel, machine, rows, keys, threads),
+            operand_tile=operand_tile(kernel, setting.machine, rows, keys, threads),
             score_vector=problem.score_vector(),
             threads=threads,
         )
-        adds = replace(second, waits=slicing.rounds_of_slices(slices, kernel))
+        adds = replace(second, block=Block(waits=slicing.rounds_of_slices(slices, kernel)))
         counted = {**sizes, "x": x}
         return Part(schedule, counted, problem.elements(), how, {"combine": adds}, only)
 
@@ -245,14 +232,12 @@ def decode_tile(
     )
 
 
-def _regrouping(
-    problem: Attention, machine: Machine, constants: Constants, around: Circumstances
-) -> np.ndarray:
+def _regrouping(problem: Attention, setting: Setting) -> np.ndarray:
     """Seconds of the copies around FlashAttention-2's decode of grouped queries."""
     sizes = {axis: np.asarray(size) for axis, size in problem.sizes().items()}
     heads = rowwise.whole(product([sizes["b"], sizes["g"], sizes["r"]]))
     copied = Rowwise("pointwise", heads, sizes["d"], dtype=problem.dtype)
-    copy = rowwise.beside(machine, constants, copied, "torch-pointwise", around)
+    copy = rowwise.beside(setting, copied, "torch-pointwise")
     return np.asarray(_copies(sizes) * copy)
 
 
@@ -268,19 +253,18 @@ def _copies(sizes: Mapping[str, Number]) -> np.ndarray:
     return np.asarray(grouped * (1.0 + 3.0 * strided))
 
 
-def _idle_combining(
-    sizes: Mapping[str, Number], machine: Machine, constants: Constants
-) -> np.ndarray:
+def _idle_combining(sizes: Mapping[str, Number], setting: Setting) -> np.ndarray:
     """Seconds of a combining kernel that finds nothing to combine, beyond the one before it.
 
     It is launched ahead, so that its blocks alone are left. Each of them, of 1,024 elements of the
     result, learns that from three loads one after another: where its sequence begins, how long it
     is, how many slices it has (flash_fwd_combine_kernel.h).
     """
+    machine = setting.machine
     b, g, r, q, d = slicing.columns(sizes, "bgrqd")
     columns = np.where(d <= 64, 64.0, 128.0)
     blocks = b * np.ceil(g * r * q * columns / 1024) * np.ceil(d / columns)
     rounds = np.maximum(blocks / (machine.units * _IDLE_COMBINING), 1.0)
-    start = machine.at_clock(constants["block_price"])
+    start = setting.at_clock("block_price")
     seconds = rounds * (start + 3.0 * machine.l2_latency)
     return np.where(b <= CAPTURED, seconds, 0.0)

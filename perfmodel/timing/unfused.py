@@ -19,12 +19,10 @@ from perfmodel.count import count
 from perfmodel.schedules import standard
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing import matmul, rowwise
-from perfmodel.timing.circumstances import Circumstances
-from perfmodel.timing.constants import Constants
-from perfmodel.timing.kernel import Style
 from perfmodel.timing.libraries import kernel_facts, resolve
-from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
+from perfmodel.timing.setting import Setting
+from perfmodel.timing.style import Block, Code, Style
 
 # Integer instructions of an element of a map with a broadcast operand, which PyTorch's kernels load
 # one by one (CUDALoops.cuh, OffsetCalculator): three accesses of load or store, 64-bit address and
@@ -36,24 +34,17 @@ _BROADCAST = 3 * 4.0 + 2 * (6.0 + 2.0 + 3.0)
 class _Chain:
     """Operators on one problem, in launch order; `schedule` counts what they hold at once."""
 
-    def __init__(
-        self,
-        problem: Attention,
-        machine: Machine,
-        constants: Constants,
-        around: Circumstances,
-        schedule: Schedule,
-    ) -> None:
-        self.problem, self.machine, self.schedule = problem, machine, schedule
-        self.constants, self.around = constants, around
+    def __init__(self, problem: Attention, setting: Setting, schedule: Schedule) -> None:
+        self.problem, self.setting, self.schedule = problem, setting, schedule
+        self.gap_seconds = setting.at_clock("kernel_gap")
         self.plans: list[Plan] = []
         self.sizes, self.elements = problem.sizes(), problem.elements()
         self.heads = rowwise.whole(product([self.sizes[axis] for axis in "bgr"]))
-        self.library, _ = resolve("gemm", "torch", problem.dtype, machine, batched=True)
+        self.library, _ = resolve("gemm", "torch", problem.dtype, setting.machine, batched=True)
 
     def add(self, plan: Plan, calls: int = 1) -> None:
         """One more operator, of some calls, and the gap before it."""
-        gap, held = self.machine.at_clock(self.constants["kernel_gap"]), plan.memory_bytes
+        gap, held = self.gap_seconds, plan.memory_bytes
         if not self.plans:
             gap = 0.0
             held = count(self.schedule, self.sizes, self.elements).memory_bytes
@@ -64,7 +55,7 @@ class _Chain:
         """A product over every head, its axes by name."""
         rows, columns, depth = (self.sizes[axis] for axis in (m, n, k))
         problem = Matmul(rows, columns, depth, self.heads, self.problem.dtype)
-        self.add(matmul.plan(problem, self.library, self.machine, self.constants, self.around))
+        self.add(matmul.plan(problem, self.library, self.setting))
 
     def copies(self) -> None:
         """Queries, keys, values and result, or their gradients, into another order: four kernels
@@ -74,7 +65,7 @@ class _Chain:
         each = rowwise.whole(self.heads * (q * d + x * d + x * e + q * e))
         problem = Rowwise("pointwise", each, 1, self.problem.dtype, "copy")
         self.rows(problem, "torch-pointwise", calls=4)
-        gaps = 3.0 * self.machine.at_clock(self.constants["kernel_gap"])
+        gaps = 3.0 * self.gap_seconds
         self.plans[-1] = replace(self.plans[-1], beside=self.plans[-1].beside + gaps)
 
     def softmax(self, direction: Direction) -> None:
@@ -86,8 +77,7 @@ class _Chain:
 
     def rows(self, problem: Rowwise, kernel: str, calls: int = 1) -> None:
         """A row-wise operator of a class."""
-        where = self.machine, self.constants
-        self.add(rowwise.plan(problem, kernel_facts(kernel), *where, self.around), calls)
+        self.add(rowwise.plan(problem, kernel_facts(kernel), self.setting), calls)
 
     def passes(self, *names: str) -> None:
         """Passes over the scores for masks and dropout, counted as the standard schedule has them.
@@ -99,39 +89,34 @@ class _Chain:
         usual = Style(
             compute="fp32",
             overlap=1.0,
-            joined_by="row_overlap_power",
-            hidden_by="map_overlap_power",
-            price=0.0,
-            warm=self.around.warm,
-            activity=self.around.activity,
-            lag_seconds=self.around.lag_seconds,
-            vector_share=self.constants["vector_share"],
+            overlap_power=self.setting.constants["row_overlap_power"],
+            hidden_power=self.setting.constants["map_overlap_power"],
+            code=Code(vector_share=self.setting.constants["vector_share"]),
+            block=Block(price=0.0),
+            run=self.setting.run,
         )
-        styles = {"mask": replace(usual, integer_ops=_BROADCAST * elements)}
+        code = replace(usual.code, integer_ops=_BROADCAST * elements)
+        styles = {"mask": replace(usual, code=code)}
         part = Part(self.schedule, self.sizes, self.elements, usual, styles, only=names)
         self.add(Plan(self.schedule.name, (part,), {}))
 
 
-def plans(
-    problem: Attention, machine: Machine, constants: Constants, around: Circumstances
-) -> list[Plan]:
+def plans(problem: Attention, setting: Setting) -> list[Plan]:
     """The operators of either pass, or of both."""
     found: list[Plan] = []
     if problem.direction in ("fwd", "fwdbwd"):
-        found += _forward(problem, machine, constants, around)
+        found += _forward(problem, setting)
     if problem.direction in ("bwd", "fwdbwd"):
-        found += _backward(problem, machine, constants, around)
+        found += _backward(problem, setting)
     return found
 
 
-def _forward(
-    problem: Attention, machine: Machine, constants: Constants, around: Circumstances
-) -> list[Plan]:
+def _forward(problem: Attention, setting: Setting) -> list[Plan]:
     """S = Q·Kᵀ, masks, softmax, dropout, O = P·V, each its own kernel."""
     masked = problem.mask() is not None or problem.padding_mask
     passes: MaskPass = "additive" if masked else "none"
     schedule = standard.standard(problem.mask(), mask_pass=passes, dropout=problem.dropout)
-    chain = _Chain(problem, machine, constants, around, schedule)
+    chain = _Chain(problem, setting, schedule)
     chain.copies()
     chain.multiply("q", "x", "d")
     if masked:
@@ -143,12 +128,10 @@ def _forward(
     return chain.plans
 
 
-def _backward(
-    problem: Attention, machine: Machine, constants: Constants, around: Circumstances
-) -> list[Plan]:
+def _backward(problem: Attention, setting: Setting) -> list[Plan]:
     """dV = Pᵀ·dO, dP = dO·Vᵀ, dS from P and dP, dQ = dS·K, dK = dSᵀ·Q; added masks cost nothing."""
     schedule = standard.standard_backward(problem.mask(), dropout=problem.dropout)
-    chain = _Chain(problem, machine, constants, around, schedule)
+    chain = _Chain(problem, setting, schedule)
     chain.copies()
     chain.multiply("x", "e", "q")
     chain.multiply("q", "x", "e")

@@ -29,10 +29,12 @@ from perfmodel.operators import find
 from perfmodel.operators.library import LibraryOperator
 from perfmodel.predict import Prediction, predict
 from perfmodel.timing.constants import Constants, default
-from perfmodel.timing.kernel import KernelTime, Slots, Style, time_kernel
+from perfmodel.timing.kernel import KernelTime, Slots, time_kernel
 from perfmodel.timing.libraries import resolve
 from perfmodel.timing.machine import Machine, machine
 from perfmodel.timing.occupancy import addressing_registers
+from perfmodel.timing.setting import Setting
+from perfmodel.timing.style import Code, Style
 
 _IMPLEMENTATION = "triton"
 _HARNESS = "cuda_graph"
@@ -257,8 +259,8 @@ def _style(problem: Any, here: Machine, constants: Constants) -> Style:
     operator = find(getattr(problem, "operator", ""))
     if isinstance(operator, LibraryOperator):
         chosen, _ = resolve(operator.name, _IMPLEMENTATION, problem.dtype, here)
-        return operator.style(problem, chosen, here, constants)
-    return Style(compute="fp32", overlap=1.0, vector_share=constants["vector_share"])
+        return operator.style(problem, chosen, Setting(here, constants))
+    return Style(compute="fp32", overlap=1.0, code=Code(vector_share=constants["vector_share"]))
 
 
 def compiled_prediction(problem: Any, device: Device, found: Prediction) -> Prediction:
