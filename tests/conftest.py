@@ -1,4 +1,4 @@
-"""What all tests share: one Hypothesis profile, the `gpu` marker's rule, the measured data."""
+"""What all tests share: Hypothesis profiles, the `gpu` marker's rule, the measured data."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ settings.register_profile(
     deadline=None,
     derandomize=True,
     database=None,
+    max_examples=60,
     print_blob=False,
     suppress_health_check=[HealthCheck.too_slow],
+)
+# pytest --hypothesis-profile deep: other examples in every run, and many more of them.
+settings.register_profile(
+    "deep", settings.get_profile("perfmodel"), derandomize=False, max_examples=1000, print_blob=True
 )
 settings.load_profile("perfmodel")
 

@@ -89,7 +89,7 @@ def by_autograd(inputs: Inputs) -> dict[str, torch.Tensor]:
 # -- gradients -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(problems(), st.integers(0, 99))
 def test_the_reference_is_autograds(problem, seed):
     inputs = KERNEL.make_inputs(replace(problem, dtype="fp32"), seed)
@@ -99,7 +99,7 @@ def test_the_reference_is_autograds(problem, seed):
         assert float((found[name] - expected[name]).norm()) <= 1e-6 * whole, name
 
 
-@settings(max_examples=45)
+@settings(max_examples=25)
 @given(problems(most=70), configs, st.integers(0, 99))
 def test_gradients_are_right_and_bytes_are_those_counted(problem, config, seed):
     # Where every row sees one key dQ and dK cancel, and an error of them has no scale.
@@ -209,8 +209,9 @@ HELD = KERNEL.forms[-1]
 
 @pytest.fixture(scope="module")
 def compiled() -> list[CompiledKernel]:
-    """Every entry of the menu on Hopper."""
-    menu = KERNEL.menu(HELD, "sm_90", load("h100-sxm").units)
+    """The menu on Hopper: the first entry of each way to do it."""
+    every = KERNEL.menu(HELD, "sm_90", load("h100-sxm").units)
+    menu = [next(each for each in every if each.apart == apart) for apart in (False, True)]
     requests = [Request(KERNEL, HELD, config, target("sm_90")) for config in menu]
     with ThreadPoolExecutor(2) as pool:  # a compiler of its own for each half
         found = pool.map(compile_all, (requests[::2], requests[1::2]))
