@@ -32,7 +32,9 @@ def make(dice: Dice) -> Input:
     name = dice.choice(names())
     if own := dice.chance(0.35):
         name, files = "mine.yaml", {"mine.yaml": written(dice).encode("utf-8", "surrogatepass")}
+    slow = name in _SLOW
     command = dice.choices(("predict", "whatif", "sweep", "roofline"), (20, 2, 3, 1))[0]
+    command = "predict" if slow else command
     arguments = [command, name, "-d", device(dice)]
     axes = _KEPT if own else tuple(library.load(name).extents)
     tensors = ("A", "B", "C", "D") if own else tuple(library.load(name).algorithm.tensors)
@@ -54,12 +56,14 @@ def _sizes(dice: Dice, name: str, own: bool) -> list[str]:
     found: list[str] = []
     if own:
         options: list[Any] = ["--m", "--n", "--k"]
-        return [word for flag in dice.some(options, 0.3) for word in (flag, dice.sizes())]
+        return [word for flag in dice.some(options, 0.3) for word in (flag, dice.size(20))]
     for item in dice.some(operators.load(name).options, 0.3):
         if isinstance(item, Flag):
             found += [item.flags[-1]]
         elif isinstance(item, Size):
-            found += [item.flags[-1], dice.sizes()]
+            # Each size of a list is a search of its own.
+            several = name not in _SLOW and dice.chance(0.15)
+            found += [item.flags[-1], dice.sizes() if several else dice.size(20)]
         else:
             found += [item.flags[-1], dice.choice((*TYPES, "bf16", "bf16,fp8"))]
     return found
