@@ -195,6 +195,11 @@ def test_roofline_refuses_what_it_cannot_draw():
         roofs(load("a100-sxm4-80gb"), ["fp8"])
 
 
+def test_what_does_no_arithmetic_has_no_place_under_a_roof():
+    with pytest.raises(ProblemError, match="embedding does no arithmetic"):
+        roofline_chart([roofs(H100, ["bf16"])], [Kernel("embedding", "h100-sxm", 0.0, {})])
+
+
 @pytest.mark.parametrize("name", ["xeon-gold-6242", "wse-2", "tpu-v5e", "p100-pcie-16gb", "gaudi3"])
 def test_devices_without_some_unit_or_level(name):
     device = load(name)

@@ -235,6 +235,8 @@ def test_sizes_follow_one_another():
         (node(reads={"A": "x"}), "named 'A'"),
         (node(reads={"X": {"parts": "x"}}), "unknown key 'parts'; did you mean part?"),
         (node(writes={"Y": ["y", "z"]}), "y is a part of Y; declare its shape under tensors"),
+        (node(implementation=3), "'3' is no name; write one in quotes"),
+        (node(schedule=["auto"]), "is no name; write one in quotes"),
         (node(repeat=0), "runs 0 times"),
         (node(repeat="rows / 7"), "no whole number"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
@@ -279,3 +281,16 @@ def test_a_declaration_of_ones_own_is_a_command(tmp_path, capsys):
     assert main(["predict", str(path), "-d", "h100-sxm"]) == 2
     said = "parameter device of mine is called as the option --device"
     assert said in capsys.readouterr().err
+
+
+def test_csv_has_the_tile_of_every_case_of_a_declared_algorithm(capsys):
+    found = {}
+    for format in ("csv", "json"):
+        given = ("embedding", "-d", "b200", "--tokens", "1,16", "--hidden", "1,4096")
+        assert main(["predict", *given, "--format", format]) == 0
+        found[format] = capsys.readouterr().out
+    tiles = [row["tile"] for row in json.loads(found["json"])["predictions"]]
+    assert len({frozenset(tile) for tile in tiles}) > 1
+    for row, tile in zip(csv.DictReader(io.StringIO(found["csv"])), tiles, strict=True):
+        cells = {k.removeprefix("tile_"): v for k, v in row.items() if k.startswith("tile_") and v}
+        assert {axis: float(size) for axis, size in cells.items()} == tile

@@ -12,6 +12,7 @@ from draws import sizes
 from perfmodel.algorithms import Matmul
 from perfmodel.count import KernelCost, count
 from perfmodel.hardware import load
+from perfmodel.predict import predict
 from perfmodel.timing import matmul, memory, occupancy, pipes, plan, power, screening
 from perfmodel.timing.constants import default
 from perfmodel.timing.libraries import KernelFacts, kernel_facts, resolve
@@ -230,6 +231,14 @@ def test_tiles_are_left_out_that_do_not_serve_a_problem_or_do_not_fit(name):
         assert np.array_equal(found.columns(out) == 0, serves)
 
 
+def test_the_power_of_large_products_stays_within_single_precision():
+    # Work and the square of its time: 1.5e25 multiplications at 1e11 a second, joules included.
+    slow = load("jetson-orin-64gb")
+    whole = predict(Matmul(556845587901, 1, 49152, 560137308), slow)
+    half = predict(Matmul(556845587901, 1, 49152, 280068654), slow)
+    assert whole.seconds == pytest.approx(2 * half.seconds, rel=1e-3)
+
+
 def test_counts_beyond_single_precision_take_double():
     kernel, here = kernel_facts("cublas"), machine(load("h100-sxm"))
     menu = candidates(kernel)
@@ -237,7 +246,7 @@ def test_counts_beyond_single_precision_take_double():
     def kind(*sizes: int):
         return screening.grid_of(Matmul(*sizes), menu, here, 64).tiles.dtype
 
-    side = 10**8  # four of them are 1e32, three of them 1e24
+    side = 10**7  # four of them are 1e28, three of them 1e21
     assert kind(side, side, side, side) == np.float64
     for axis in range(4):
         assert kind(*(1 if i == axis else side for i in range(4))) == np.float32

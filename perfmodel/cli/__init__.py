@@ -35,6 +35,7 @@ COMMANDS = {
     "compile": "Compile bundled kernels for GPUs that are not here.",
     "hardware": "List, show, validate and compare hardware specs.",
     "list": "List the names that options take.",
+    "show": "Show what is known of a name, with sources: a library's kernel, a harness.",
     "demo": "Standard against tiled attention on A100, H100 and B200.",
 }
 _MODULES = {"map": "map_", "list": "list_"}  # a module must not hide a built-in

@@ -13,7 +13,7 @@ from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.errors import UnknownName
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.render import Column, Report
-from perfmodel.render.report import text
+from perfmodel.render.report import listed, short, text
 from perfmodel.timing.libraries import kernels
 from perfmodel.timing.runs import table
 
@@ -51,7 +51,12 @@ def list_(
         for row in KINDS[name]()
         if operator is None or row["operators"] is None or operator in row["operators"]
     ]
-    columns = [text("kind", "kind"), text("name", "name"), _OPERATORS, text("about", "about")]
+    columns = [
+        text("kind", "kind"),
+        text("name", "name"),
+        _OPERATORS,
+        short("about", "about", 46 if kind else 28),
+    ]
     emit(Report("names", rows, columns[bool(kind) :], examples=_EXAMPLE), format, output)
 
 
@@ -173,5 +178,5 @@ _LEVELS = {
     "network": "memory of other nodes, over a NIC",
 }
 _OPERATORS = Column(
-    "operators", lambda row: ", ".join(row["operators"] or ["all"]), str, number=False
+    "operators", lambda row: listed(row["operators"] or ["all"], 24), str, number=False
 )

@@ -117,7 +117,13 @@ def predict(
     rows = first if len(first) == total else _rows(cases, devices, schedules, options)
     # Data have every term anyway, as numbers.
     show = predictions.terms if terms and wanted in ("table", "markdown") else predictions.report
-    emit(show(rows, first, cases.varying(), cases.follows), format, output)
+    examples = first if rows is first else [_with_tile(row, cases.operator) for row in first]
+    emit(show(rows, examples, cases.varying(), cases.follows), format, output)
+
+
+def _with_tile(row: dict[str, Any], operator: Operator) -> dict[str, Any]:
+    """A row that has every dimension of a tile, as rows that are still to come may have them."""
+    return {**row, "tile": {**dict.fromkeys(operator.searched), **row["tile"]}}
 
 
 def _rows(

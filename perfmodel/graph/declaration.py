@@ -215,6 +215,9 @@ class _Maker:
         problem = self._problem(path, self._operator(path, said["operator"]), said)
         repeat = self._whole((*path, "repeat"), said.get("repeat", 1))
         how = {key: said[key] for key in ("schedule", "implementation") if key in said}
+        for key, value in how.items():
+            if not isinstance(value, str):
+                self._fail((*path, key), f"{quoted(repr(value))} is no name; write one in quotes")
         try:
             node = Node(name, problem, reads, writes, repeat, **how)
         except PerfmodelError as error:

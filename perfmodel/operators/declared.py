@@ -58,6 +58,8 @@ class DeclaredOperator(Operator):
         self.options = (*(_option(declaration, *item) for item in parameters), DTYPE)
         self.fits_by = tuple(declaration.parameters)
         self.library = str((declaration.operator or {}).get("name", ""))
+        built_in = BUILT_IN.get(self.library)
+        self.searched = (*declaration.extents, *(built_in.tile if built_in else ()))
 
     def problem(self, **given: Any) -> DeclaredProblem:
         """A `DeclaredProblem`."""

@@ -133,6 +133,8 @@ class Operator(ABC):
     """Sizes that decide whether a tile fits on chip."""
     tile: tuple[str, ...] = ()
     """Dimensions of a tile that a sweep stores a column of."""
+    searched: tuple[str, ...] = ()
+    """Dimensions of which a tile has some, one problem's others than the next one's."""
     chunk: int = CHUNK
     """Problems timed at once."""
 

@@ -14,12 +14,16 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the human formats: `get` finds the value in a row, `show` writes it."""
+    """One column of the human formats: `get` finds the value in a row, `show` writes it.
+
+    A table in a pipe breaks cells of more than `wrap` characters into lines; 0 never does.
+    """
 
     header: str
     get: Callable[[Row], Any]
     show: Callable[[Any], str] = str
     number: bool = True
+    wrap: int = 0
 
     def cell(self, row: Row) -> str:
         """The text of this column in `row`, on one line; a dash where there is no value."""
@@ -45,9 +49,38 @@ class Report:
     examples: Sequence[Row] = ()
 
 
-def text(header: str, key: str) -> Column:
+def text(header: str, key: str, *, wrap: int = 0) -> Column:
     """A column of text."""
-    return Column(header, lambda row: row.get(key), str, number=False)
+    return Column(header, lambda row: row.get(key), str, number=False, wrap=wrap)
+
+
+def short(header: str, key: str, most: int) -> Column:
+    """A column of text of which people see the words that `most` characters hold."""
+    return Column(
+        header, lambda row: row.get(key), lambda said: shortened(said, most), number=False
+    )
+
+
+def shortened(text: str, most: int) -> str:
+    """The words of a text that `most` characters hold, the mark of what is left out included."""
+    from textwrap import shorten
+
+    return shorten(text, most, placeholder=" ...")
+
+
+def listed(items: Sequence[str], most: int) -> str:
+    """Items of a list that `most` characters hold, at least one; then how many there are."""
+    whole = ", ".join(items)
+    if len(whole) <= most or len(items) < 2:
+        return whole
+    count = len(items) - 1
+    while count > 1 and len(_begun(items, count)) > most:
+        count -= 1
+    return _begun(items, count)
+
+
+def _begun(items: Sequence[str], count: int) -> str:
+    return ", ".join([*items[:count], f"... ({len(items)})"])
 
 
 def integer(header: str, key: str) -> Column:
@@ -87,9 +120,12 @@ __all__ = [
     "binary",
     "fixed",
     "integer",
+    "listed",
     "micros",
     "percent",
     "quantity",
     "ratio",
+    "short",
+    "shortened",
     "text",
 ]

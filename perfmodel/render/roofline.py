@@ -72,7 +72,8 @@ def roofline_chart(
     """One panel per device with the kernels that ran, or would run, on it.
 
     `size` is in inches, by default as large as the panels need; `note` ends the caption. Raises
-    `ProblemError` for more kernels than there are markers, and for no device.
+    `ProblemError` for more kernels than there are markers, for a kernel without arithmetic, and for
+    no device.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -84,6 +85,12 @@ def roofline_chart(
         raise ProblemError(
             f"{len(labels)} kernels are too many for one chart; draw at most {len(MARKERS)}"
         )
+    for kernel in kernels:
+        if not kernel.flops_per_s > 0:
+            raise ProblemError(
+                f"{kernel.label} does no arithmetic, so it has no place under a roof; "
+                "perfmodel predict has its bytes and time"
+            )
     columns = min(len(devices), 3)
     rows = math.ceil(len(devices) / columns)
     width, height = size or (max(6.0, 4.2 * columns), 3.3 * rows + 1.2)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from tempfile import SpooledTemporaryFile
 
 from perfmodel.plaintext import printable
@@ -47,7 +47,7 @@ def plain(report: Report, rows: Iterable[Sequence[str]]) -> Iterator[str]:
     header = [column.header for column in report.columns]
     widths = [width(text) for text in header]
     with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", errors="surrogatepass") as cells:
-        for row in rows:
+        for row in chain.from_iterable(_broken(report.columns, row) for row in rows):
             widths = [max(most, width(text)) for most, text in zip(widths, row, strict=True)]
             cells.write(_END.join(row) + "\n")
         cells.seek(0)
@@ -63,6 +63,20 @@ def plain(report: Report, rows: Iterable[Sequence[str]]) -> Iterator[str]:
             yield _rule(widths)
     for note in report.notes:
         yield f"{printable(note)}\n"
+
+
+def _broken(columns: Sequence[Column], row: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The lines of a row: one, unless a column breaks its cells."""
+    if not any(0 < column.wrap < len(text) for column, text in zip(columns, row, strict=True)):
+        yield row
+        return
+    from textwrap import wrap
+
+    cells = (
+        (wrap(text, column.wrap) or [""]) if column.wrap else [text]
+        for column, text in zip(columns, row, strict=True)
+    )
+    yield from zip_longest(*cells, fillvalue="")
 
 
 def _line(columns: Sequence[Column], row: Sequence[str], pads: Sequence[str]) -> str:

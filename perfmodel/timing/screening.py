@@ -99,7 +99,8 @@ def grid_of(problem: Matmul, menu: Candidates, machine: Machine, depth: Number) 
     """The blocks of every column of a (1, m) menu, whose steps of k are `depth` long."""
     sizes, elements = as_floats(problem.sizes()), problem.elements()
     largest = float(np.max(product(sizes[axis] for axis in "bmnk")))
-    kind: Any = np.float32 if largest < 1e30 else np.float64
+    # The power limit takes the third power of the work over that of the rate (power_seconds).
+    kind: Any = np.float32 if largest < 1e24 else np.float64
     rows, columns, threads = (
         menu.of_tiles(part).astype(kind) for part in (menu.rows, menu.columns, menu.threads)
     )

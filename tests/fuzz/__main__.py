@@ -31,6 +31,8 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 import algorithmfiles  # noqa: E402
 import commands  # noqa: E402
 import counterfiles  # noqa: E402
+import declaredcommands  # noqa: E402
+import graphfiles  # noqa: E402
 import specs  # noqa: E402
 import sweepfolders  # noqa: E402
 import tables  # noqa: E402
@@ -45,6 +47,8 @@ KINDS: dict[str, tuple[Callable[[Dice], Input], float]] = {
     "counters": (counterfiles.make, 10),
     "algorithms": (algorithmfiles.make, 6),
     "sweeps": (sweepfolders.make, 8),
+    "declared": (declaredcommands.make, 8),
+    "graphs": (graphfiles.make, 6),
 }
 """What is fuzzed: maker and weight."""
 

@@ -34,12 +34,17 @@ def documents() -> tuple[dict, ...]:
     return tuple(yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths)
 
 
-def make(dice: Dice) -> Input:
-    """A command that reads a declaration."""
+def written(dice: Dice) -> str:
+    """A declaration as YAML, with up to two things in it changed."""
     document = dice.choice(documents()) if dice.chance(0.5) else _made(dice)
     for _ in range(dice.choice((0, 0, 1, 1, 2))):
         document = _damaged(dice, document)
-    text = yaml.dump(document, Dumper=_Plain, allow_unicode=True, sort_keys=False)
+    return yaml.dump(document, Dumper=_Plain, allow_unicode=True, sort_keys=False)
+
+
+def make(dice: Dice) -> Input:
+    """A command that reads a declaration."""
+    text = written(dice)
     if dice.chance(0.1):
         text = dice.damaged(text)
     data = text.encode("utf-8", "surrogatepass")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from dice import DEVICES, HOSTILE, TYPES, Dice
 from inputs import Input
+from spreading import spread
 
 SCHEDULES = ("auto", "standard", "tiled", "tiled-1", "tiled-2", "tiled-3", "split-kv", "split-k")
 IMPLEMENTATIONS = (
@@ -44,7 +45,7 @@ def make(dice: Dice) -> Input:
     """A command line."""
     makers: list[tuple[Callable[[Dice], list[str]], float]] = [
         (_predict, 44), (_whatif, 7), (_sweep, 12), (_roofline, 1), (_hardware, 12), (_explain, 4),
-        (_map, 1.2), (_trend, 1), (_list, 5), (_bad, 8), (_help, 3), (_compare, 2),
+        (_map, 1.2), (_trend, 1), (_list, 4), (_show, 5), (_bad, 8), (_help, 3), (_compare, 2),
     ]  # fmt: skip
     (maker,) = dice.choices([maker for maker, _ in makers], [weight for _, weight in makers])
     arguments = maker(dice)
@@ -174,7 +175,7 @@ def _predict(dice: Dice) -> list[str]:
     found = ["predict", operator, "--device", device(dice)]
     if dice.chance(0.1):
         found += ["-d", device(dice)]
-    found += [*problem(dice, operator), *how(dice), *shown(dice)]
+    found += [*problem(dice, operator), *how(dice), *spread(dice, operator), *shown(dice)]
     if dice.chance(0.02):  # more cases than anything allows
         found += [*OPERATORS[operator][:1], "1:9000000", *OPERATORS[operator][1:2], "1:9000000"]
     return [*found, "--terms"] if dice.chance(0.25) else found
@@ -193,13 +194,14 @@ def _whatif(dice: Dice) -> list[str]:
         found += ["--change", dice.damaged(change) if dice.chance(0.1) else change]
     if dice.chance(0.01):
         found += ["--chart", dice.choice(("tornado.svg", "tornado.xml"))]
-    return found + how(dice) + shown(dice)
+    return found + how(dice) + spread(dice, operator, mesh=False) + shown(dice)
 
 
 def _sweep(dice: Dice) -> list[str]:
     operator = dice.choice(list(OPERATORS))
     found = ["sweep", operator, "-d", dice.choice((device(dice), "h100-sxm,b200", "a100,a100"))]
     found += [*problem(dice, operator, share=0.25), *how(dice), *question(dice)]
+    found += spread(dice, operator, mesh=False, most=0.05)
     found += shown(dice, files=False)
     if dice.chance(0.2):
         found += [
@@ -287,11 +289,35 @@ def _trend(dice: Dice) -> list[str]:
 
 
 def _list(dice: Dice) -> list[str]:
-    kinds = ("implementations", "schedules", "harnesses", "types", "variants", "foo")
+    kinds = (
+        "implementations", "schedules", "harnesses", "types", "variants", "operators", "algorithms",
+        "graphs", "levels", "devices", "foo",
+    )  # fmt: skip
     found = ["list", *dice.some((dice.choice(kinds),), 0.9)]
     if dice.chance(0.5):
         found += ["--operator", dice.choice((*OPERATORS, "foo"))]
     return found + shown(dice)
+
+
+def _show(dice: Dice) -> list[str]:
+    kind = dice.choice((
+        "implementation", "implementation", "implementation", "harness", "operator", "schedule",
+        "type", "variant", "algorithm", "graph", "level", "device", "foo", "implementations",
+    ))  # fmt: skip
+    names = {
+        "implementation": IMPLEMENTATIONS,
+        "harness": HARNESSES,
+        "operator": (*OPERATORS, *ALGORITHMS, "none.yaml", "."),
+        "schedule": SCHEDULES,
+        "type": TYPES,
+        "variant": VARIANTS,
+        "algorithm": ALGORITHMS,
+        "graph": ("decoder-layer", "unfused-attention"),
+        "level": ("hbm", "l2", "host"),
+        "device": DEVICES,
+    }.get(kind, HOSTILE)
+    name = dice.choice(names) if dice.chance(0.9) else dice.hostile()
+    return ["show", kind, name, *dice.some(("--all",), 0.3), *shown(dice)]
 
 
 def _compare(dice: Dice) -> list[str]:
@@ -314,13 +340,18 @@ def _bad(dice: Dice) -> list[str]:
         ["counters", "import", "none.csv"], ["counters", "import", "\x00", "-d", "a100"],
         ["prdict"], [dice.hostile()], [], ["--foo"], ["predict"], ["hardware"], ["sweep", "ask"],
         ["sweep", "ask", "none"], ["sweep", "ask", "none", "--best"],
-        ["sweep", "ask", "\x00", "--best"],
+        ["sweep", "ask", "\x00", "--best"], ["replay", "foo"], ["compile", "foo"],
+        ["replay", "matmul", "--foo", "3"], ["compile", "matmul", "-t", "sm_1"],
+        ["replay", dice.hostile()], ["compile", "softmax", "--config", dice.hostile()],
+        ["compile", "matmul", "-d", "tpu-v4"], ["replay", "softmax", "-d", dice.hostile()],
+        ["replay", "softmax", "--rows", "x"], ["compile", "matmul", "-m"],
     ))  # fmt: skip
 
 
 def _help(dice: Dice) -> list[str]:
     names = (
         "predict", "compare", "roofline", "whatif", "sweep", "trend", "explain", "map", "list",
-        "measure", "calibrate", "counters", "hardware", "demo", "replay", "compile",
+        "measure", "calibrate", "counters", "hardware", "demo", "replay", "compile", "graph",
+        "show",
     )  # fmt: skip
     return [dice.choice(names), *dice.some((dice.choice(list(OPERATORS)),), 0.4), "--help"]

@@ -8,7 +8,7 @@ shipped ones. Names of kernels are unique over all files.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -180,18 +180,46 @@ def _facts(name: str, home: Document, entry: Mapping[str, Any], known: Entries) 
     return found
 
 
+def stated(name: str) -> Mapping[str, str]:
+    """Who states each fact of a kernel: itself, or the one that it is like; the rest are usual.
+
+    Facts by the key of their entry, those of a rule or a layout by `key.fact`. Raises `UnknownName`
+    where there is no such kernel.
+    """
+    known = _entries((*load().values(), *brought()))
+    if name not in known:
+        raise UnknownName("implementation", name, known)
+    found: dict[str, str] = {}
+    for each, entry in reversed(_lineage(name, *known[name], known)):
+        for key, value in entry.items():
+            found = {at: by for at, by in found.items() if not at.startswith(f"{key}.")}
+            parts = value if isinstance(value, Mapping) else {}
+            found |= dict.fromkeys((key, *(f"{key}.{part}" for part in parts)), each)
+    found.pop("like", None)
+    return found
+
+
 def _ancestry(
     name: str, home: Document, entry: Mapping[str, Any], known: Entries
 ) -> Iterator[tuple[str, Any]]:
     """An entry's keys, after those of the kernel that it is like; a source is its own."""
-    lineage, other = [dict(entry)], entry.get("like")
+    for each, found in reversed(_lineage(name, home, entry, known)):
+        for key, value in found.items():
+            if key != "like" and (key != "source" or each == name):
+                yield key, value
+
+
+def _lineage(
+    name: str, home: Document, entry: Mapping[str, Any], known: Entries
+) -> Sequence[tuple[str, Mapping[str, Any]]]:
+    """A kernel and its entry, then the one that it is like, and so on."""
+    lineage, other = [(name, entry)], entry.get("like")
     seen = {name}
     while other is not None:
         if not isinstance(other, str) or other not in known or other in seen:
             said = nearest(str(other), known.keys() - seen)
             raise home.error(name, "like", f"there is no kernel {other!r} to be like; {said}")
         seen.add(other)
-        lineage.append({k: v for k, v in known[other][1].items() if k != "source"})
+        lineage.append((other, known[other][1]))
         other = known[other][1].get("like")
-    for each in reversed(lineage):
-        yield from ((key, value) for key, value in each.items() if key != "like")
+    return lineage

@@ -1,0 +1,171 @@
+"""`perfmodel show KIND NAME`: what is known of a name that an option takes, and who says so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from textwrap import wrap
+from typing import Annotated, Any
+
+import typer
+
+from perfmodel import operators
+from perfmodel.cli.list_ import KINDS as LISTED
+from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.errors import UnknownName
+from perfmodel.operators.options import Flag
+from perfmodel.render import Column, Report
+from perfmodel.render.facts import shown
+from perfmodel.render.report import Row, text
+from perfmodel.timing import stated
+from perfmodel.timing.libraries import kernel_facts, kernels
+from perfmodel.timing.libraries.naming import asked_for
+from perfmodel.timing.runs import table
+from perfmodel.timing.stated import Fact
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+Head = dict[str, Any]
+Found = tuple[Head, Sequence[Fact]]
+_WIDE = 96  # characters of a note in a table
+
+
+@app.command()
+def show(
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help="implementation, harness, operator, type, ...")
+    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As `perfmodel list` has it.")],
+    every: Annotated[
+        bool, typer.Option("--all", help="Also show values that nobody states: the usual ones.")
+    ] = False,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Show what is known of a name: each fact, its meaning and its source.
+
+    A table has the facts that are stated of it; JSON and CSV have all of them.
+
+    \b
+    perfmodel show implementation flash3
+    perfmodel show implementation deepgemm --format json
+    perfmodel show harness cuda_graph
+    """
+    wanted = chosen_format(format, output)
+    if kind not in KINDS:
+        raise UnknownName("kind of names", kind, KINDS, "(perfmodel list has all names)")
+    head, facts = KINDS[kind](name)
+    emit(_report({"kind": kind, **head}, facts, wanted, every), format, output)
+
+
+def _report(head: Head, facts: Sequence[Fact], wanted: str, every: bool) -> Report:
+    """The facts in a format; people see those that somebody states, and sources by number."""
+    people = wanted in ("table", "markdown")
+    seen = [fact for fact in facts if every or not people or fact.by is not None]
+    told = [f"{head['name']}: {head['source']}"] if "source" in head else []
+    told += [f"{fact.by}: {fact.source}" for fact in seen if fact.source is not None]
+    sources = {line: number + 1 for number, line in enumerate(dict.fromkeys(told))}
+    rows = [_row(fact, sources.get(f"{fact.by}: {fact.source}"), wanted) for fact in seen]
+    notes = [f"{number}: {line}" for line, number in sources.items()]
+    notes += [f"goes by: {', '.join(head['goes_by'])}"] if head.get("goes_by") else []
+    if len(seen) < len(facts):
+        notes.append(f"{len(facts) - len(seen)} more have the usual value; --all shows them")
+    if wanted == "table":
+        notes = [line for note in notes for line in wrap(note, _WIDE, subsequent_indent="   ")]
+    title = ", ".join(
+        str(head[key]) for key in ("name", "operator", "library", "about") if head.get(key)
+    )
+    return Report("facts", rows, _COLUMNS, title, head, notes)
+
+
+def _row(fact: Fact, number: int | None, wanted: str) -> Row:
+    """A fact as a row. People need the source's number, CSV a value in one cell."""
+    row = asdict(fact)
+    if wanted in ("table", "markdown"):
+        row["number"] = number
+    if wanted == "csv" and isinstance(fact.value, list | dict):
+        row["value"] = json.dumps(fact.value)
+    return row
+
+
+def _implementation(name: str) -> Found:
+    kernel = kernel_facts(_kernel(name))
+    head = {
+        "name": kernel.name,
+        "operator": kernel.operator,
+        "library": stated.library_of(kernel),
+        "source": kernel.source,
+        "goes_by": list(stated.goes_by(kernel.name)),
+    }
+    return head, stated.of_kernel(kernel.name)
+
+
+def _kernel(name: str) -> str:
+    """A kernel's name, or another spelling of it (FlashAttention-2); else the name as it is."""
+    spelled = (asked_for(operator, name) for operator in operators.builtin.BUILT_IN)
+    return next((each for each in spelled if each is not None and each in kernels()), name)
+
+
+def _harness(name: str) -> Found:
+    runs = table().runs
+    if name not in runs:
+        raise UnknownName("harness", name, runs)
+    return {"name": name, "about": runs[name].about}, stated.of_harness(runs[name])
+
+
+def _operator(name: str) -> Found:
+    """The options of an operator and what it may run as; a file's too."""
+    found = operators.load(name)
+    facts = [
+        Fact(
+            item.flags[-1],
+            None if isinstance(item, Flag) else item.default,
+            "",
+            item.help,
+            name,
+            None,
+        )
+        for item in found.options
+    ]
+    return {"name": found.name, "about": found.about}, facts
+
+
+def _listed(kind: str, rows: str) -> Callable[[str], Found]:
+    """A kind of which no more is known than its line in the list."""
+
+    def look(name: str) -> Found:
+        found = {row["name"]: row for row in LISTED[rows]()}
+        if name not in found:
+            raise UnknownName(kind, name, found)
+        about, takes = found[name]["about"], found[name]["operators"]
+        facts = [Fact("operators", takes or ["all"], "", "Operators that take it.", name, None)]
+        return {"name": name, "about": about}, facts
+
+    return look
+
+
+KINDS: Mapping[str, Callable[[str], Found]] = {
+    "implementation": _implementation,
+    "harness": _harness,
+    "operator": _operator,
+    **{
+        kind: _listed(kind, rows)
+        for kind, rows in (
+            ("schedule", "schedules"),
+            ("type", "types"),
+            ("variant", "variants"),
+            ("algorithm", "algorithms"),
+            ("graph", "graphs"),
+            ("level", "levels"),
+            ("device", "devices"),
+        )
+    },
+}
+"""What can be shown: the kinds of `perfmodel list`, of one."""
+_COLUMNS = (
+    text("fact", "name", wrap=26),
+    Column("value", lambda row: shown(row["value"], row["unit"]), number=False, wrap=24),
+    text("meaning", "meaning", wrap=35),
+    Column("source", lambda row: row["number"]),
+)

@@ -1,0 +1,47 @@
+"""Values of facts as people read them: tiles as 128x64x128, lists no longer than a cell bears."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from perfmodel.render.report import listed
+from perfmodel.units import seconds
+
+_MOST = 34  # characters of a list
+
+
+def shown(value: Any, unit: str) -> str:
+    """A plain value with its unit; empty where there is none.
+
+    Lists and lists by name are cut where they are long, with how many they have: `(12)`.
+    """
+    if value is None or value in ([], {}):
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if unit == "s":
+        return seconds(value)
+    if isinstance(value, Mapping):
+        return "; ".join(_of(str(name), item) for name, item in value.items())
+    said = (
+        listed([_item(item) for item in value], _MOST) if isinstance(value, list) else _item(value)
+    )
+    plain = isinstance(value, list) and isinstance(value[0], list | str)
+    return said if plain or unit in ("", "1") else f"{said} {unit}"
+
+
+def _of(name: str, item: Any) -> str:
+    """What a mapping has under a name; a menu under 0 is one for any size."""
+    items = item if isinstance(item, list) else [item]
+    said = listed([_item(each) for each in items], _MOST)
+    return said if name == "0" else f"{name}: {said}"
+
+
+def _item(item: Any) -> str:
+    """One value; a tile by its dimensions."""
+    if isinstance(item, list):
+        return "x".join(map(_item, item))
+    return f"{item:g}" if isinstance(item, float) else str(item)

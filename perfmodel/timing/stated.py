@@ -1,0 +1,83 @@
+"""What the tables say of a library's kernel or of a harness: each fact with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from perfmodel.timing.libraries import kernel_facts, schema
+from perfmodel.timing.libraries.facts import GIVEN, KernelFacts
+from perfmodel.timing.libraries.files import brought, load, stated
+from perfmodel.timing.libraries.naming import names
+from perfmodel.timing.libraries.reading import plain
+from perfmodel.timing.runs import BY_OPERATOR, Run, table
+
+_APART = {*GIVEN, "operator", "source"}  # fields that say whose facts they are
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One value of a table."""
+
+    name: str
+    """What its file calls it; a part of a rule or a layout after a dot."""
+    value: Any
+    """Plain, as YAML has it; None where there is none."""
+    unit: str
+    """Its unit; of a text what it may be, of a flag `yes or no`."""
+    meaning: str
+    """One line."""
+    by: str | None
+    """The kernel or harness whose entry states it; None for the usual value."""
+    source: str | None
+    """Where it comes from; None for the usual value."""
+
+
+def of_kernel(name: str) -> tuple[Fact, ...]:
+    """The facts of a library's kernel; raises `UnknownName` with the nearest ones."""
+    kernel, by = kernel_facts(name), stated(name)
+    return tuple(_facts(kernel, by, ""))
+
+
+def library_of(kernel: KernelFacts) -> str:
+    """What the library calls itself."""
+    homes = {item.name: item for item in (*load().values(), *brought())}
+    return str(homes[kernel.library].parts.get("library", kernel.library))
+
+
+def goes_by(name: str) -> tuple[str, ...]:
+    """What tables call a kernel, as regular expressions."""
+    return tuple(each for entry in names() if entry.kernel == name for each in entry.names)
+
+
+def _facts(holder: Any, by: Mapping[str, str], above: str) -> Iterator[Fact]:
+    """Those of a kernel's dataclass, or of a part of it that is called `above`."""
+    kind: Any = type(holder)
+    said = schema.about(kind)
+    for item in fields(holder):
+        if not above and item.name in _APART:
+            continue
+        name, value, about = above + item.name, getattr(holder, item.name), said[item.name]
+        if is_dataclass(value) and not isinstance(value, type):
+            yield from _facts(value, by, f"{name}.")
+            continue
+        teller = by.get(name)
+        source = kernel_facts(teller).source if teller is not None else None
+        yield Fact(name, plain(value), about.unit, about.meaning, teller, source)
+
+
+def of_harness(run: Run) -> tuple[Fact, ...]:
+    """What is known of a harness; starts and calls by the operator that they are of."""
+    return tuple(_values(run))
+
+
+def _values(run: Run) -> Iterator[Fact]:
+    for key, about in table().values.items():
+        parts: Mapping[str, Any] = {key: plain(getattr(run, key))}
+        if key in BY_OPERATOR:
+            parts = {f"{key}.{operator}": value for operator, value in parts[key].items()}
+        for name, value in parts.items():
+            source = run.sources.get(name)
+            by = run.name if source is not None else None
+            yield Fact(name, value, about["unit"], about["meaning"], by, source)
