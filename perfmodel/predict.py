@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from perfmodel.algorithms import Problem
-from perfmodel.algorithms.problem import describe, length, pick
+from perfmodel.algorithms.problem import describe, distinct, length, pick
 from perfmodel.hardware import Device
 from perfmodel.operators import Operator, Request, Timed, operator_of
 from perfmodel.operators.mesh import put, shard, time_on
@@ -168,6 +168,17 @@ class Predictions:
         found = {level.name: level.short for level in self.device.levels()}
         return {name: found.get(name, name) for name in self.bytes}
 
+    def of(self, problem: Problem, which: np.ndarray) -> Predictions:
+        """Predictions of `problem`, each of which equals one of these, at `which`."""
+
+        def taken(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                return {name: each[which] for name, each in value.items()}
+            return value[which] if isinstance(value, np.ndarray) else value
+
+        values = {item.name: taken(getattr(self, item.name)) for item in fields(self)}
+        return replace(self, **{**values, "problem": problem})
+
     def one(self, i: int) -> Prediction:
         """The i-th prediction."""
         schedule, implementation, assumptions = self.kinds[self.kind[i]]
@@ -265,15 +276,9 @@ def predict_arrays(
 ) -> Predictions:
     """Predict arrays of problems of one kind (sizes may be arrays of one length n, the rest not).
 
-    Memory beyond the results grows with the operator's `chunk`, not with n. Arguments and errors as
-    for `predict`.
+    Equal problems are computed once. Memory beyond the results grows with the operator's `chunk`,
+    not with n. Arguments and errors as for `predict`.
     """
-    values = constants or default()
-    n = length(problem)
-    made = _Columns(n)
-    if n > 1:
-        _keep_working_memory()
-    operator = operator_of(problem)
     request = Request(
         schedule,
         implementation,
@@ -284,9 +289,26 @@ def predict_arrays(
         mesh or {},
         stored or {},
     )
+    values = constants or default()
+    alike = distinct(problem) if reuse is None and not mesh else None
+    if alike is None:
+        return _predicted(problem, device, values, request)
+    first, which = alike
+    return _predicted(pick(problem, first), device, values, request).of(problem, which)
+
+
+def _predicted(
+    problem: Problem, device: Device, constants: Constants, request: Request
+) -> Predictions:
+    """Predictions of problems of one kind, piece by piece."""
+    n = length(problem)
+    made = _Columns(n)
+    if n > 1:
+        _keep_working_memory()
+    operator, reuse = operator_of(problem), request.reuse
     for index in _pieces(operator, shard(problem, device, request), n):
         request = replace(request, reuse=reuse_at(reuse, index))
-        part, timed = time_on(operator, pick(problem, index), device, values, request)
+        part, timed = time_on(operator, pick(problem, index), device, constants, request)
         results = _results(operator, part, device, timed)
         for label, said, chosen in _kinds(part, device, timed, results):
             made.put(index[chosen], (label, timed.implementation, said))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
-from perfmodel.algorithms.problem import pick
+from perfmodel.algorithms.problem import describe, length, pick
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import load
 from perfmodel.operators import operator_of
@@ -113,6 +113,27 @@ def test_neither_chunks_nor_order_change_a_bit(case, monkeypatch):
     order = np.random.default_rng(5).permutation(N)
     mixed = arrays_of(predict_arrays(pick(problem, order), H100, schedule=schedule))
     assert all(equal(whole[name][order], mixed[name]) for name in whole)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_equal_problems_are_computed_once(case, monkeypatch):
+    problem, schedule = CASES[case]
+    operator, timed = type(operator_of(problem)), []
+
+    def time(self, part, *rest):
+        timed.append(length(part))
+        return original(self, part, *rest)
+
+    original = operator.time
+    monkeypatch.setattr(operator, "time", time)
+    whole = arrays_of(predict_arrays(problem, H100, schedule=schedule))
+    assert sum(timed) <= N
+    timed.clear()
+    again = DRAW.integers(0, N, 3 * N)
+    many = predict_arrays(pick(problem, again), H100, schedule=schedule)
+    assert sum(timed) <= len(set(again.tolist()))
+    assert all(equal(values[again], arrays_of(many)[name]) for name, values in whole.items())
+    assert many.one(7).problem == describe(problem, again[7])
 
 
 def test_kinds_side_by_side_keep_their_own_labels():
