@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.algorithms.declaration import declare
+from perfmodel.analysis.sweep import Grid, Sweep
+from perfmodel.analysis.whatif import parse_change, whatif
 from perfmodel.cli import run as cli
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import load, loads
@@ -445,3 +447,60 @@ def test_commands_take_meshes(capsys):
     assert "\npeer time " in out
     assert cli([*GIVEN, "k=2@peer", "--format", "csv"]) == 0
     assert "kind=all-reduce tensor=C level=peer ranks=2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [("whatif",), ("sweep", "--best"), ("roofline", "-o", "x.svg")])
+def test_bad_meshes_are_one_line_in_every_command(capsys, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    name, *more = command
+    for mesh, said in (("k=2", "is not AXIS=RANKS@LINK"), ("k=2@foo", "no link of h100-sxm")):
+        assert cli([name, *GIVEN[1:], mesh, *more]) == 2
+        err = capsys.readouterr().err
+        assert said in err
+        assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_if_the_link_were_faster():
+    problem, mesh = Matmul(4096, 4096, 8192), {"k": (2, "nvlink")}
+    found = whatif(problem, H100, [parse_change("NVLink x2")], mesh=mesh, stored={"C": "n"})
+    now = predict(problem, H100, mesh=mesh, stored={"C": "n"})
+    assert found.now.seconds[0] == now.seconds
+    (effect,) = found.effects
+    assert effect.after.seconds[0] < now.seconds
+    of_peer = {item.quantity.of_level: item for item in found.sensitivities}["peer"]
+    assert of_peer.elasticity[0] < 0
+    alone = whatif(problem, H100)
+    assert "peer" not in {item.quantity.of_level for item in alone.sensitivities}
+
+
+def test_a_sweep_over_devices_is_each_prediction(capsys):
+    pytest.importorskip("pyarrow")
+    command = ["sweep", *GIVEN[1:], "k=2@nvlink", "--stored", "C=n", "-k", "8k,1,64k"]
+    assert cli([*command, "--where", "1 < 2", "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert "too short for 2 devices" in next(row["reason"] for row in rows if row["k"] == 1)
+    for row in (row for row in rows if row["k"] > 1):
+        problem = Matmul(row["m"], row["n"], row["k"])
+        one = predict(problem, H100, mesh={"k": (2, "nvlink")}, stored={"C": "n"})
+        assert row["time_us"] == one.seconds * 1e6
+        assert row["bytes_peer"] == one.bytes["peer"] > 0
+
+
+def test_sweeps_over_other_devices_are_other_sweeps():
+    sizes = {name: np.array([4096]) for name in "mnk"} | {"batch": np.array([1])}
+    grid = Grid(operator("gemm"), sizes, {"dtype": ("bf16",)})
+    plain = Sweep(grid, (H100,)).manifest()
+    split = Sweep(grid, (H100,), mesh={"k": (2, "peer")}).manifest()
+    assert not {"mesh", "stored"} & plain.keys()
+    assert split == plain | {"mesh": {"k": [2, "peer"]}}
+
+
+def test_a_shard_stands_under_the_roofs(capsys, tmp_path):
+    chart = tmp_path / "roof.svg"
+    assert cli(["roofline", *GIVEN[1:], "k=2@nvlink", "-o", str(chart)]) == 0
+    assert chart.stat().st_size > 0
+    capsys.readouterr()
+    measured = ["--measured", "runs.csv", "-o", str(chart)]
+    assert cli(["roofline", *GIVEN[1:], "k=2@nvlink", *measured]) == 2
+    assert "--measured is of one device; drop it, or --mesh" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from perfmodel.cli import run
-from perfmodel.hardware import names
+from perfmodel.hardware import load, names
 from perfmodel.operators.builtin import BUILT_IN
 
 SCHEMA = json.loads(files("perfmodel.render").joinpath("prediction.schema.json").read_text("utf-8"))
@@ -106,6 +106,21 @@ def test_sweeps_follow_the_schema_asked_at_once_or_later(document, question):
 @pytest.mark.parametrize("operator", ["gemm", "pointwise", "quantise", "rmsnorm"])
 def test_sweeps_of_every_operator_follow_the_schema(document, operator):
     validator("sweep").validate(document("sweep", operator, "-d", "b200", "--best"))
+
+
+@pytest.mark.parametrize("mesh", ["k=2@peer", "k=2@optics"])
+def test_meshes_follow_the_schema(document, tmp_path, mesh):
+    rate = '{value: "100 GB/s", source: [formula], status: derived}'
+    more = f"  further:\n    optics: {{name: Ring, bandwidth_per_direction: {rate}}}\n"
+    spec = load("h100-sxm").dump().replace("slug: h100-sxm\n", "slug: mine\n")
+    spec = spec.replace("\nlinks:\n", f"\nlinks:\n{more}")
+    (tmp_path / "mine.yaml").write_text(spec, encoding="utf-8")
+    given = ("gemm", "-d", str(tmp_path / "mine.yaml"), "--mesh", mesh)
+    validator("predictions").validate(document("predict", *given))
+    validator("whatif").validate(document("whatif", *given))
+    found = document("sweep", *given, "--best")
+    validator("sweep").validate(found)
+    assert found["rows"][0][f"bytes_{mesh.partition('@')[2]}"] > 0
 
 
 def test_terms_add_nothing_to_csv(capsys):

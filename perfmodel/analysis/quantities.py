@@ -15,6 +15,7 @@ from perfmodel.hardware import Device
 from perfmodel.hardware.levels import LINKS
 from perfmodel.operators import operator_of
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.exchange import link_of
 from perfmodel.timing.runs import paced
 from perfmodel.units import binary, seconds, si
 
@@ -24,13 +25,22 @@ LAUNCH = ("kernel_gap", "split_price", "combine_price")
 
 @dataclass(frozen=True)
 class Setting:
-    """What a prediction is made of: problem, device, constants, timing, places of operands."""
+    """What a prediction is made of: problem, device, constants, timing, places of operands, and the
+    devices that its axes are split over (`perfmodel.predict`)."""
 
     problem: Problem
     device: Device
     constants: Constants
     harness: str = "kernel"
     place: Mapping[str, str] = field(default_factory=dict)
+    mesh: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    stored: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def links(self) -> set[str]:
+        """Levels behind a link that something lies in or crosses."""
+        crossed = (link_of(self.device, link)[0].name for _, link in self.mesh.values())
+        return {*self.place.values(), *crossed}
 
 
 @dataclass(frozen=True)
@@ -85,12 +95,12 @@ class Quantity:
         return replace(setting, device=device)
 
     def belongs(self, setting: Setting) -> bool:
-        """Whether it can matter: the device has its level, or something is placed behind the link.
+        """Whether it can matter: the device has its level, or something crosses the link.
 
         Where a device has no such level at all, its spec lacks nothing.
         """
         if self.of_level in LINKS:
-            return self.of_level in setting.place.values()
+            return self.of_level in setting.links
         return not self.of_level or setting.device.level(self.of_level) is not None
 
 

@@ -226,13 +226,17 @@ def whatif(
     implementation: str | None = None,
     harness: str = "kernel",
     place: Mapping[str, str] | None = None,
+    mesh: Mapping[str, tuple[int, str]] | None = None,
+    stored: Mapping[str, str] | None = None,
     constants: Constants | None = None,
 ) -> WhatIf:
     """Elasticities and the effect of `changes`, each alone and (where several) all together.
 
     `problem` may hold arrays; the other arguments and errors are those of `predict`.
     """
-    setting = Setting(problem, device, constants or default(), harness, place or {})
+    setting = Setting(
+        problem, device, constants or default(), harness, place or {}, mesh or {}, stored or {}
+    )
     how = {"schedule": schedule, "implementation": implementation}
     now = _outcome(setting, how)
     own = [quantity for quantity in QUANTITIES.values() if quantity.belongs(setting)]
@@ -243,7 +247,7 @@ def whatif(
     return WhatIf(
         setting,
         now,
-        tuple(_sensitivity(setting, quantity, how) for quantity in known),
+        tuple(_sensitivity(setting, now.seconds, quantity, how) for quantity in known),
         tuple(effects),
         tuple(q.on(device) for q in own if q not in known),
     )
@@ -261,6 +265,8 @@ def _outcome(setting: Setting, how: dict[str, Any]) -> Outcome:
         setting.device,
         harness=setting.harness,
         place=setting.place,
+        mesh=setting.mesh,
+        stored=setting.stored,
         constants=setting.constants,
         **how,
     )
@@ -285,11 +291,13 @@ def _tried(setting: Setting, how: dict[str, Any]) -> Outcome:
         return Outcome(np.full(n, np.inf), np.full(n, ""))
 
 
-def _sensitivity(setting: Setting, quantity: Quantity, how: dict[str, Any]) -> Sensitivity:
+def _sensitivity(
+    setting: Setting, now: np.ndarray, quantity: Quantity, how: dict[str, Any]
+) -> Sensitivity:
+    """How times that are `now` seconds follow a number."""
     value = float(quantity.read(setting) or 0.0)
     ends = _ends(quantity, value)
     times = [_tried(quantity.scaled(setting, factor), how).seconds for factor in ends]
-    now = _outcome(setting, how).seconds
     # A side on which nothing fits leaves the difference to the other side.
     low, high = (np.where(np.isfinite(found), found, now) for found in times)
     left, right = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import say
-from perfmodel.cli.predict import Devices, Implementation, Schedule
+from perfmodel.cli.predict import Devices, Implementation, Mesh, Schedule, Stored
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator
@@ -51,6 +52,8 @@ def roofline(
     output: Picture,
     schedule: Schedule = "auto",
     implementation: Implementation = None,
+    mesh: Mesh = None,
+    stored: Stored = None,
     measured: Measured = None,
     level: Level = "hbm,llc,l2,shared",
     roof: RoofTypes = None,
@@ -61,7 +64,13 @@ def roofline(
     inches = _inches(size)
     schedules = known.schedules(cases.operator, schedule)
     check_cases(cases.count * len(schedules), len(MARKERS), "the marks of a chart; draw several")
-    implementation = known.implementation(cases.operator, implementation)
+    how = {
+        "implementation": known.implementation(cases.operator, implementation),
+        "mesh": known.mesh(mesh),
+        "stored": known.storing(stored),
+    }
+    if measured and mesh:
+        raise ProblemError("--measured is of one device; drop it, or --mesh")
     devices = [load(name) for name in device]
     types = known.names(roof) or _types(cases)
     levels = known.names(level)
@@ -70,7 +79,7 @@ def roofline(
         kernel
         for item in devices
         for name in schedules
-        for kernel in _predicted(cases, item, name, implementation, len(schedules) > 1)
+        for kernel in _predicted(cases, item, name, how, len(schedules) > 1)
     ]
     if measured:
         kernels += _measured(measured, cases, devices, schedules)
@@ -98,15 +107,13 @@ def _types(cases: Cases) -> tuple[str, ...]:
 
 
 def _predicted(
-    cases: Cases, device: Device, schedule: Any, implementation: str | None, several: bool
+    cases: Cases, device: Device, schedule: Any, how: Mapping[str, Any], several: bool
 ) -> list[Kernel]:
     """One hollow mark set per case."""
     found = []
     for _, groups in cases.chunks():
         for problem, _places in groups:
-            answer = predict_arrays(
-                problem, device, schedule=schedule, implementation=implementation
-            )
+            answer = predict_arrays(problem, device, schedule=schedule, **how)
             found += [_kernel(answer.one(i), schedule, cases, several) for i in range(len(answer))]
     return found
 

@@ -28,7 +28,7 @@ from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, chosen_format, emit, say
-from perfmodel.cli.predict import Devices, Harness, Implementation, Place, Schedule
+from perfmodel.cli.predict import Devices, Harness, Implementation, Mesh, Place, Schedule, Stored
 from perfmodel.errors import OutputError, ProblemError, UnknownName, needs
 from perfmodel.hardware import load
 from perfmodel.operators import Operator
@@ -100,6 +100,8 @@ def sweep(
     implementation: Implementation = None,
     harness: Harness = "kernel",
     place: Place = None,
+    mesh: Mesh = None,
+    stored: Stored = None,
     output: Folder = None,
     best: Best = False,
     by: By = "time_us",
@@ -129,8 +131,16 @@ def sweep(
     harness = known.harness(harness)
     needs("pyarrow", "sweep")
     grid = Grid(cases.operator, cases.sizes, cases.kinds, cases.follows, schedules)
-    devices, levels = tuple(load(name) for name in slugs), known.placing(place)
-    plan = Sweep(grid, devices, implementation, harness, chunk, place=levels)
+    plan = Sweep(
+        grid,
+        tuple(load(name) for name in slugs),
+        implementation,
+        harness,
+        chunk,
+        place=known.placing(place),
+        mesh=known.mesh(mesh),
+        stored=known.storing(stored),
+    )
     plan.check(yes=yes)
     ask = _question(question, _kinds(plan))
     if output is not None:

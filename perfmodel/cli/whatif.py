@@ -13,7 +13,7 @@ from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
-from perfmodel.cli.predict import Devices, Harness, Implementation, Place
+from perfmodel.cli.predict import Devices, Harness, Implementation, Mesh, Place, Stored
 from perfmodel.hardware import load
 from perfmodel.operators import Operator
 from perfmodel.render import tornado
@@ -44,6 +44,8 @@ def what_if(
     implementation: Implementation = None,
     harness: Harness = "kernel",
     place: Place = None,
+    mesh: Mesh = None,
+    stored: Stored = None,
     chart: Chart = None,
     format: Format = None,
     output: Output = None,
@@ -62,6 +64,8 @@ def what_if(
         "implementation": known.implementation(cases.operator, implementation),
         "harness": known.harness(harness),
         "place": known.placing(place),
+        "mesh": known.mesh(mesh),
+        "stored": known.storing(stored),
     }
     devices = [load(name) for name in device]
     found = [

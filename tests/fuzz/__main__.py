@@ -47,8 +47,8 @@ KINDS: dict[str, tuple[Callable[[Dice], Input], float]] = {
     "counters": (counterfiles.make, 10),
     "algorithms": (algorithmfiles.make, 6),
     "sweeps": (sweepfolders.make, 8),
-    "declared": (declaredcommands.make, 8),
-    "graphs": (graphfiles.make, 6),
+    "declared": (declaredcommands.make, 2),
+    "graphs": (graphfiles.make, 5),
 }
 """What is fuzzed: maker and weight."""
 

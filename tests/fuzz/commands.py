@@ -194,14 +194,14 @@ def _whatif(dice: Dice) -> list[str]:
         found += ["--change", dice.damaged(change) if dice.chance(0.1) else change]
     if dice.chance(0.01):
         found += ["--chart", dice.choice(("tornado.svg", "tornado.xml"))]
-    return found + how(dice) + spread(dice, operator, mesh=False) + shown(dice)
+    return found + how(dice) + spread(dice, operator) + shown(dice)
 
 
 def _sweep(dice: Dice) -> list[str]:
     operator = dice.choice(list(OPERATORS))
     found = ["sweep", operator, "-d", dice.choice((device(dice), "h100-sxm,b200", "a100,a100"))]
     found += [*problem(dice, operator, share=0.25), *how(dice), *question(dice)]
-    found += spread(dice, operator, mesh=False, most=0.05)
+    found += spread(dice, operator, most=0.08)
     found += shown(dice, files=False)
     if dice.chance(0.2):
         found += [
@@ -225,7 +225,7 @@ def _roofline(dice: Dice) -> list[str]:
         found += ["--roof", dice.choice((*TYPES, "foo", ","))]
     if dice.chance(0.3):
         found += ["--size", dice.choice(("6x4", "1x1", "60x60", "x", "nanxnan", "0x3"))]
-    return found + how(dice)[:2]
+    return found + how(dice)[:2] + spread(dice, operator, place=False)
 
 
 def _hardware(dice: Dice) -> list[str]:

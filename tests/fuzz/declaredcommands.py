@@ -15,7 +15,7 @@ from perfmodel import operators
 from perfmodel.algorithms import library
 from perfmodel.operators.options import Flag, Size
 
-_SLOW = ("conv", "mla-expanded")  # seconds each
+_SLOW = ("conv", "mla-expanded", "linear-attention")  # up to seconds each
 _KEPT = ("m", "n", "k", "i", "j", "l")
 
 
@@ -40,7 +40,7 @@ def make(dice: Dice) -> Input:
     tensors = ("A", "B", "C", "D") if own else tuple(library.load(name).algorithm.tensors)
     arguments += _sizes(dice, name, own)
     arguments += _how(dice)
-    arguments += spread(dice, name, axes=axes, tensors=tensors, mesh=command == "predict")
+    arguments += spread(dice, name, axes=axes, tensors=tensors, place=command != "roofline")
     if command == "sweep":
         arguments += question(dice)
     arguments += (

@@ -26,18 +26,18 @@ def spread(
     *,
     axes: Sequence[str] = (),
     tensors: Sequence[str] = (),
-    mesh: bool = True,
+    place: bool = True,
     most: float = 0.15,
 ) -> list[str]:
     """Options of one call; `axes` and `tensors` are those of an operator that is not built in."""
     axes = axes or AXES.get(operator, ("m",))
     tensors = tensors or TENSORS.get(operator, ("X",))
     found: list[str] = []
-    if dice.chance(most):
+    if place and dice.chance(most):
         for _ in range(dice.choice((1, 1, 2))):
             level = dice.choice(("host", "peer", "network", "hbm", "l2", "foo"))
             found += ["--place", _word(dice, f"{dice.choice(tensors)}={level}")]
-    if mesh and dice.chance(most):
+    if dice.chance(most):
         for _ in range(dice.choice((1, 1, 1, 2, 3))):
             ranks = dice.choice(
                 ("2", "2", "4", "8", "1", "0", "-1", "3", "72", "1000000", "9" * 30)

@@ -5,7 +5,8 @@ A point that cannot be predicted keeps its row, with empty numbers and the reaso
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,8 @@ from perfmodel.analysis.sweep.grid import Group, Range
 from perfmodel.analysis.sweep.plan import Part, Sweep
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.operators import Operator
 from perfmodel.predict import Predictions, predict_arrays
+from perfmodel.timing.exchange import link_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,12 +51,21 @@ _NUMBERS: dict[str, Callable[[Predictions], np.ndarray | None]] = {
 def numbers(sweep: Sweep) -> dict[str, Callable[[Predictions], np.ndarray | None]]:
     """Every float64 column of a sweep, with how a prediction gives it."""
     found: dict[str, Callable[[Predictions], np.ndarray | None]] = dict(_NUMBERS)
-    for name in dict.fromkeys(sweep.place.values()):
+    for name in dict.fromkeys((*sweep.place.values(), *_crossed(sweep))):
         found |= {f"bytes_{name}": lambda p, name=name: p.bytes.get(name)}  # type: ignore[misc]
+    for name in dict.fromkeys(sweep.place.values()):
         found |= {f"footprint_{name}": lambda p, name=name: p.footprints.get(name)}  # type: ignore[misc]
     for name in sweep.grid.operator.tile:
         found[f"tile_{name}"] = lambda p, key=name: p.tile.get(key)  # type: ignore[misc]
     return found
+
+
+def _crossed(sweep: Sweep) -> Iterator[str]:
+    """Levels of the links between the devices of the mesh."""
+    for device in sweep.devices:
+        for _, link in sweep.mesh.values():
+            with suppress(ProblemError):  # a device without its bandwidth has no results either
+                yield link_of(device, link)[0].name
 
 
 def column_kinds(sweep: Sweep) -> dict[str, str]:
@@ -96,12 +106,15 @@ def _predict(
             implementation=sweep.implementation,
             harness=sweep.harness,
             place=sweep.place,
+            mesh=sweep.mesh,
+            stored=sweep.stored,
             constants=sweep.constants,
         )
         pieces.append((group.rows, answer))
     except ProblemError as error:
         # A group without differences in what decides whether a tile fits fails as a whole.
-        parts = _alike(sweep.grid.operator, group.problem)
+        names = group.problem.values() if sweep.mesh else sweep.grid.operator.fits_by
+        parts = _alike(names, group.problem)
         if len(parts) == 1:
             failures.append((group.rows, str(error)))
             return
@@ -110,11 +123,11 @@ def _predict(
             _predict(sweep, device, smaller, pieces, failures)
 
 
-def _alike(operator: Operator, problem: Problem) -> list[np.ndarray]:
-    """Places of the problems that are alike in the sizes which decide whether a tile fits."""
+def _alike(names: Iterable[str], problem: Problem) -> list[np.ndarray]:
+    """Places of the problems that are alike in the sizes which decide whether they can run."""
     key = np.zeros(length(problem), dtype=np.int64)
     values = problem.values()
-    for name in operator.fits_by:
+    for name in names:
         if isinstance(values.get(name), np.ndarray):
             found = np.unique(values[name], return_inverse=True)
             key = key * found[0].size + found[1]

@@ -51,8 +51,8 @@ class Part:
 class Sweep:
     """A grid on several devices. `chunk` is the number of points in a part.
 
-    `implementation`, `harness` and `place` are those of `perfmodel.predict`. Raises `ProblemError`
-    for no device, for one named twice, and for a chunk without points.
+    `implementation`, `harness`, `place`, `mesh` and `stored` are those of `perfmodel.predict`.
+    Raises `ProblemError` for no device, for one named twice, and for a chunk without points.
     """
 
     grid: Grid
@@ -62,6 +62,8 @@ class Sweep:
     chunk: int = CHUNK
     constants: Constants = field(default_factory=default)
     place: Mapping[str, str] = field(default_factory=dict)
+    mesh: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    stored: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.devices:
@@ -134,6 +136,8 @@ class Sweep:
             implementation=self.implementation,
             harness=self.harness,
             place=self.place,
+            mesh=self.mesh,
+            stored=self.stored,
             constants=self.constants,
         )
 
@@ -155,13 +159,19 @@ class Sweep:
             ],
             "implementation": self.implementation,
             "harness": self.harness,
-            **({"place": dict(self.place)} if self.place else {}),
+            **self._spread(),
             "model_hash": model_hash(),
             "constants_hash": _hash(_told(self.constants)),
             "chunk": self.chunk,
             "points": self.points,
             "parts": self.parts,
         }
+
+    def _spread(self) -> dict[str, Any]:
+        """Where operands and shards lie, as far as that is said."""
+        mesh = {axis: list(said) for axis, said in self.mesh.items()}
+        said = {"place": dict(self.place), "mesh": mesh, "stored": dict(self.stored)}
+        return {name: value for name, value in said.items() if value}
 
 
 @lru_cache(maxsize=1)
