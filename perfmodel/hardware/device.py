@@ -9,6 +9,7 @@ methods differ by more than chips do.
 from __future__ import annotations
 
 from dataclasses import field
+from functools import cached_property
 from typing import Literal
 
 from perfmodel.errors import ProblemError
@@ -254,11 +255,15 @@ class Device(Block):
 
     def levels(self) -> tuple[Level, ...]:
         """Its memory levels from the core outwards, then its links; see `hardware.levels`."""
+        return self._levels
+
+    @cached_property
+    def _levels(self) -> tuple[Level, ...]:
         return levels(self)
 
     def level(self, name: str) -> Level | None:
         """The level of that name, None where the spec has none."""
-        return next((found for found in levels(self) if found.name == name), None)
+        return next((found for found in self._levels if found.name == name), None)
 
     def scaled(self, **factors: float) -> Device:
         """A what-if copy with some quantities multiplied; see `perfmodel.hardware.scaling`."""
