@@ -82,7 +82,7 @@ def rates() -> list[Row]:
 
 
 def start_up() -> list[Row]:
-    """One prediction as a whole process, beside importing what it stands on, turn by turn."""
+    """One prediction as a whole process, beside importing what the tool stands on, turn by turn."""
     jobs = (("-c", "import numpy, pydantic, typer"), ("-m", "perfmodel.cli", *_COMMAND))
     rounds = [[best(partial(_run, *job), time.perf_counter, 1) for job in jobs] for _ in range(5)]
     imports, predicts = (min(taken) for taken in zip(*rounds, strict=True))

@@ -393,6 +393,11 @@ class _Columns:
     def fill(self, index: np.ndarray, results: Mapping[str, np.ndarray]) -> None:
         """Set the problems at `index`; what other pieces do not have stays NaN."""
         for name, values in results.items():
+            if len(index) == self.n and values.shape == (self.n,):  # all of them at once
+                self.arrays[name] = values.astype(
+                    values.dtype if values.dtype.kind == "U" else np.float64
+                )
+                continue
             if name not in self.arrays:
                 kind = values.dtype if values.dtype.kind == "U" else np.float64
                 empty = np.nan if kind == np.float64 else ""

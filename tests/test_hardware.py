@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 
 import jsonschema
@@ -403,3 +404,30 @@ def test_a_spec_is_called_after_its_slug(tmp_path, monkeypatch):
     monkeypatch.setenv("PERFMODEL_HARDWARE_PATH", str(tmp_path))
     with pytest.raises(SpecError, match="is not the file's name"):
         load("other")
+
+
+def test_blocks_stay_as_they_are_and_copies_are_values():
+    rate = load("h100-sxm").memory.hbm.bandwidth
+    with pytest.raises(AttributeError, match="use model_copy"):
+        rate.value = "1 TB/s"
+    with pytest.raises(AttributeError, match="use model_copy"):
+        del rate.value
+    for copy in (
+        pickle.loads(pickle.dumps(rate)),
+        rate.model_copy({}),
+        type(rate)(**rate.model_dump()),
+    ):
+        assert copy == rate
+        assert hash(copy) == hash(rate)
+    changed = rate.model_copy({"value": "1 TB/s"})
+    assert changed != rate
+    assert changed.si == 1e12
+    assert rate.si == load("h100-sxm").hbm_bytes_per_s
+    assert repr(changed).startswith("Bandwidth(source=(")
+
+
+@pytest.mark.parametrize("more", [{"value": "1 W"}, {"value": "0 TB/s"}, {"source": []}, {"x": 1}])
+def test_a_block_that_is_made_by_hand_is_checked(more):
+    rate = load("h100-sxm").memory.hbm.bandwidth
+    with pytest.raises(ValueError, match="1 validation error for Bandwidth"):
+        type(rate)(**{**rate.model_dump(), **more})

@@ -228,7 +228,7 @@ def test_patterns_stand_in_one_file_and_are_matched_in_one_module():
 
 
 def test_shipped_files_that_are_not_there_are_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "files", lambda package: tmp_path)
+    monkeypatch.setattr(files, "FOLDER", tmp_path)
     with pytest.raises(PerfmodelError, match="no files of facts are there; reinstall"):
         files.load.__wrapped__()
     (tmp_path / "names.yaml").write_text("a: [1,\n b: 2", encoding="utf-8")

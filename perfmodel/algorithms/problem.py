@@ -93,6 +93,14 @@ class Problem(ABC):
         """A copy with some values changed; raises what making it raises."""
         return replace(self, **values)  # type: ignore[type-var]
 
+    def arranged(self, **values: np.ndarray) -> Self:
+        """A copy with its arrays in another order or shape: they need not be checked again."""
+        if type(self).having is not Problem.having:
+            return self.having(**values)
+        found = object.__new__(type(self))
+        vars(found).update(self.values(), **values)
+        return found
+
     def said(self) -> dict[str, Any]:
         """The values that say something: neither None nor empty, nor false where that is usual."""
         unsaid = {item.name for item in fields(self) if item.metadata.get("unsaid")}  # type: ignore[arg-type]
@@ -117,7 +125,7 @@ def length(problem: Problem) -> int:
 
 def pick(problem: Problem, index: np.ndarray) -> Problem:
     """The problems at `index`."""
-    return problem.having(**{name: value[index] for name, value in arrays(problem).items()})
+    return problem.arranged(**{name: value[index] for name, value in arrays(problem).items()})
 
 
 def single(problem: Problem, i: int) -> Problem:
@@ -152,7 +160,7 @@ def columns(problem: Problem) -> tuple[Problem, int]:
     """The problem with every array as a column of shape (n, 1), and n."""
     found = arrays(problem)
     changes = {name: value.reshape(-1, 1) for name, value in found.items()}
-    return (problem.having(**changes) if changes else problem), length(problem)
+    return (problem.arranged(**changes) if changes else problem), length(problem)
 
 
 def describe(problem: Problem, i: int = 0) -> dict[str, Any]:

@@ -193,8 +193,9 @@ def _values(fact: Sourced) -> Iterator[tuple[tuple[str, ...], str, float | None]
     if hasattr(fact, "text"):
         yield (), fact.text, getattr(fact, "si", None)
         return
-    fields = fact.model_dump(exclude=set(Sourced.model_fields), exclude_none=True)
-    for name, value in fields.items():
+    fields = fact.model_dump(exclude_none=True)
+    for name in [name for name in fields if name not in Sourced.fields]:
+        value = fields[name]
         table = value if isinstance(value, dict) else {None: value}
         for key, item in table.items():
             path = (name,) if key is None else (name, str(key))

@@ -8,14 +8,12 @@ between `hbm` and `l2` (Infinity Cache).
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Literal
+from dataclasses import field
+from typing import Literal
 
-from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr
-
+from perfmodel.hardware.block import Block
 from perfmodel.hardware.facts import (
     Bandwidth,
-    Block,
     BytesPerClock,
     Capacity,
     Clock,
@@ -32,7 +30,14 @@ from perfmodel.hardware.facts import (
 DTYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4")
 DType = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4"]
 Stream = Literal["read", "copy", "triad", "scale", "mixed", "stream", "write"]
-Positive = Annotated[StrictInt, Field(gt=0, le=10**12)]
+Positive = int
+"""A whole number above zero."""
+FlopCounts = dict[DType, Positive]
+"""By type, of one type at least."""
+LinkName = str
+"""The name of a further link: no level's and no term's."""
+PeakKey = str
+"""`matrix`, `vector`, or one of them with a type: `matrix.fp8`."""
 
 
 class Clocks(Block):
@@ -49,7 +54,7 @@ class Clocks(Block):
 class FlopPerClock(Sourced):
     """FLOP per clock per unit by type; a multiply-add counts two."""
 
-    values: dict[DType, Positive] = Field(min_length=1)
+    values: FlopCounts
     """Type to FLOP per clock per unit."""
 
 
@@ -71,9 +76,9 @@ class Compute(Block):
     """Threads that issue together; absent where there are none."""
     clocks: Clocks
     """Clock rates."""
-    matrix: dict[DType, Rate] = Field(default_factory=dict)
+    matrix: dict[DType, Rate] = field(default_factory=dict)
     """Dense peak of the matrix unit by operand type, accumulating in fp32 (int32)."""
-    vector: dict[DType, Rate] = Field(default_factory=dict)
+    vector: dict[DType, Rate] = field(default_factory=dict)
     """Peak of the vector unit by type."""
     matrix_flop_per_clock_per_unit: FlopPerClock | None = None
     """Structure of the matrix unit, to check the peaks against."""
@@ -81,6 +86,13 @@ class Compute(Block):
     """Structure of the vector unit, to check the peaks against."""
     special_function: SpecialFunction | None = None
     """The special-function unit."""
+
+    def agree(self) -> None:
+        """A machine has a clock and a peak."""
+        if self.clocks.base is None and self.clocks.boost is None:
+            raise ValueError("needs a clock: clocks.boost or clocks.base")
+        if not self.matrix and not self.vector:
+            raise ValueError("needs a peak: matrix or vector")
 
 
 class Hbm(Block):
@@ -107,7 +119,7 @@ class Cache(Block):
     """Peak per clock, all partitions together."""
     partitions: Count | None = None
     """Parts with a slower path between them, or private parts."""
-    shared_by_all: StrictBool | None = None
+    shared_by_all: bool | None = None
     """False where each partition serves its own units only."""
 
 
@@ -196,18 +208,6 @@ TAKEN = (
 """Names of levels and of terms of a time, which no further link may have."""
 
 
-def _link_name(name: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9-]{0,29}", name) or name in TAKEN:
-        raise ValueError(
-            f"{name[:60]!r} names no further link: write up to 30 of a-z, 0-9 and -, and no level "
-            f"or term ({', '.join(TAKEN)})"
-        )
-    return name
-
-
-LinkName = Annotated[StrictStr, AfterValidator(_link_name)]
-
-
 class Links(Block):
     """Links out of the device."""
 
@@ -217,7 +217,7 @@ class Links(Block):
     """To the neighbours in the node."""
     scale_out: Link | None = None
     """To other nodes, per device."""
-    further: dict[LinkName, Link] = Field(default_factory=dict)
+    further: dict[LinkName, Link] = field(default_factory=dict)
     """More links, outwards: each is a level of that name."""
 
 
@@ -233,7 +233,7 @@ class Launch(Block):
 class Measured(Block):
     """What people measured: achieved rates, never mixed with peaks."""
 
-    hbm_bandwidth: dict[Stream, Bandwidth] = Field(default_factory=dict)
+    hbm_bandwidth: dict[Stream, Bandwidth] = field(default_factory=dict)
     """Main memory, by access pattern; times go by the best of those that read and write."""
     l2_bandwidth: Bandwidth | None = None
     """Reads that hit in L2."""
@@ -243,21 +243,11 @@ class Measured(Block):
     """Reads that hit in L1, all units together."""
     shared_bandwidth: Bandwidth | None = None
     """Shared memory, all units together."""
-    matrix: dict[DType, Rate] = Field(default_factory=dict)
+    matrix: dict[DType, Rate] = field(default_factory=dict)
     """Best matrix product found, by type."""
-    vector: dict[DType, Rate] = Field(default_factory=dict)
+    vector: dict[DType, Rate] = field(default_factory=dict)
     """Multiply-adds of the vector unit, by type."""
     special_function: SpecialRate | None = None
     """Exponentials per second, all units together."""
     launch: Launch | None = None
     """Launch overhead."""
-
-
-def _peak_key(key: str) -> str:
-    unit, _, dtype = key.partition(".")
-    if unit not in ("matrix", "vector") or (dtype and dtype not in DTYPES):
-        raise ValueError(f"peak note {key!r} must be matrix, vector, or with a type: matrix.fp8")
-    return key
-
-
-PeakKey = Annotated[StrictStr, AfterValidator(_peak_key)]

@@ -8,12 +8,12 @@ methods differ by more than chips do.
 
 from __future__ import annotations
 
+from dataclasses import field
+from functools import cached_property
 from typing import Literal
 
-from pydantic import Field, StrictStr, field_validator, model_validator
-
 from perfmodel.errors import ProblemError
-from perfmodel.hardware import scaling, writer
+from perfmodel.hardware.block import Block
 from perfmodel.hardware.blocks import (
     Compute,
     Latencies,
@@ -23,10 +23,12 @@ from perfmodel.hardware.blocks import (
     Occupancy,
     PeakKey,
 )
-from perfmodel.hardware.facts import Block, Count, Label, Line, Power, walk
+from perfmodel.hardware.facts import Count, Label, Line, Power, walk
 from perfmodel.hardware.levels import Level, levels
 
 Timed = Literal["shared", "l1", "l2", "llc", "hbm"]
+Capability = str | None
+"""Digits, a point and a digit: 9.0."""
 _STREAMS = ("read", "copy", "triad", "scale", "stream", "mixed", "write")
 
 
@@ -49,7 +51,7 @@ class Device(Block):
     """Generation and die."""
     launch_year: Count
     """Year of announcement."""
-    compute_capability: StrictStr | None = Field(default=None, pattern=r"^\d+\.\d$")
+    compute_capability: Capability = None
     """CUDA compute capability, in quotes."""
     target: Label | None = None
     """Compiler target elsewhere: gfx942."""
@@ -67,29 +69,19 @@ class Device(Block):
     """Power limit as shipped."""
     measured: Measured | None = None
     """Achieved rates."""
-    peak_notes: dict[PeakKey, Line] = Field(default_factory=dict)
+    peak_notes: dict[PeakKey, Line] = field(default_factory=dict)
     """Why a peak departs from units × rate × clock: by `matrix`, `vector` or `matrix.fp8`."""
     notes: tuple[Line, ...] = ()
     """What else a reader should know."""
     sources: dict[Line, Line]
     """Source keys used above, with title and address."""
 
-    @field_validator("compute")
-    @classmethod
-    def _has_a_clock_and_a_peak(cls, compute: Compute) -> Compute:
-        if compute.clocks.base is None and compute.clocks.boost is None:
-            raise ValueError("needs a clock: clocks.boost or clocks.base")
-        if not compute.matrix and not compute.vector:
-            raise ValueError("needs a peak: matrix or vector")
-        return compute
-
-    @model_validator(mode="after")
-    def _sources_resolve(self) -> Device:
+    def agree(self) -> None:
+        """Every source that is used is explained."""
         unknown = sorted({key for _, fact in walk(self) for key in fact.source})
         missing = [key for key in unknown if key not in self.sources]
         if missing:
             raise ValueError(f"source {missing[0]!r} is not explained under sources")
-        return self
 
     @property
     def units(self) -> int:
@@ -263,19 +255,27 @@ class Device(Block):
 
     def levels(self) -> tuple[Level, ...]:
         """Its memory levels from the core outwards, then its links; see `hardware.levels`."""
+        return self._levels
+
+    @cached_property
+    def _levels(self) -> tuple[Level, ...]:
         return levels(self)
 
     def level(self, name: str) -> Level | None:
         """The level of that name, None where the spec has none."""
-        return next((found for found in levels(self) if found.name == name), None)
+        return next((found for found in self._levels if found.name == name), None)
 
     def scaled(self, **factors: float) -> Device:
         """A what-if copy with some quantities multiplied; see `perfmodel.hardware.scaling`."""
-        return scaling.scaled(self, factors)
+        from perfmodel.hardware.scaling import scaled
+
+        return scaled(self, factors)
 
     def dump(self) -> str:
         """The spec as YAML; `loads` gives the same device back."""
-        return writer.dump(self)
+        from perfmodel.hardware.writer import dump
+
+        return dump(self)
 
 
 def _si(fact: object) -> float | None:

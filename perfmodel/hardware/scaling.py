@@ -13,9 +13,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
-
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.hardware.block import Block
 from perfmodel.hardware.blocks import FlopPerClock
 from perfmodel.hardware.facts import Count, Quantity, Sourced
 from perfmodel.hardware.levels import LINKS
@@ -58,7 +57,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "power": ("tdp",),
     "units": ("compute.units", *_PEAKS, "measured.special_function", "measured.shared_bandwidth"),
 }
-_B = TypeVar("_B", bound=BaseModel)
+_B = TypeVar("_B", bound=Block)
 
 
 def scaled(device: Device, factors: Mapping[str, float]) -> Device:
@@ -106,7 +105,7 @@ def _times(part: Any, factor: float) -> Any:
         return {key: _times(item, factor) for key, item in part.items()}
     if isinstance(part, Sourced):
         return _fact_times(part, factor)
-    values = {name: getattr(part, name) for name in type(part).model_fields}
+    values = {name: getattr(part, name) for name in part.fields}
     return part.model_copy(
         update={name: _times(item, factor) for name, item in values.items() if item is not None}
     )
@@ -126,7 +125,7 @@ def _fact_times(fact: Sourced, factor: float) -> Sourced:
         changed["values"] = {key: _whole(value * factor) for key, value in fact.values.items()}
     try:
         return type(fact)(**{**fact.model_dump(), **changed})
-    except ValidationError:
+    except ValueError:
         shown = getattr(fact, "text", "a count")
         raise ProblemError(
             f"{shown} × {factor:g} is beyond any device; change it by less"

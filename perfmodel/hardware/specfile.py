@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from perfmodel import yamltable
 from perfmodel.errors import SpecError
 from perfmodel.hardware import physics, yamlfile
@@ -44,6 +42,8 @@ def validate_file(path: str | Path) -> list[str]:
 
 
 def _examine(text: str, where: str) -> tuple[Device | None, list[str]]:
+    from pydantic import ValidationError
+
     document = yamlfile.parse(text, where)
     try:
         device = Device.model_validate(document.data)

@@ -6,8 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
+from perfmodel.hardware.block import Block
 from perfmodel.hardware.facts import Sourced, items
 
 if TYPE_CHECKING:
@@ -34,14 +33,14 @@ def _entry(name: str, value: Any, indent: str) -> list[str]:
     key = f"{indent}{_scalar(name)}:"
     if name == "notes":
         return [key, *(f"{indent}  - {_scalar(note)}" for note in value)]
-    if isinstance(value, Sourced) or not isinstance(value, (BaseModel, dict)):
+    if isinstance(value, Sourced) or not isinstance(value, (Block, dict)):
         return [f"{key} {_flow(value)}"]
     inner = value.items() if isinstance(value, dict) else items(value)
     return [key, *(line for k, v in inner for line in _entry(k, v, indent + "  "))]
 
 
 def _flow(value: Any) -> str:
-    if isinstance(value, BaseModel):
+    if isinstance(value, Block):
         return f"{{{', '.join(f'{name}: {_flow(item)}' for name, item in items(value))}}}"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{_scalar(key)}: {_flow(item)}' for key, item in value.items())}}}"

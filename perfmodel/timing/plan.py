@@ -148,11 +148,13 @@ class Timing:
             found = np.asarray(values, dtype=np.float64)
             if found.ndim == 0:  # the same in every column
                 return found
-            return np.asarray(np.broadcast_to(found, self.seconds.shape)[rows, column])
+            along = column if found.shape[-1] > 1 else 0
+            down = (rows if found.shape[0] > 1 else 0,) if found.ndim > 1 else ()
+            return np.asarray(found[(*down, along)])
 
         zero = np.zeros(len(column))
         total = Estimate(
-            seconds=pick(self.seconds),
+            seconds=self.seconds[rows, column],
             terms={
                 **dict.fromkeys(term_names(self.levels), zero),
                 "gap": zero + pick(self.plan.beside),

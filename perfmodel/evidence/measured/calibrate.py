@@ -87,7 +87,7 @@ def _shipped(slug: str) -> Device | None:
 
 def _from_spec(device: Device) -> dict[str, Any]:
     """A shipped spec as data; latencies and rates that are measured elsewhere stay."""
-    data = device.model_dump(mode="python", exclude_none=True)
+    data = device.model_dump(exclude_none=True)
     return {name: value for name, value in data.items() if name != "measured"}
 
 

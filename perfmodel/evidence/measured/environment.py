@@ -339,9 +339,10 @@ def device_slug(name: str) -> str:
     spelled = "-".join(name.lower().replace("_", " ").split())
     try:
         from perfmodel.hardware import catalogue
-    except ImportError:  # a measuring machine without pydantic: the alias is resolved elsewhere
+
+        found = catalogue.aliases().get(spelled)
+    except ImportError:  # a measuring machine without PyYAML: the alias is resolved elsewhere
         return spelled
-    found = catalogue.aliases().get(spelled)
     return found.stem if found is not None else spelled
 
 

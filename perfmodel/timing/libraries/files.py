@@ -11,10 +11,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfmodel import yamltable
 from perfmodel.errors import PerfmodelError, UnknownName, nearest
@@ -22,8 +20,13 @@ from perfmodel.timing.libraries.facts import GIVEN, KINDS, KernelFacts
 from perfmodel.timing.libraries.reading import Misfit, made
 from perfmodel.timing.libraries.soundness import check, check_links
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 GROUP = "perfmodel.libraries"
 """The entry point."""
+FOLDER = Path(__file__).parent
+"""The shipped files."""
 NAMES = "names"
 """The shipped file that no library stands in."""
 _PARTS = ("library", "kernels", "names", "callers")
@@ -51,27 +54,28 @@ def load() -> Mapping[str, Document]:
 
     Raises `PerfmodelError` where one is missing or damaged.
     """
-    folder = files("perfmodel.timing.libraries")
     try:
-        listed = sorted(item.name for item in folder.iterdir() if item.name.endswith(".yaml"))
+        listed = sorted(item.name for item in FOLDER.iterdir() if item.name.endswith(".yaml"))
     except OSError:
         listed = []
     found = {}
     for name in listed:
         try:
-            parts = yamltable.read(Path(str(folder.joinpath(name))))
+            parts = yamltable.read(FOLDER / name)
         except (OSError, ValueError) as error:
             line = " ".join(str(error).split())
             raise PerfmodelError(f"{name}: not to be read ({line}); reinstall perfmodel") from None
         found[name.removesuffix(".yaml")] = Document(name.removesuffix(".yaml"), name, parts)
     if NAMES not in found or len(found) == 1:
-        raise PerfmodelError(f"{folder}: no files of facts are there; reinstall perfmodel")
+        raise PerfmodelError(f"{FOLDER}: no files of facts are there; reinstall perfmodel")
     return found
 
 
 @lru_cache(maxsize=1)
 def brought() -> tuple[Document, ...]:
     """The files of other packages; raises `PerfmodelError` naming what to mend."""
+    from importlib.metadata import entry_points  # takes as long as a prediction to load
+
     points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
     return tuple(_brought(point) for point in points)
 

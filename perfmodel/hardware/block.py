@@ -1,0 +1,134 @@
+"""Values made of named fields: what every part of a spec is.
+
+A class of blocks names its fields as a dataclass does, by annotations and defaults. Nothing is
+generated for it and nothing is checked where a shipped spec is read, so that a prediction pays
+neither for compiling classes nor for pydantic; a block of anything else is checked by `checking`,
+which pydantic does. The methods are called as pydantic's models call theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import Field
+from inspect import get_annotations
+from typing import Any, ClassVar, NoReturn, Self
+
+BLOCKS: dict[str, type[Block]] = {}
+"""The classes of blocks by name; one comes after the blocks that it is made of."""
+
+_WORD = re.compile(r"\w+")
+
+
+class Block:
+    """Base of every part of a spec: immutable, and an unknown key is an error."""
+
+    fields: ClassVar[dict[str, str]] = {}
+    """Names of the fields in order, with their annotations as text."""
+    defaults: ClassVar[dict[str, Any]] = {}
+    """What the fields are that may be left out; a `dataclasses.field` makes it anew."""
+
+    def __init_subclass__(cls) -> None:
+        own = {
+            name: str(kind)
+            for name, kind in get_annotations(cls).items()
+            if not str(kind).startswith("ClassVar")
+        }
+        cls.fields = {**cls.fields, **own}
+        cls.defaults = cls.defaults | {n: cls.__dict__[n] for n in own if n in cls.__dict__}
+        BLOCKS[cls.__name__] = cls
+
+    def __init__(self, **data: Any) -> None:
+        """The block that `data` describes, checked; raises pydantic's error, a `ValueError`."""
+        self.__dict__.update(self.model_validate(data).__dict__)
+
+    @classmethod
+    def model_validate(cls, data: Any) -> Self:
+        """The block that `data` describes, checked; raises pydantic's error, a `ValueError`."""
+        from perfmodel.hardware.checking import checked
+
+        return checked(cls, data)
+
+    @classmethod
+    def trusted(cls, data: Mapping[str, Any]) -> Self:
+        """The block that `data` describes, unchecked: data of a shipped file, which tests check."""
+        return cls.of({name: cls._trusted(name, value) for name, value in data.items()})
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """The block with these values of fields, unchecked, and else the defaults."""
+        block = cls.__new__(cls)
+        holds = block.__dict__
+        for name in cls.fields:
+            if name in values:
+                holds[name] = values[name]
+            else:
+                default = cls.defaults[name]
+                factory = default.default_factory if isinstance(default, Field) else None
+                holds[name] = factory() if callable(factory) else default
+        return block
+
+    @classmethod
+    def _trusted(cls, name: str, value: Any) -> Any:
+        """A value of a file as its field holds it: tuples for lists, blocks for mappings."""
+        if isinstance(value, list):
+            return tuple(value)
+        if not isinstance(value, dict):
+            return value
+        kind = cls.fields[name]
+        part = next((BLOCKS[word] for word in _WORD.findall(kind) if word in BLOCKS), None)
+        if part is None:
+            return dict(value)
+        if not kind.startswith("dict"):
+            return part.trusted(value)
+        return {key: part.trusted(item) for key, item in value.items()}
+
+    def agree(self) -> None:
+        """Raise `ValueError` where two fields contradict each other."""
+
+    def model_copy(self, update: Mapping[str, Any]) -> Self:
+        """A copy with some fields changed, unchecked."""
+        return self.of({**self._values(), **update})
+
+    def model_dump(self, exclude_none: bool = False) -> dict[str, Any]:
+        """The fields as plain data, blocks as mappings."""
+        return {
+            name: _plain(value, exclude_none)
+            for name, value in self._values().items()
+            if not (exclude_none and value is None)
+        }
+
+    def model_dump_json(self) -> str:
+        """The fields as JSON, without spaces."""
+        import json
+
+        return json.dumps(self.model_dump(), ensure_ascii=False, separators=(",", ":"))
+
+    def _values(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in self.fields}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Block) or type(self) is not type(other):
+            return NotImplemented
+        return self is other or self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self._values().values()))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self._values().items())
+        return f"{type(self).__name__}({shown})"
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__}.{name} stays as it is; use model_copy")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__}.{name} stays as it is; use model_copy")
+
+
+def _plain(value: Any, exclude_none: bool) -> Any:
+    if isinstance(value, Block):
+        return value.model_dump(exclude_none)
+    if isinstance(value, dict):
+        return {key: _plain(item, exclude_none) for key, item in value.items()}
+    return value
