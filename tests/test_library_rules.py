@@ -109,6 +109,9 @@ def test_units_search_sequences_31_at_a_time():
 
     assert once(1) == once(31) > 0
     assert once(62) == pytest.approx(2 * once(31))
+    # A step adds up, and loads the numbers of slices from the L2.
+    here, search = machine(H100), default()["tile_search"]
+    assert once(1) == pytest.approx(here.at_clock(search) + here.l2_latency)
     # Beyond 512 sequences nothing is sliced, and no numbers of slices are loaded.
     assert once(1024) / 34 < once(512) / 17
     assert attention_style._search_seconds(

@@ -208,6 +208,17 @@ def test_slices_that_come_to_the_same_are_tried_once():
 # ---- Rules of libraries --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("slug", ["h100-sxm", "a100-sxm4-80gb", "b200"])
+def test_keys_as_a_whole_are_always_among_the_slices_timed(slug):
+    here, problem = machine(load(slug)), decode(400)
+    how = attention_style.style(problem, FREE, Setting(here, CONSTANTS))
+    axes, tile = as_floats(problem.sizes()), splitkv._tile(problem, FREE, here)
+    for keep in (1, 3, slicing.KEEP):
+        found = slicing.promising(axes, tile, FREE, here, CONSTANTS, how, 2.0, keep)
+        assert found.shape == (400, keep)
+        assert np.all((found == 1).sum(axis=1) == 1)
+
+
 def test_decode_slices_stop_at_128_and_count_all_rows_of_a_group():
     rule = replace(kernel_facts("flash2").split_rule, near=0.999)
     one = {"r": 2.0, "x": 128.0 * 100_000}  # flash2 cuts for grouped queries alone

@@ -99,6 +99,28 @@ def _more_memory_bytes(change: Change) -> np.ndarray:
     return 1.02 * change.after.bytes["hbm"] / change.before.bytes["hbm"]
 
 
+def _fewer_rows_at_once(change: Change) -> np.ndarray | bool:
+    """Whether rows of a row-wise kernel get longer, and less of them is read again from memory."""
+    rows = isinstance(change.problem, Rowwise) and change.what == "cols"
+    scores = change.before.implementation == "eager" and change.what == "seq_kv"
+    return (rows or scores) & (_fewer_memory_bytes(change) > SCREENED)
+
+
+def _fewer_memory_bytes(change: Change) -> np.ndarray:
+    """Times as many bytes of main memory before the change, and the screening's margin."""
+    return SCREENED * change.before.bytes["hbm"] / change.after.bytes["hbm"]
+
+
+def _other_tiles(change: Change) -> np.ndarray:
+    """What masks and other tiles cost, or times as many operations of whole tiles if more."""
+    return np.maximum(2.6, SCREENED * _work(change.before) / _work(change.after))
+
+
+def _work(found: Predictions) -> np.ndarray:
+    """Operations of the matrix unit, whole tiles of them; 1 where it has none."""
+    return np.maximum(found.flops["matrix"], 1.0)
+
+
 def _few_rows_ended(change: Change) -> np.ndarray | bool:
     """Whether m leaves the rows that a library has a kernel of its own for."""
     kernel = change.kernel
@@ -301,12 +323,20 @@ CLIFFS = (
         "between two passes over them.",
     ),
     Cliff(
+        "fewer rows at once between two passes",
+        _fewer_rows_at_once,
+        _fewer_memory_bytes,
+        "One element more may take twice the threads for a row, so that a unit streams half as "
+        "many rows at once, and the cache holds more of them until the next pass (PyTorch, "
+        "SoftMax.cu: SoftMax_getBlockSize).",
+    ),
+    Cliff(
         "tiles of another kernel behind a window",
         _window_tiles,
-        constant(2.6),
+        _other_tiles,
         "FlashAttention-3 has tiles of its own where a window hides keys, and its kernel for few "
-        "queries where none does (tile_size.h, flash_api.cpp); masks with two edges are compared "
-        "with twice.",
+        "queries where none does, whose tile has a third of the rows (tile_size.h, "
+        "flash_api.cpp); masks with two edges are compared with twice.",
     ),
     Cliff(
         "four short rows to a block",
