@@ -53,7 +53,7 @@ def plan(
         kept = promising(problem, menu, how, machine, constants, depth, keep, kernel.sliced_waves)
         menu = menu.take(kept)
         depth = depth if np.ndim(depth) == 0 else columns_of(np.asarray(depth), kept)
-    slices = slice_k(sizes["k"] * np.ones(1), menu.slices, depth)
+    slices = slice_k(np.asarray(sizes["k"]), menu.slices, depth)
     allowed = menu.serves(sizes["m"], sizes["n"])
     allowed &= menu.fits(sizes, kernel.sliced_waves * machine.units)
     sizes = {**sizes, "m": clustered(sizes["m"], menu.rows, kernel.cluster)}
