@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from perfmodel.graph import load as load_graph
     from perfmodel.hardware import Device, load, names
     from perfmodel.napkin.explain import explain
-    from perfmodel.predict import Prediction, Predictions, predict, predict_arrays
+    from perfmodel.predict import predict, predict_arrays
+    from perfmodel.prediction import Prediction, Predictions
     from perfmodel.schedules import Kernel, Loop, Schedule
     from perfmodel.validation.compare import predict_table as compare
 
@@ -46,8 +47,8 @@ _MODULES = {
     "Matmul": "algorithms",
     "Node": "graph",
     "PerfmodelError": "errors",
-    "Prediction": "predict",
-    "Predictions": "predict",
+    "Prediction": "prediction",
+    "Predictions": "prediction",
     "Rowwise": "algorithms",
     "Schedule": "schedules",
     "Sweep": "analysis.sweep",

@@ -6,20 +6,18 @@ code, menus included. Seconds inside, microseconds only where a table or JSON sa
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from perfmodel.algorithms import Problem
-from perfmodel.algorithms.problem import describe, distinct, length, pick
+from perfmodel.algorithms.problem import distinct, length, pick
 from perfmodel.hardware import Device
 from perfmodel.operators import Operator, Request, Timed, operator_of
 from perfmodel.operators.mesh import put, shard, time_on
-from perfmodel.operators.operator import Exchanged, groups
+from perfmodel.operators.operator import groups
+from perfmodel.prediction import Filled, Prediction, Predictions
 from perfmodel.timing import capacity, physical, spread
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.reuse import Reuses
@@ -27,195 +25,11 @@ from perfmodel.timing.reuse import at as reuse_at
 
 SCHEMA_VERSION = 1
 
-# Schedule, implementation and assumptions, shared by all problems timed in one call.
-_Kind = tuple[str, str, tuple[str, ...]]
-
 # What a schedule is called where it leaves its axis whole: of products k, of attention the keys.
 _UNCUT = {"split-k": "tiled", "split-kv": "tiled"}
 
 # Half of the memory, or more, that timing one piece takes.
 _WORKING_BYTES = 2**23
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """One case on one device. Times in seconds, traffic in bytes, intensity in FLOP per byte.
-
-    `terms` holds every resource's own time; their sum is not the total because resources overlap.
-    The `limiter` is the largest and the `runner_up` the next, except that power counts only
-    where it binds (`rank`). `flops` counts executed matrix operations, vector operations, special
-    functions; `useful_flops` the operations that the mask leaves, by the papers' convention.
-    `footprint_bytes` lie in the device's own memory, `footprints` in each level. `fits_at` says
-    whether a level holds its own where its capacity is known, `fits` whether all of these do.
-    `levels` is what the device calls its levels: HBM3, GDDR6X, L3. `dispatch` is the host's part
-    (`perfmodel.timing.floors.Dispatch`), in seconds. Where the problem is split over devices, all
-    counts are those of one of them, and `exchanges` what it exchanges with others.
-    """
-
-    device: str
-    algorithm: str
-    schedule: str
-    implementation: str
-    problem: Mapping[str, Any]
-    seconds: float
-    low_seconds: float
-    high_seconds: float
-    limiter: str
-    runner_up: str
-    terms: Mapping[str, float]
-    flops: Mapping[str, float]
-    useful_flops: float
-    bytes: Mapping[str, float]
-    footprint_bytes: float
-    footprints: Mapping[str, float]
-    fits: bool
-    fits_at: Mapping[str, bool]
-    levels: Mapping[str, str]
-    tile: Mapping[str, float]
-    waves: float
-    occupancy: float
-    assumptions: tuple[str, ...]
-    dispatch: Mapping[str, float]
-    exchanges: tuple[Exchanged, ...] = ()
-
-    @property
-    def intensity(self) -> dict[str, float]:
-        """FLOP per byte at each level: executed operations over the bytes that cross it."""
-        work = self.flops["matrix"] or self.flops["vector"] + self.flops["special"]
-        return {
-            level: work / moved if moved else float("inf") for level, moved in self.bytes.items()
-        }
-
-    @property
-    def flops_per_second(self) -> float:
-        """Executed operations per second, the height of the kernel on a roofline."""
-        work = self.flops["matrix"] or self.flops["vector"] + self.flops["special"]
-        return work / self.seconds
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form: microseconds and bytes, the unit in every name that needs one."""
-        micro = 1e6
-        return {
-            "device": self.device,
-            "algorithm": self.algorithm,
-            "schedule": self.schedule,
-            "implementation": self.implementation,
-            "problem": dict(self.problem),
-            "time_us": self.seconds * micro,
-            "low_us": self.low_seconds * micro,
-            "high_us": self.high_seconds * micro,
-            "limiter": self.limiter,
-            "runner_up": self.runner_up,
-            "terms_us": {name: value * micro for name, value in self.terms.items()},
-            "flops": dict(self.flops),
-            "useful_flops": self.useful_flops,
-            "bytes": dict(self.bytes),
-            "arithmetic_intensity": self.intensity,
-            "footprint_bytes": self.footprint_bytes,
-            "footprints": dict(self.footprints),
-            "fits": self.fits,
-            "fits_at": dict(self.fits_at),
-            "levels": dict(self.levels),
-            "tile": dict(self.tile),
-            "waves": self.waves,
-            "occupancy": self.occupancy,
-            "exchanges": [item.as_dict() for item in self.exchanges],
-            "assumptions": list(self.assumptions),
-        }
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """Predictions of n problems of one kind on one device, as arrays of length n.
-
-    `schedule` and `implementation` join the labels of all of them, where decode and prefill or
-    batched and plain products stand side by side; `kinds` has each kind's schedule, implementation
-    and assumptions, `kind` the kind of each problem. Tile dimensions that a schedule does not have
-    are NaN.
-    """
-
-    device: Device
-    algorithm: str
-    schedule: str
-    implementation: str
-    problem: Problem
-    seconds: np.ndarray
-    low_seconds: np.ndarray
-    high_seconds: np.ndarray
-    limiter: np.ndarray
-    runner_up: np.ndarray
-    terms: Mapping[str, np.ndarray]
-    flops: Mapping[str, np.ndarray]
-    useful_flops: np.ndarray
-    bytes: Mapping[str, np.ndarray]
-    footprint_bytes: np.ndarray
-    footprints: Mapping[str, np.ndarray]
-    tile: Mapping[str, np.ndarray]
-    waves: np.ndarray
-    occupancy: np.ndarray
-    assumptions: tuple[str, ...]
-    dispatch: Mapping[str, np.ndarray]
-    kind: np.ndarray
-    kinds: tuple[_Kind, ...]
-    exchanges: tuple[Exchanged, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.seconds)
-
-    @cached_property
-    def levels(self) -> Mapping[str, str]:
-        """What the device calls the levels whose bytes are counted."""
-        found = {level.name: level.short for level in self.device.levels()}
-        return {name: found.get(name, name) for name in self.bytes}
-
-    def of(self, problem: Problem, which: np.ndarray) -> Predictions:
-        """Predictions of `problem`, each of which equals one of these, at `which`."""
-
-        def taken(value: Any) -> Any:
-            if isinstance(value, Mapping):
-                return {name: each[which] for name, each in value.items()}
-            return value[which] if isinstance(value, np.ndarray) else value
-
-        values = {item.name: taken(getattr(self, item.name)) for item in fields(self)}
-        return replace(self, **{**values, "problem": problem})
-
-    def one(self, i: int) -> Prediction:
-        """The i-th prediction."""
-        schedule, implementation, assumptions = self.kinds[self.kind[i]]
-
-        def at(table: Mapping[str, np.ndarray]) -> dict[str, float]:
-            return {name: float(values[i]) for name, values in table.items()}
-
-        footprints = at(self.footprints)
-        rooms = capacity.rooms(self.device, footprints)
-        fits = {name: footprints[name] <= room for name, room in rooms.items()}
-        return Prediction(
-            device=self.device.slug,
-            algorithm=self.algorithm,
-            schedule=schedule,
-            implementation=implementation,
-            problem=describe(self.problem, i),
-            seconds=float(self.seconds[i]),
-            low_seconds=float(self.low_seconds[i]),
-            high_seconds=float(self.high_seconds[i]),
-            limiter=str(self.limiter[i]),
-            runner_up=str(self.runner_up[i]),
-            terms=at(self.terms),
-            flops=at(self.flops),
-            useful_flops=float(self.useful_flops[i]),
-            bytes=at(self.bytes),
-            footprint_bytes=float(self.footprint_bytes[i]),
-            footprints=footprints,
-            fits=all(fits.values()),
-            fits_at=fits,
-            levels=self.levels,
-            tile={name: size for name, size in at(self.tile).items() if not math.isnan(size)},
-            waves=float(self.waves[i]),
-            occupancy=float(self.occupancy[i]),
-            assumptions=assumptions,
-            dispatch=at(self.dispatch),
-            exchanges=tuple(item.at(i) for item in self.exchanges),
-        )
 
 
 def predict(
@@ -302,7 +116,7 @@ def _predicted(
 ) -> Predictions:
     """Predictions of problems of one kind, piece by piece."""
     n = length(problem)
-    made = _Columns(n)
+    made = Filled(n)
     if n > 1:
         _keep_working_memory()
     operator, reuse = operator_of(problem), request.reuse
@@ -372,75 +186,6 @@ def _too_large(
         if short[chosen].any()
     }
     return capacity.too_large(device, least)
-
-
-class _Columns:
-    """The arrays of n predictions, filled piece by piece: no piece outlives its turn."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-        self.arrays: dict[str, np.ndarray] = {}
-        self.kind = np.zeros(n, dtype=np.intp)
-        self.kinds: list[_Kind] = []
-        self.exchanged: list[Exchanged] = []
-
-    def put(self, index: np.ndarray, kind: _Kind) -> None:
-        """Say of which kind the problems at `index` are."""
-        if kind not in self.kinds:
-            self.kinds.append(kind)
-        self.kind[index] = self.kinds.index(kind)
-
-    def fill(self, index: np.ndarray, results: Mapping[str, np.ndarray]) -> None:
-        """Set the problems at `index`; what other pieces do not have stays NaN."""
-        for name, values in results.items():
-            if len(index) == self.n and values.shape == (self.n,):  # all of them at once
-                self.arrays[name] = values.astype(
-                    values.dtype if values.dtype.kind == "U" else np.float64
-                )
-                continue
-            if name not in self.arrays:
-                kind = values.dtype if values.dtype.kind == "U" else np.float64
-                empty = np.nan if kind == np.float64 else ""
-                self.arrays[name] = np.full(self.n, empty, dtype=kind)
-            self.arrays[name][index] = values
-
-    def table(self, prefix: str) -> dict[str, np.ndarray]:
-        """The arrays called prefix.name, by name."""
-        return {
-            name.removeprefix(prefix): values
-            for name, values in self.arrays.items()
-            if name.startswith(prefix)
-        }
-
-    def predictions(self, problem: Problem, device: Device) -> Predictions:
-        """What has been filled, as predictions of `problem`."""
-        kinds, arrays = self.kinds, self.arrays
-        return Predictions(
-            device=device,
-            algorithm=problem.operator,
-            schedule=" / ".join(dict.fromkeys(kind[0] for kind in kinds)),
-            implementation=" / ".join(dict.fromkeys(kind[1] for kind in kinds)),
-            problem=problem,
-            seconds=arrays["seconds"],
-            low_seconds=arrays["low_seconds"],
-            high_seconds=arrays["high_seconds"],
-            limiter=arrays["limiter"],
-            runner_up=arrays["runner_up"],
-            terms=self.table("terms."),
-            flops=self.table("flops."),
-            useful_flops=arrays["useful_flops"],
-            bytes=self.table("bytes."),
-            footprint_bytes=arrays["footprint_bytes"],
-            footprints=self.table("footprints."),
-            tile=self.table("tile."),
-            waves=arrays["waves"],
-            occupancy=arrays["occupancy"],
-            assumptions=tuple(dict.fromkeys(said for kind in kinds for said in kind[2])),
-            dispatch=self.table("dispatch."),
-            kind=self.kind,
-            kinds=tuple(kinds),
-            exchanges=tuple(self.exchanged),
-        )
 
 
 def _results(

@@ -16,7 +16,8 @@ from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.algorithms.rowwise import OPS
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import Device
-from perfmodel.predict import Predictions, predict_arrays
+from perfmodel.predict import predict_arrays
+from perfmodel.prediction import Predictions
 
 N = 48  # problems of a draw, unless told
 LEAST = 0.9

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from dataclasses import fields, replace
 
@@ -14,9 +13,9 @@ from perfmodel.algorithms.problem import describe, length, pick
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import load
 from perfmodel.operators import operator_of
-from perfmodel.predict import Prediction, Predictions, predict, predict_arrays
+from perfmodel.predict import predict, predict_arrays
+from perfmodel.prediction import Prediction, Predictions
 
-MODULE = importlib.import_module("perfmodel.predict")
 H100 = load("h100-sxm")
 T4 = load("t4")
 N = 37

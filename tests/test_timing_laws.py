@@ -15,7 +15,8 @@ from perfmodel.algorithms.matmul import FORMATS
 from perfmodel.algorithms.rowwise import OPS
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import Device, load, names
-from perfmodel.predict import Predictions, predict_arrays
+from perfmodel.predict import predict_arrays
+from perfmodel.prediction import Predictions
 from perfmodel.timing import matmul, splitkv
 from perfmodel.timing.libraries import usual
 from perfmodel.timing.machine import machine

@@ -7,7 +7,8 @@ import pytest
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.hardware import Device, load
-from perfmodel.predict import Prediction, predict
+from perfmodel.predict import predict
+from perfmodel.prediction import Prediction
 
 H100 = load("h100-sxm")
 A100 = load("a100-sxm4-80gb")

@@ -14,7 +14,8 @@ from perfmodel.algorithms import Attention
 from perfmodel.cli.output import say, to_stdout
 from perfmodel.errors import OutputError
 from perfmodel.hardware import Device, load
-from perfmodel.predict import Predictions, predict_arrays
+from perfmodel.predict import predict_arrays
+from perfmodel.prediction import Predictions
 from perfmodel.render import RENDERERS, Column, Report
 from perfmodel.render.report import Row, binary, micros, quantity, ratio, text
 

@@ -17,7 +17,8 @@ from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator
-from perfmodel.predict import Prediction, predict_arrays
+from perfmodel.predict import predict_arrays
+from perfmodel.prediction import Prediction
 from perfmodel.render import predictions
 
 Devices = Annotated[

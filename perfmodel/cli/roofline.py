@@ -19,7 +19,8 @@ from perfmodel.cli.predict import Devices, Implementation, Mesh, Schedule, Store
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator
-from perfmodel.predict import Prediction, predict_arrays
+from perfmodel.predict import predict_arrays
+from perfmodel.prediction import Prediction
 from perfmodel.render.figure import chart_suffix, save
 from perfmodel.render.foot import MARKERS
 from perfmodel.render.roofline import roofline_chart

@@ -19,7 +19,8 @@ from perfmodel.algorithms import Problem
 from perfmodel.errors import ProblemError
 from perfmodel.graph.node import Node
 from perfmodel.hardware import Device
-from perfmodel.predict import Prediction, predict_arrays
+from perfmodel.predict import predict_arrays
+from perfmodel.prediction import Prediction
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.reuse import Reuse
 

@@ -15,7 +15,7 @@ from perfmodel.graph.prediction import GraphPrediction, NodePrediction
 from perfmodel.graph.spread import Spread, together
 from perfmodel.hardware import Device
 from perfmodel.operators import operator_of
-from perfmodel.predict import Prediction
+from perfmodel.prediction import Prediction
 from perfmodel.timing import capacity, physical
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.machine import machine

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from perfmodel.predict import Prediction, rank
+from perfmodel.predict import rank
+from perfmodel.prediction import Prediction
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def by_waves(sizes: Mapping[str, Number], rule: WaveRule, machine: Machine) -> n
     slices = np.ceil(x / rule.keys) if rule.rounds_up else np.floor(x / rule.keys)
     if rule.root:
         slices = np.minimum(slices, np.round(np.sqrt(rule.root * slices)))
-    waves = rule.waves * np.ones_like(x)
+    waves = np.full_like(x, rule.waves)
     if rule.doubles_from:
         waves = waves * np.maximum(np.log2(x / rule.doubles_from), 1.0)
     room = waves * machine.units / (b * g * q)

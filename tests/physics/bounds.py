@@ -8,7 +8,7 @@ import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem
 from perfmodel.hardware import Device
-from perfmodel.predict import Predictions
+from perfmodel.prediction import Predictions
 from perfmodel.timing.machine import machine
 from perfmodel.timing.physical import compulsory_bytes, dense_peak
 

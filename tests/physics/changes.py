@@ -10,7 +10,7 @@ import numpy as np
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import Device
-from perfmodel.predict import Predictions
+from perfmodel.prediction import Predictions
 from perfmodel.timing.libraries import KernelFacts, kernels
 
 PARTS = ("units", "hbm_bandwidth", "matrix", "vector")

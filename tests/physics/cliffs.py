@@ -15,7 +15,8 @@ from changes import PARTS, Change
 from tilings import k_of_busiest, query_slices, steps_streamed, visited
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
-from perfmodel.predict import Predictions, predict_arrays
+from perfmodel.predict import predict_arrays
+from perfmodel.prediction import Predictions
 from perfmodel.timing import matmul, rowwise, splitkv
 from perfmodel.timing.libraries import AttentionFacts
 

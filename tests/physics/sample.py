@@ -14,7 +14,8 @@ from tally import Tally, largest
 from perfmodel.algorithms import Problem
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import Device, load, names
-from perfmodel.predict import Predictions, predict_arrays
+from perfmodel.predict import predict_arrays
+from perfmodel.prediction import Predictions
 
 SIZE = 200
 """Problems of a sample: enough that numpy's calls cost little."""

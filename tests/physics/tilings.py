@@ -7,7 +7,7 @@ import numpy as np
 from perfmodel.algorithms import Attention, Matmul
 from perfmodel.arithmetic import as_floats, ceil_div
 from perfmodel.count.band import visit
-from perfmodel.predict import Predictions
+from perfmodel.prediction import Predictions
 from perfmodel.timing import attention_backward, slicing
 from perfmodel.timing.attention_style import order_of
 from perfmodel.timing.libraries import AttentionFacts, MatrixFacts, kernels

@@ -18,7 +18,8 @@ from perfmodel.analysis.sweep.grid import Group, Range
 from perfmodel.analysis.sweep.plan import Part, Sweep
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.predict import Predictions, predict_arrays
+from perfmodel.predict import predict_arrays
+from perfmodel.prediction import Predictions
 from perfmodel.timing.exchange import link_of
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ from perfmodel.evidence.kernel import BundledKernel
 from perfmodel.hardware import Device
 from perfmodel.operators import find
 from perfmodel.operators.library import LibraryOperator
-from perfmodel.predict import Prediction, predict
+from perfmodel.predict import predict
+from perfmodel.prediction import Prediction
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.kernel import KernelTime, Slots, time_kernel
 from perfmodel.timing.libraries import resolve
