@@ -113,13 +113,13 @@ def _fewer_memory_bytes(change: Change) -> np.ndarray:
 
 
 def _other_tiles(change: Change) -> np.ndarray:
-    """What masks and other tiles cost, or times as many operations of whole tiles if more."""
-    return np.maximum(2.6, SCREENED * _work(change.before) / _work(change.after))
+    """What masks and other tiles cost, or times as many rows of a tile if more.
 
-
-def _work(found: Predictions) -> np.ndarray:
-    """Operations of the matrix unit, whole tiles of them; 1 where it has none."""
-    return np.maximum(found.flops["matrix"], 1.0)
+    Few queries leave most rows of a tile empty, which are multiplied all the same.
+    """
+    rows = (each.tile.get("rows", np.ones(1)) for each in (change.before, change.after))
+    first, second = rows
+    return np.maximum(2.6, SCREENED * first / second)
 
 
 def _few_rows_ended(change: Change) -> np.ndarray | bool:
