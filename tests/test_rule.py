@@ -5,6 +5,8 @@ The families of schedules have files of their own; here the loops are dealt at r
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ from perfmodel.arithmetic import where
 from perfmodel.count import Traffic, count, rule
 from perfmodel.errors import ProblemError
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
-from perfmodel.schedules.tiled import split_kv, tiled
+from perfmodel.schedules.tiled import split_kv, tiled, tiled_backward
 
 tiles = st.integers(2, 14)
 
@@ -216,6 +218,17 @@ def test_a_nest_without_a_mask_has_no_visits():
     bare = rule.nest(schedule, schedule.kernels[0], problem.sizes())
     with pytest.raises(ValueError, match="visits every pair"):
         bare.visits_of({})
+
+
+def test_a_kernel_that_has_no_keys_visits_no_pairs():
+    problem = Attention(1, 2, 2, 70, 90, 16, causal=True)
+    schedule = tiled_backward(problem.mask(), 16, 16)
+    delta, main = schedule.kernels
+    sizes = problem.sizes()
+    assert rule.nest(schedule, main, sizes).visits is not None
+    # Queries alone, whether or not the kernel is said to skip what the mask hides.
+    for kernel in (delta, replace(delta, masked=True)):
+        assert rule.nest(schedule, kernel, sizes).visits is None
 
 
 def test_grid_loops_inside_others_are_refused():

@@ -232,3 +232,18 @@ def test_strides_of_the_grid():
     loops = waves.grid_loops(nest)
     assert [(x.axis, x.trips, x.stride) for x in loops] == [("b", 2, 12), ("n", 3, 4), ("m", 4, 1)]
     assert len(list(product(*(range(x.trips) for x in loops)))) == rule.blocks(nest)
+
+
+def test_a_wave_finds_what_the_cache_holds_since_the_last_one():
+    # Four blocks in columns, one a wave: a column's B is touched in the next wave, a row's A in
+    # the one after that. A tile has 4 KiB, and a wave a tile of either.
+    schedule, problem = tiled_matmul(64, 64, 32), Matmul(128, 128, 32)
+    tile = 64 * 32
+
+    def fetched(capacity):
+        found = waves.walk_waves(*parts(schedule, problem), 1, capacity)
+        return {name: walk.elements // tile for name, walk in found.items()}
+
+    assert fetched(2 * 4096 - 1) == {"A": 4, "B": 4}
+    assert fetched(2 * 4096) == {"A": 4, "B": 2}
+    assert fetched(4 * 4096) == {"A": 2, "B": 2}
