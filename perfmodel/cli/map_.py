@@ -131,7 +131,7 @@ def _library(best: Fastest) -> Iterator[str]:
         yield "no library's kernel of this algorithm is known"
         return
     library = best.library
-    name, took = library.implementation, seconds(float(library.seconds[0]))
+    name, took = library.implementation, seconds(best.library_seconds)
     tile = " ".join(f"{axis}={size[0]:g}" for axis, size in library.tile.items())
     found = seconds(best.found.seconds)
     if best.of_library:

@@ -22,11 +22,12 @@ from perfmodel.errors import ProblemError
 from perfmodel.napkin.nests import Nest, product_of, schedule
 from perfmodel.napkin.tiles import combined
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
+from perfmodel.timing import attention_style, matmul
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import usual
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.shares import block_price, hidden_share
-from perfmodel.timing.style import Block, Code, Style
+from perfmodel.timing.setting import Setting
+from perfmodel.timing.style import Code, Style
 
 LINE_BYTES = 128
 # Registers of a thread that hold tiles; the rest of the 255 hold addresses and indices.
@@ -84,21 +85,21 @@ class Target:
 
     def style(self, fused: Algorithm) -> Style:
         """How a kernel of these steps uses the machine, by what its steps are."""
-        special = any(step.special for step in fused.steps)
-        chained = sum(step.kind == "contraction" for step in fused.steps) > 1
-        # A fused chain of products runs as the newest attention kernels of the device do.
-        newest = usual("attention", "bf16", self.machine)
-        price = block_price(newest, self.constants) / self.constants["block_price"]
+        setting, steps = Setting(self.machine, self.constants), fused.steps
+        contractions = sum(step.kind == "contraction" for step in steps)
+        # Products run as the device's usual library runs them, a fused chain of them as the newest
+        # attention kernels do.
+        if contractions > 1:
+            newest = usual("attention", "bf16", self.machine)
+            return attention_style.chained(newest, self.compute, setting)
+        if contractions == 1:
+            return matmul.products(usual("gemm", self.compute, self.machine), self.compute, setting)
+        special = any(step.special for step in steps)
+        share = self.constants["loadless_vector_share" if special else "vector_share"]
         return Style(
             compute=self.compute,
-            matrix_share=self.constants["matrix_share"],
-            overlap=hidden_share(newest, self.constants)
-            if chained
-            else self.constants["pipelined_overlap"],
-            block=Block(price=price if chained else 1.0),
-            code=Code(
-                vector_share=self.constants["loadless_vector_share" if special else "vector_share"]
-            ),
+            overlap=self.constants["pipelined_overlap"],
+            code=Code(vector_share=share),
             persistent=self.machine.architecture.copies == "tensor",
         )
 

@@ -35,26 +35,36 @@ def compute_type(problem: Attention, machine: Machine) -> str:
 
 def style(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Style:
     """The class's facts and constants as the kernel timer wants them."""
-    machine, constants = setting.machine, setting.constants
-    share = _matrix_share(problem, kernel, setting)
-    packed = kernel.caller.packed
-    price = block_price(kernel, constants) if packed else constants["chained_block_price"]
-    price = price + _ordered(problem, kernel) * constants["ordered_price"]
-    return Style(
-        compute=compute_type(problem, machine),
-        matrix_share=share,
+    constants = setting.constants
+    how = chained(kernel, compute_type(problem, setting.machine), setting)
+    ordered = _ordered(problem, kernel) * constants["ordered_price"] / constants["block_price"]
+    search = _search_seconds(problem, kernel, setting)
+    return replace(
+        how,
         overlap=_overlap(problem, kernel, constants),
         shared=("V",) if problem.keys_only else (),
+        compiled_for=dict.fromkeys(HEAD_AXES, kernel.head_dims) if kernel.head_dims else {},
+        block=replace(how.block, price=how.block.price + ordered, search_seconds=search),
+    )
+
+
+def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
+    """How the class chains two products at the rate of `compute`, whatever they are of."""
+    machine, constants = setting.machine, setting.constants
+    packed = kernel.caller.packed
+    price = block_price(kernel, constants) if packed else constants["chained_block_price"]
+    return Style(
+        compute=compute,
+        matrix_share=_matrix_share(compute, kernel, setting),
+        overlap=hidden_share(kernel, constants),
         resident=np.inf if kernel.resident is None else kernel.resident,
         persistent=kernel.instruction == "native" and machine.architecture.copies == "tensor",
         combining=_combining(kernel, constants),
         longest_first=kernel.schedule == "tiled-3",
-        compiled_for=dict.fromkeys(HEAD_AXES, kernel.head_dims) if kernel.head_dims else {},
         code=Code(integer_share=_INTEGER, vector_share=constants["loadless_vector_share"]),
         block=Block(
             price=price / constants["block_price"],
             setup_seconds=constants["specialised_start"] if kernel.specialises else 0.0,
-            search_seconds=_search_seconds(problem, kernel, setting),
         ),
         turns=Turns(
             chained=kernel.ping_pong,
@@ -72,10 +82,10 @@ def _combining(kernel: AttentionFacts, constants: Constants) -> Combining | None
     return Combining(constants["combine_price"], kernel.combines_ahead)
 
 
-def _matrix_share(problem: Attention, kernel: AttentionFacts, setting: Setting) -> float:
+def _matrix_share(compute: str, kernel: AttentionFacts, setting: Setting) -> float:
     """Share of the matrix unit's rate by the class's instructions, as `kept_share` has it."""
     machine, constants = setting.machine, setting.constants
-    compute, path = compute_type(problem, machine), matrix_share(kernel, machine)
+    path = matrix_share(kernel, machine)
     share = constants["chained_matrix_share"] if kernel.share is None else kernel.share
     if machine.device.kind == "cpu" or machine.on_vector(compute):
         return path * share

@@ -77,6 +77,13 @@ def plan(
 
 
 def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:
+    """How the class multiplies this problem's operands."""
+    how = products(kernel, compute_type(problem, setting.machine), setting)
+    return replace(how, pitches=_pitches(problem, setting.machine))
+
+
+def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
+    """How the class multiplies at the rate of `compute`, whatever the operands."""
     machine, constants, run = setting.machine, setting.constants, setting.run
     on_vector = kernel.instruction == "vector"
     usual = constants["vector_loop_share" if on_vector else "matrix_share"]
@@ -88,7 +95,7 @@ def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:
     specialised = kernel.specialises and native
     staged = on_vector and machine.staged
     return Style(
-        compute=compute_type(problem, machine),
+        compute=compute,
         matrix_share=share * matrix_share(kernel, machine),
         overlap=hidden_share(kernel, constants),
         multicast=2.0 if specialised and architecture.clusters else 1.0,
@@ -99,7 +106,6 @@ def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:
         stream_share=constants["stream_share_tiles"],
         # One warp stages operands in its registers while another one works.
         turns=Turns(warps=2 if staged else 1),
-        pitches=_pitches(problem, machine),
         run=replace(run, warm=1.0) if run.rotated and kernel.caller.one_copy else run,
     )
 
