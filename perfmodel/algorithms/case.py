@@ -129,8 +129,11 @@ class Declaration:
         # One query aligned to the end sees every key, causal or not.
         causal = bool(evaluate(self.mask.get("causal", False), values)) and values[query] > 1
         window = evaluate(self.mask.get("window", 0), values) or None
-        if window is not None and (not is_whole(window) or window < 0):
-            raise ProblemError(f"{self.name} has a window of {window:g} keys; write 0 for all")
+        if window is not None and not (is_whole(window) and 0 < window <= LARGEST):
+            raise ProblemError(
+                f"{self.name} has a window of {window:g} keys; write a whole number up to 2^40, or "
+                "0 for all"
+            )
         if not causal and window is None:
             return None
         right = 0 if causal else (None if window is None else window - 1)

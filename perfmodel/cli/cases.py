@@ -66,7 +66,9 @@ class Cases:
             kind = dict(zip(self.kinds, values, strict=True))
             for start in range(0, math.prod(shape), CHUNK):
                 count = min(CHUNK, math.prod(shape) - start)
-                places = np.unravel_index(np.arange(start, start + count), shape)
+                numbers = np.arange(start, start + count)
+                # A declaration may have no size to choose: one case, of no place.
+                places = np.unravel_index(numbers, shape) if shape else ()
                 chosen = {
                     name: values[place]
                     for (name, values), place in zip(self.sizes.items(), places, strict=True)

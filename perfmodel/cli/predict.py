@@ -21,6 +21,9 @@ from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Prediction
 from perfmodel.render import predictions
 
+# The most cases, all devices and schedules together: what is printed in a quarter of a minute.
+MOST = 200_000
+
 Devices = Annotated[
     list[str],
     typer.Option(
@@ -102,7 +105,7 @@ def predict(
     wanted = chosen_format(format, output)  # complain before any work is done
     schedules = known.schedules(cases.operator, schedule)
     total = cases.count * len(device) * len(schedules)
-    check_cases(total, instead="narrow a range, or write files with perfmodel sweep --yes")
+    check_cases(total, MOST, "narrow a range, or write files with perfmodel sweep")
     options = {
         "implementation": known.implementation(cases.operator, implementation),
         "harness": known.harness(harness),

@@ -138,7 +138,7 @@ def _ending(one: Input, ended: Ended) -> Iterator[str]:
             return
     if "not enough memory" in ended.err:
         yield "memory: not enough"
-    listed = one.arguments[:2] == ("hardware", "validate") or ended.err.startswith("Usage:")
+    listed = {"hardware", "validate"} <= set(one.arguments) or ended.err.startswith("Usage:")
     if ended.code == 2 and not listed and (
         len(lines) != 1 or not lines[0].startswith("perfmodel: ")
     ):  # fmt: skip

@@ -38,7 +38,7 @@ def make(dice: Dice) -> Input:
     arguments = [command, name, "-d", device(dice)]
     axes = _KEPT if own else tuple(library.load(name).extents)
     tensors = ("A", "B", "C", "D") if own else tuple(library.load(name).algorithm.tensors)
-    arguments += _sizes(dice, name, own)
+    arguments += _sizes(dice, name, own, lists=not slow and command != "whatif")
     arguments += _how(dice)
     arguments += spread(dice, name, axes=axes, tensors=tensors, place=command != "roofline")
     if command == "sweep":
@@ -51,8 +51,8 @@ def make(dice: Dice) -> Input:
     return Input("declared", tuple(arguments), files, terminal=dice.chance(0.1))
 
 
-def _sizes(dice: Dice, name: str, own: bool) -> list[str]:
-    """Options of the operator."""
+def _sizes(dice: Dice, name: str, own: bool, lists: bool) -> list[str]:
+    """Options of the operator; each size of a list is a search, and each number of a what-if."""
     found: list[str] = []
     if own:
         options: list[Any] = ["--m", "--n", "--k"]
@@ -61,8 +61,7 @@ def _sizes(dice: Dice, name: str, own: bool) -> list[str]:
         if isinstance(item, Flag):
             found += [item.flags[-1]]
         elif isinstance(item, Size):
-            # Each size of a list is a search of its own.
-            several = name not in _SLOW and dice.chance(0.15)
+            several = lists and dice.chance(0.15)
             found += [item.flags[-1], dice.sizes() if several else dice.size(20)]
         else:
             found += [item.flags[-1], dice.choice((*TYPES, "bf16", "bf16,fp8"))]
