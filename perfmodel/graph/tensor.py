@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
+from perfmodel.algorithms.case import MOST_ELEMENTS
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware.levels import LINKS
@@ -39,6 +40,10 @@ class Tensor:
                 raise ProblemError(
                     f"tensor {self.name} is {shown}; extents are whole numbers of at least 0"
                 )
+        if math.prod(self.shape) > MOST_ELEMENTS:
+            raise ProblemError(
+                f"tensor {self.name} has more than 2^56 elements; give it a smaller shape"
+            )
         if self.place not in (OWN, *LINKS):
             raise UnknownName(f"level that tensor {self.name} lies in", self.place, (OWN, *LINKS))
 

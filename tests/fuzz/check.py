@@ -139,8 +139,9 @@ def _ending(one: Input, ended: Ended) -> Iterator[str]:
     if "not enough memory" in ended.err:
         yield "memory: not enough"
     listed = {"hardware", "validate"} <= set(one.arguments) or ended.err.startswith("Usage:")
+    said = [line for line in lines if not re.match(r"\d+%  ", line)]  # how far a sweep was
     if ended.code == 2 and not listed and (
-        len(lines) != 1 or not lines[0].startswith("perfmodel: ")
+        len(said) != 1 or not said[0].startswith("perfmodel: ")
     ):  # fmt: skip
         yield f"exit code 2 with {len(lines)} lines on standard error: {ended.err[:200]!r}"
     if re.search(r"[\x00-\x08\x0b-\x1f\x7f\x9b]", ended.err):

@@ -33,9 +33,9 @@ def traffic_report(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
             _p=pd.to_numeric(table[predicted], errors="coerce"),
             _c=pd.to_numeric(table[counted], errors="coerce"),
         )
-        values = values[(values["_p"] > 0) & (values["_c"] > 0)]
+        values = values[(values["_p"] > 0) & (values["_c"] > 0) & (values["_c"] < np.inf)]
         for key, group in _groups(values, by):
-            logs = np.log(group["_p"] / group["_c"])
+            logs = np.log(group["_p"]) - np.log(group["_c"])  # their ratio may be too small
             lines.append(
                 {
                     "level": level,
