@@ -19,7 +19,7 @@ settings.register_profile(
     deadline=None,
     derandomize=True,
     database=None,
-    max_examples=60,
+    max_examples=50,
     print_blob=False,
     suppress_health_check=[HealthCheck.too_slow],
 )

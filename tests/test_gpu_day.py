@@ -246,7 +246,7 @@ def test_killed_at_any_moment_it_loses_and_doubles_nothing(whole: Path, tmp_path
         sys.executable, "-m", "perfmodel.evidence.gpu_day", "--rehearse", "--output", str(folder),
         "--stages", "proof",
     ]  # fmt: skip
-    for _ in range(5):
+    for _ in range(3):
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
         time.sleep(moment.uniform(2.0, 5.0))
         process.send_signal(signal.SIGKILL)
