@@ -219,6 +219,15 @@ def test_keys_as_a_whole_are_always_among_the_slices_timed(slug):
         assert np.all((found == 1).sum(axis=1) == 1)
 
 
+def test_no_more_slices_are_tried_than_blocks_run_at_once():
+    # Five rows of blocks on eleven slots: of 24 tiles, 2 slices fill 10/11 of a wave, and so do 4,
+    # 6 and 8; 24 would fill 120/121 of eleven waves, but are more than run at once.
+    rule = replace(kernel_facts("flash2").split_rule, near=0.999, blocks_per_unit=1)
+    few = replace(machine(load("a100-sxm4-80gb")), units=11)
+    axes = axes_of(b=5.0, g=1.0, r=8.0, q=1.0, x=24.0 * 64)
+    assert slicing.by_rule(axes, TILE, rule, few).item() == 2
+
+
 def test_decode_slices_stop_at_128_and_count_all_rows_of_a_group():
     rule = replace(kernel_facts("flash2").split_rule, near=0.999)
     one = {"r": 2.0, "x": 128.0 * 100_000}  # flash2 cuts for grouped queries alone

@@ -172,9 +172,9 @@ def _sliced_plan(
     if one alone has anything to add.
     """
     rows, keys, threads = tile
+    # The second kernel adds rows up: it has no mask, and its blocks cost what plain ones do.
+    second = replace(how, resident=np.inf)
     how = on_tiles(how, problem, mask, kernel, setting, rows, keys, sizes["r"])
-    # The second kernel adds rows up: its blocks cost what plain ones do.
-    second = replace(how, resident=np.inf, code=replace(how.code, integer_ops=0.0))
 
     def part(x: Number, slices: np.ndarray, *only: str) -> Part:
         schedule = tiled.split_kv(
