@@ -90,8 +90,9 @@ def predict_arrays(
 ) -> Predictions:
     """Predict arrays of problems of one kind (sizes may be arrays of one length n, the rest not).
 
-    Equal problems are computed once. Memory beyond the results grows with the operator's `chunk`,
-    not with n. Arguments and errors as for `predict`.
+    Equal problems are computed once where they are half of all or more. Memory beyond the results
+    grows with the operator's `chunk`, not with n, and then with the problems that differ. Arguments
+    and errors as for `predict`.
     """
     request = Request(
         schedule,
@@ -105,7 +106,7 @@ def predict_arrays(
     )
     values = constants or default()
     alike = distinct(problem) if reuse is None and not mesh else None
-    if alike is None:
+    if alike is None or 2 * len(alike[0]) > len(alike[1]):  # what differs is held twice
         return _predicted(problem, device, values, request)
     first, which = alike
     return _predicted(pick(problem, first), device, values, request).of(problem, which)
