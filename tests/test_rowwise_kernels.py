@@ -42,7 +42,7 @@ def test_sliced_gradients_are_counted_as_they_are_walked(
     )
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     st.sampled_from(NORMS),
     st.integers(1, 90),
