@@ -61,3 +61,18 @@ def measured() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no measured runs at {folder}; set PERFMODEL_DATA to their folder")
     return folder
+
+
+@pytest.fixture
+def cli(capsys, tmp_path, monkeypatch):
+    """A command of the command line, run in a folder of its own: exit code, both outputs."""
+    from perfmodel.cli import run
+
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        code = run([str(item) for item in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call

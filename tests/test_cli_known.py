@@ -11,7 +11,7 @@ from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.algorithms.rowwise import MAPS, VARIANTS
 from perfmodel.algorithms.sizes import LARGEST, MOST_CASES, MOST_POINTS
 from perfmodel.analysis.sweep import Grid, Sweep
-from perfmodel.cli import known, run
+from perfmodel.cli import known
 from perfmodel.cli.cases import read
 from perfmodel.cli.list_ import KINDS
 from perfmodel.errors import ProblemError, UnknownName
@@ -21,18 +21,6 @@ from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.timing.libraries import kernels, naming
 
 COMMANDS = {"predict": (), "whatif": (), "roofline": ("-o", "x.svg"), "sweep": ("--best",)}
-
-
-@pytest.fixture
-def cli(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        code = run([str(item) for item in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 def refused(result):

@@ -7,7 +7,6 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
-from perfmodel.cli import run
 from perfmodel.cli.list_ import KINDS as LISTED
 from perfmodel.cli.show import KINDS
 from perfmodel.render.facts import shown
@@ -16,18 +15,6 @@ from perfmodel.timing import stated
 from perfmodel.timing.libraries import files, kernel_facts, kernels
 from perfmodel.timing.libraries.reading import plain
 from perfmodel.timing.runs import table
-
-
-@pytest.fixture
-def cli(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        code = run([str(item) for item in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 def refused(result):

@@ -14,25 +14,12 @@ from perfmodel.algorithms.declaration import declare
 from perfmodel.algorithms.expressions import evaluate
 from perfmodel.analysis.sweep import parts, read_manifest
 from perfmodel.analysis.sweep.expressions import condition, quantity
-from perfmodel.cli import run
 from perfmodel.errors import OutputError, PerfmodelError, ProblemError, SpecError, TableError
 from perfmodel.evidence.records.records import read_table, replacing, tidy, write_table
 from perfmodel.hardware import load
 from perfmodel.hardware.specfile import loads, validate_file
 from perfmodel.napkin.tiles import COLUMNS, fewest
 from perfmodel.units import UnitError, parse
-
-
-@pytest.fixture
-def cli(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        code = run([str(item) for item in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 def refused(result, *words):

@@ -22,6 +22,10 @@ UNSAID = {"unsaid": True}
 """Metadata of a field that a description leaves out while it is false."""
 
 
+# 2^64 over the golden ratio: multiples of it lie far from each other (Knuth, TAOCP 3, 6.4).
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
 class Problem(ABC):
     """What is computed, at which sizes and in which types; knows no tile and no machine.
 
@@ -143,7 +147,7 @@ def distinct(problem: Problem) -> tuple[np.ndarray, np.ndarray] | None:
         return None
     sums = np.zeros(len(found[0]), dtype=np.uint64)
     for each in found:  # in 64 bits, which wrap
-        sums = sums * np.uint64(0x9E3779B97F4A7C15) + each.astype(np.int64).view(np.uint64)
+        sums = sums * _SPREAD + each.astype(np.int64).view(np.uint64)
     if not np.any(np.diff(np.sort(sums)) == 0):
         return None
     order = np.lexsort(found)
