@@ -90,13 +90,14 @@ def spread_of(
     """10th and 90th percentiles of ln(measured / predicted) by family and predicted time.
 
     A bin with few rows or groups borrows from the whole family. `least` is the half width that a
-    family has at least on either side.
+    family has at least on either side; one that is not there has the median of those that are.
     """
+    usual = float(np.median(list(least.values()))) if least else 0.0
     found: dict[str, dict[str, Any]] = {}
     for name, rows in errors(predicted).groupby("family"):
         bins = np.searchsorted(_EDGES_US, rows["time_us"].to_numpy())
         sides: tuple[list[float], list[float]] = [], []
-        half = (least or {}).get(str(name), 0.0)
+        half = (least or {}).get(str(name), usual)
         for i in range(len(_EDGES_US) + 1):
             mine = rows[bins == i]
             mine = mine if _enough(mine, rows) else rows

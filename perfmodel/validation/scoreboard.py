@@ -28,7 +28,7 @@ from perfmodel.fitting.ranges import sheet
 from perfmodel.fitting.starts import shown
 from perfmodel.hardware import load
 from perfmodel.timing import ablation, constants
-from perfmodel.timing.constants import Constant
+from perfmodel.timing.constants import Constant, Constants
 from perfmodel.timing.knowledge import is_calibrated
 from perfmodel.timing.knowledge import table as ranges_table
 from perfmodel.validation.compare import LEFT_OUT, beats_floor, predict_table
