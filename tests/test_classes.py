@@ -160,7 +160,7 @@ def test_names_of_implementations_find_their_class(op, dtype, name, expected):
 def test_every_named_row_of_the_measured_runs_has_a_class(measured):
     # New names in the table must be added above, or be known to have no class of their own.
     pandas = pytest.importorskip("pandas", reason="reads the measured runs")
-    table = pandas.read_csv(measured / "measured_dev_core.csv.gz", dtype=str)
+    table = pandas.read_csv(measured / "measured_dev2_core.csv.gz", dtype=str)
     rows = table[["op", "dtype", "implementation"]].drop_duplicates().dropna()
     listed = {(op, dtype, name) for op, dtype, name, _ in NAMED}
     kinds = set(rows.itertuples(index=False, name=None))

@@ -340,6 +340,21 @@ def _errors(group: pd.DataFrame, include_flags: bool) -> dict[str, Any]:
     }
 
 
+def by_knowledge(table: pd.DataFrame, *, include_flags: bool = False) -> list[dict[str, Any]]:
+    """Rows, errors, coverage and width (median ln of high over low) by what was known of them."""
+    kept = scored(table, include_flags=include_flags)
+    kept = kept.assign(width=(kept["high_us"] / kept["low_us"]).map(math.log))
+    found = []
+    for key, group in kept.groupby(list(KNOWN), sort=True):
+        said = _errors(group, include_flags)
+        levels = {
+            name.removeprefix("known_"): level for name, level in zip(KNOWN, key, strict=True)
+        }
+        errors = {name: said[name] for name in ("n", "median_abs_ln", "p90_abs_ln", "coverage")}
+        found.append({**levels, **errors, "width_ln": float(group["width"].median())})
+    return found
+
+
 def gate(summary: pd.DataFrame, max_error: float) -> list[str]:
     """Why a report misses `max_error` (a fraction) on its MAPE: a line per group; empty = passed.
 
