@@ -74,31 +74,40 @@ def categories(
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     """Each category with its runs, predicted as if so much were known, and their ranges.
 
-    `by` are the folds of "implementation", "device" and "architecture".
+    `by` are the folds of "implementation", "device" and "architecture". A category that no run
+    is of is left out.
     """
     table = fit.table
     usual = left_out(fit, "implementation", known=by["implementation"])
-    architecture = labels(table, "architecture")
     group = table["source"] + " " + table["device"] + " " + table["implementation"]
     yield "all known", held_against_others(usual, group, usual, widened=False)
-    others = table.groupby([families(table), architecture])["device"].transform("nunique") > 1
-    near = left_out(fit, "device", known=by["device"])[others]
-    yield "device: sibling", held_against_others(near, table["device"][others], usual, widened=True)
+    for name, predicted, groups in _lacking(fit, by):
+        if len(predicted):
+            yield name, held_against_others(predicted, groups, usual, widened=True)
+
+
+def _lacking(
+    fit: Linearised, by: Mapping[str, Sequence[Fold]]
+) -> Iterator[tuple[str, pd.DataFrame, pd.Series]]:
+    """Runs with some knowledge taken away, and the groups whose ranges must not know each other."""
+    table, architecture = fit.table, labels(fit.table, "architecture")
+    near = table.groupby([families(table), architecture])["device"].transform("nunique") > 1
+    found = left_out(fit, "device", known=by["device"])
+    yield "device: sibling", found[near], table["device"][near]
     calibrated = {name for name in set(table["device"]) if is_calibrated(load(str(name)))}
     measured = table["device"].isin(calibrated)
-    far = left_out(fit, "architecture", known=by["architecture"])[measured]
-    yield (
-        "device: calibrated",
-        held_against_others(far, architecture[measured], usual, widened=True),
-    )
-    sheet = left_out(fit, "architecture", known=by["architecture"], device=ranges.sheet)
-    yield "device: generation", held_against_others(sheet, architecture, usual, widened=True)
+    found = left_out(fit, "architecture", known=by["architecture"])
+    yield "device: calibrated", found[measured], architecture[measured]
+    found = left_out(fit, "architecture", known=by["architecture"], device=ranges.sheet)
+    yield "device: generation", found, architecture
     values = values_of(fit.constants, fit.runs)
     for column in ("implementation", "harness"):
         blank = predict_table(unnamed(table, column), constants=values)
-        blank = blank.assign(**{column: table[column]})
-        framework = labels(table, "framework")
-        yield f"{column}: assumed", held_against_others(blank, framework, usual, widened=True)
+        yield (
+            f"{column}: assumed",
+            blank.assign(**{column: table[column]}),
+            labels(table, "framework"),
+        )
 
 
 def first_met(

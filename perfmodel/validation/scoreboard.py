@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfmodel.errors import exit_code
+from perfmodel.errors import TableError, exit_code
 from perfmodel.fitting import coverage
 from perfmodel.fitting.estimation import sample, values_of
 from perfmodel.fitting.fitted import families
@@ -20,6 +20,7 @@ from perfmodel.fitting.heldout import (
     COLUMNS,
     Fold,
     Linearised,
+    labels,
     left_out,
     linearised,
     without_each,
@@ -61,37 +62,39 @@ def summary(fit: Linearised, folds: Folds) -> pd.DataFrame:
 
     seen = predict_table(fit.table, constants=values_of(fit.constants, fit.runs))
     of = lines(fit.table)
-    columns = {"n": pd.Series(of).value_counts(), "in sample": both(seen.assign(line=of), ["line"])}
+    columns = {"runs": pd.Series(of).value_counts()}
     for column, known in folds.items():
         held = left_out(fit, column, known=known)
         columns[f"without its {column}"] = both(held.assign(line=of), ["line"])
+    columns["in sample"] = both(seen.assign(line=of), ["line"])
     return pd.DataFrame(columns).rename_axis("line").sort_index()
 
 
-def categories(fit: Linearised, folds: Folds) -> pd.DataFrame:
+Held = Sequence[tuple[str, "pd.DataFrame"]]
+"""Categories of what is known, each with its runs."""
+
+
+def categories(held: Held) -> pd.DataFrame:
     """Errors, coverage and width by what is known."""
     import pandas as pd
 
     parts = []
-    for name, rows in coverage.categories(fit, folds):
+    for name, rows in held:
         every = scores(rows.assign(category=name), ["category"])
         each = scores(rows.assign(line=lines(rows)), ["line"])["coverage"].to_dict()
-        least, most = min(each, key=each.__getitem__), max(each, key=each.__getitem__)
-        parts.append(
-            every[["n", "median", "p90", "coverage", "width"]].assign(
-                **{"least covered": f"{least} {each[least]:.2f}",
-                   "most covered": f"{most} {each[most]:.2f}"}
-            )
-        )  # fmt: skip
+        ends = {"least covered": min, "most covered": max}
+        said = {title: end(each, key=each.__getitem__) for title, end in ends.items()}
+        told = {title: f"{line} {each[line]:.2f}" for title, line in said.items()}
+        parts.append(every[["n", "median", "p90", "coverage", "width"]].assign(**told))
     return pd.concat(parts)
 
 
-def coverage_by_line(fit: Linearised, folds: Folds) -> pd.DataFrame:
+def coverage_by_line(held: Held) -> pd.DataFrame:
     """Coverage / width by line and category."""
     import pandas as pd
 
     columns = {}
-    for name, rows in coverage.categories(fit, folds):
+    for name, rows in held:
         score = scores(rows.assign(line=lines(rows)), ["line"])
         columns[name] = (
             score["coverage"].map("{:.2f}".format) + " / " + score["width"].map("{:.2f}".format)
@@ -226,45 +229,57 @@ def belief(row: Mapping[str, object]) -> str:
     return f"{'overestimates' if slow else 'underestimates'} the {what}"
 
 
-def page(table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS)) -> str:
-    """The whole of docs/accuracy.md for a measured-run table; `columns` are left out in turn."""
+def page(table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS)) -> tuple[str, str]:
+    """The whole of docs/accuracy.md for a measured-run table, and its first table by itself.
+
+    `columns` are left out in turn.
+    """
     scored = table[~table["flag"].isin(LEFT_OUT)].reset_index(drop=True)
     rows = predict_table(scored)
     rows = baselines(rows.assign(family=families(rows)))
     said = rows["predicted_us"].notna().mean()
-    parts = [_HEAD.format(n=len(rows), devices=rows["device"].nunique(), said=said)]
     possible = rows["predicted_us"].notna() & ~beats_floor(rows)
     subset = sample(scored[possible.to_numpy()].reset_index(drop=True))
     fit = fit_of(subset, sample(table.replace({"flag": {"timer_floor": ""}})))
-    several = [name for name in columns if _number(subset, name) > 1]
+    several = [name for name in columns if labels(subset, name).nunique() > 1]
     folds = {name: without_each(fit, name) for name in several}
-    parts += ["## What it has not seen\n", _HELD, markdown(summary(fit, folds)), ""]
-    if {"implementation", "device", "architecture"} <= folds.keys():
-        parts += ["## Ranges\n", _RANGES, markdown(categories(fit, folds)), ""]
-        parts += [_COVERED, markdown(coverage_by_line(fit, folds)), ""]
-        parts += ["## When first met\n", _MET, markdown(first_met()), ""]
-    parts += [_seen(rows), "\n## Masked\n", _MASKED, markdown(maskings(subset))]
-    if "architecture" in folds:
-        known = folds["architecture"]
-        parts += ["\n## What each term is worth\n", _TERMS, markdown(term_worth(fit, known).T)]
-        parts.append("\n" + "\n".join(f"* `{name}`: {s}" for name, s in ablation.TERMS.items()))
-        parts += [
-            "\n## What each constant is worth\n",
-            _WORTH,
-            markdown(constant_worth(fit, known)),
-        ]
-        parts += ["\n## What measured rates are worth\n", _CALIBRATED]
-        parts += [markdown(calibrated_worth(fit, known))]
+    first = markdown(summary(fit, folds))
+    parts = [
+        _HEAD.format(n=len(rows), devices=rows["device"].nunique(), said=said),
+        "## What it has not seen\n", _HELD, first, "",
+        *_ranges(fit, folds), _seen(rows), "\n## Masked\n", _MASKED, markdown(maskings(subset)),
+        *_worths(fit, folds),
+    ]  # fmt: skip
     for name in several:
         parts += [f"\n## Without each {name}\n", markdown(held_by_value(fit, name, folds))]
     parts += ["\n## The twenty worst rows\n", _worst(rows), "\n## Constants\n", _constants()]
-    return "\n".join(parts) + "\n"
+    return "\n".join(parts) + "\n", first
 
 
-def _number(table: pd.DataFrame, column: str) -> int:
-    from perfmodel.fitting.heldout import labels
+def _ranges(fit: Linearised, folds: Folds) -> list[str]:
+    """What ranges hold, where all that they need can be left out."""
+    if not {"implementation", "device", "architecture"} <= folds.keys():
+        return []
+    known = list(coverage.categories(fit, folds))
+    return [
+        "## Ranges\n", _RANGES, markdown(categories(known)), "",
+        _COVERED, markdown(coverage_by_line(known)), "",
+        "## When first met\n", _MET, markdown(first_met()), "",
+    ]  # fmt: skip
 
-    return int(labels(table, column).nunique())
+
+def _worths(fit: Linearised, folds: Folds) -> list[str]:
+    """What terms, constants and measured rates are worth where an architecture is left out."""
+    if "architecture" not in folds:
+        return []
+    known = folds["architecture"]
+    return [
+        "\n## What each term is worth\n", _TERMS, markdown(term_worth(fit, known).T),
+        "\n" + "\n".join(f"* `{name}`: {said}" for name, said in ablation.TERMS.items()),
+        "\n## What each constant is worth\n", _WORTH, markdown(constant_worth(fit, known)),
+        "\n## What measured rates are worth\n", _CALIBRATED,
+        markdown(calibrated_worth(fit, known)),
+    ]  # fmt: skip
 
 
 def _seen(rows: pd.DataFrame) -> str:
@@ -377,11 +392,30 @@ def _main(arguments: Sequence[str] | None) -> None:
     parser = argparse.ArgumentParser(prog="perfmodel.validation.scoreboard", description=__doc__)
     parser.add_argument("table", nargs="+", help="measured-run tables")
     parser.add_argument("--output", default="docs/accuracy.md")
+    parser.add_argument("--readme", help="file whose table between markers is written anew, too")
     chosen = parser.parse_args(arguments)
     table = tidy(read_table(chosen.table))
-    with replacing(chosen.output) as partial:
-        partial.write_text(page(table), encoding="utf-8")
-    print(f"wrote {Path(chosen.output)}")
+    whole, first = page(table)
+    texts = {chosen.output: whole}
+    if chosen.readme:
+        before = Path(chosen.readme).read_text(encoding="utf-8")
+        texts[chosen.readme] = between(before, first, chosen.readme)
+    for name, text in texts.items():
+        with replacing(name) as partial:
+            partial.write_text(text, encoding="utf-8")
+        print(f"wrote {Path(name)}")
+
+
+def between(text: str, block: str, name: str) -> str:
+    """A text with another block between its two markers; raises `TableError` without them."""
+    head, begins, rest = text.partition(_MARKERS[0])
+    _, ends, tail = rest.partition(_MARKERS[1])
+    if not (begins and ends):
+        raise TableError(f"{name}: no {_MARKERS[0]} and {_MARKERS[1]} to write between")
+    return f"{head}{begins}\n{block}\n{ends}{tail}"
+
+
+_MARKERS = ("<!-- accuracy: begin -->", "<!-- accuracy: end -->")
 
 
 if __name__ == "__main__":
