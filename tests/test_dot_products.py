@@ -23,9 +23,7 @@ def test_int8_runs_at_four_times_the_lanes_where_there_is_dp4a(name):
     assert here.dot_length("int8") == pytest.approx(4.0, rel=5e-3)
     assert here.on_vector("int8")
     assert here.multiplied_as("int8") == "int8"
-    assert here.matrix_per_unit("int8") == pytest.approx(
-        4 * here.matrix_per_unit("fp32"), rel=5e-3
-    )
+    assert here.matrix_per_unit("int8") == pytest.approx(4 * here.matrix_per_unit("fp32"), rel=5e-3)
 
 
 @pytest.mark.parametrize("name", ["p100-sxm2", "m40"])
