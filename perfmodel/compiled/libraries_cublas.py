@@ -1,6 +1,6 @@
 """Compiled from libraries/cublas.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "04f4fcc4baacc46a"
+HASH = "201839d22ab64b54"
 DOCUMENT = {
  'library': 'cuBLAS',
  'kernels': {
@@ -10,7 +10,7 @@ DOCUMENT = {
    'instruction': 'native',
    'overlap': 'pipelined',
    'runs_on': {'instruction': ['wgmma', 'tcgen05']},
-   'fallback': 'cublas-mma',
+   'fallback': 'cublas-dot',
    'dispatches': True,
    'tiles': [
     [256, 128, 256],
@@ -49,8 +49,7 @@ DOCUMENT = {
      'blackwell-gb20x',
     ],
    },
-   'fallback': 'cublas-dot',
-   'dispatches': True,
+   'fallback': 'blas',
    'tiles': [
     [256, 128, 256],
     [128, 256, 256],
@@ -70,7 +69,8 @@ DOCUMENT = {
    'instruction': 'vector',
    'overlap': 'pipelined',
    'runs_on': {'architecture': ['pascal']},
-   'fallback': 'blas',
+   'fallback': 'cublas-mma',
+   'dispatches': True,
    'tiles': [[128, 128, 256], [128, 64, 128], [64, 128, 128]],
    'splits': [1, 2, 3, 4, 6, 8, 12, 16],
    'source': 'cublasGemmEx of int8 from CUDA 8 on: DP4A on capability 6.1, tiles taken to be those of maxwell_sgemm; recalled, no list of kernel names was at hand',
