@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/gtx1080.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "80afa281f3670274"
+HASH = "ff14a71f61338953"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'gtx1080',
@@ -98,6 +98,29 @@ DOCUMENT = {
   'source': ['cccl-traits'],
   'status': 'spec',
  },
+ 'latency': {
+  'shared': {
+   'value': '23 cycles',
+   'at_clock': '1531 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on P4, the same SM',
+  },
+  'l1': {
+   'value': '82 cycles',
+   'at_clock': '1531 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on P4, the same SM',
+  },
+  'l2': {
+   'value': '216 cycles',
+   'at_clock': '1531 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on P4, the same SM',
+  },
+ },
  'links': {
   'host': {
    'name': 'PCIe 3 x16',
@@ -110,6 +133,7 @@ DOCUMENT = {
   'cuda-guide-via': 'CUDA programming guide arithmetic throughput table (columns to cc 7.x): MUFU 16 (6.0), 32 (6.1/6.2), 16 (7.x). https://docs.nvidia.com/cuda/cuda-c-programming-guide/',
   'formula': 'Computed from other facts of the same file; the note says how',
   'gamersnexus-titanx': 'GamersNexus review of the Titan X (Pascal): table of Pascal and Maxwell cards. https://www.gamersnexus.net/hwreviews/2659-nvidia-gtx-titan-x-pascal-review-and-benchmark',
+  'jia2018': 'Jia et al. 2018, Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, Table 3.1, recalled from memory: hits of shared memory, L1, L2 in cycles on P100 24, 82, 234; P4 23, 82, 216; M60 23, 82, 207. https://arxiv.org/abs/1804.06826',
   'memory': 'unverified: from memory',
  },
 }

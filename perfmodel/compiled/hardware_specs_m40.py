@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/m40.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "d342d880ff179a0a"
+HASH = "c1912f609907fc9a"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'm40',
@@ -91,6 +91,29 @@ DOCUMENT = {
   'source': ['cuda-guide-cc'],
   'status': 'via',
  },
+ 'latency': {
+  'shared': {
+   'value': '23 cycles',
+   'at_clock': '1177 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on M60 (GM204), the same SM',
+  },
+  'l1': {
+   'value': '82 cycles',
+   'at_clock': '1177 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on M60 (GM204), the same SM',
+  },
+  'l2': {
+   'value': '207 cycles',
+   'at_clock': '1177 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on M60 (GM204), the same SM',
+  },
+ },
  'links': {
   'host': {
    'name': 'PCIe 3 x16',
@@ -103,6 +126,7 @@ DOCUMENT = {
   'cccl-traits': 'NVIDIA CCCL cuda::arch_traits: per-compute-capability SM limits (threads, warps, blocks, shared memory, registers). https://github.com/NVIDIA/cccl/blob/004ad1986064aaa82892ed00d0dbda88b90fa6e6/libcudacxx/include/cuda/__device/arch_traits.h',
   'cuda-guide-cc': 'CUDA C++ Programming Guide, tables of technical specifications and of arithmetic throughput by compute capability, recalled from memory',
   'formula': 'Computed from other facts of the same file; the note says how',
+  'jia2018': 'Jia et al. 2018, Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, Table 3.1, recalled from memory: hits of shared memory, L1, L2 in cycles on P100 24, 82, 234; P4 23, 82, 216; M60 23, 82, 207. https://arxiv.org/abs/1804.06826',
   'memory': 'unverified: from memory',
   'techpowerup': 'TechPowerUp-derived comparison pages: sysrqmts.com, fpsbench.com, topcpu.net',
  },

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/p40.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "ea1018fab36dfbde"
+HASH = "6623b6b809410595"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'p40',
@@ -98,6 +98,29 @@ DOCUMENT = {
   'source': ['cccl-traits'],
   'status': 'spec',
  },
+ 'latency': {
+  'shared': {
+   'value': '23 cycles',
+   'at_clock': '1531 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on P4, the same SM',
+  },
+  'l1': {
+   'value': '82 cycles',
+   'at_clock': '1531 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on P4, the same SM',
+  },
+  'l2': {
+   'value': '216 cycles',
+   'at_clock': '1531 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on P4, the same SM',
+  },
+ },
  'links': {
   'host': {
    'name': 'PCIe 3 x16',
@@ -110,6 +133,7 @@ DOCUMENT = {
   'cccl-traits': 'NVIDIA CCCL cuda::arch_traits: per-compute-capability SM limits (threads, warps, blocks, shared memory, registers). https://github.com/NVIDIA/cccl/blob/004ad1986064aaa82892ed00d0dbda88b90fa6e6/libcudacxx/include/cuda/__device/arch_traits.h',
   'cuda-guide-via': 'CUDA programming guide arithmetic throughput table (columns to cc 7.x): MUFU 16 (6.0), 32 (6.1/6.2), 16 (7.x). https://docs.nvidia.com/cuda/cuda-c-programming-guide/',
   'formula': 'Computed from other facts of the same file; the note says how',
+  'jia2018': 'Jia et al. 2018, Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, Table 3.1, recalled from memory: hits of shared memory, L1, L2 in cycles on P100 24, 82, 234; P4 23, 82, 216; M60 23, 82, 207. https://arxiv.org/abs/1804.06826',
   'memory': 'unverified: from memory',
   'techpowerup': 'TechPowerUp-derived comparison pages: sysrqmts.com, fpsbench.com, topcpu.net',
  },

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/titan-x-maxwell.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "35256ad1dd77cee0"
+HASH = "b225156e759661e3"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'titan-x-maxwell',
@@ -81,6 +81,29 @@ DOCUMENT = {
   'source': ['cuda-guide-cc'],
   'status': 'via',
  },
+ 'latency': {
+  'shared': {
+   'value': '23 cycles',
+   'at_clock': '1177 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on M60 (GM204), the same SM',
+  },
+  'l1': {
+   'value': '82 cycles',
+   'at_clock': '1177 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on M60 (GM204), the same SM',
+  },
+  'l2': {
+   'value': '207 cycles',
+   'at_clock': '1177 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on M60 (GM204), the same SM',
+  },
+ },
  'links': {
   'host': {
    'name': 'PCIe 3 x16',
@@ -94,6 +117,7 @@ DOCUMENT = {
   'cuda-guide-cc': 'CUDA C++ Programming Guide, tables of technical specifications and of arithmetic throughput by compute capability, recalled from memory',
   'formula': 'Computed from other facts of the same file; the note says how',
   'hothardware-titanx': 'HotHardware review of the GeForce GTX Titan X, specification table. https://hothardware.com/reviews/nvidia-geforce-gtx-titan-x-review-efficient-powerful',
+  'jia2018': 'Jia et al. 2018, Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, Table 3.1, recalled from memory: hits of shared memory, L1, L2 in cycles on P100 24, 82, 234; P4 23, 82, 216; M60 23, 82, 207. https://arxiv.org/abs/1804.06826',
   'memory': 'unverified: from memory',
   'techpowerup': 'TechPowerUp-derived comparison pages: sysrqmts.com, fpsbench.com, topcpu.net',
  },

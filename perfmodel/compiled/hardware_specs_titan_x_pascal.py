@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/titan-x-pascal.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "485aa635c31558ac"
+HASH = "aaa43257581eb49b"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'titan-x-pascal',
@@ -103,6 +103,29 @@ DOCUMENT = {
   'source': ['cccl-traits'],
   'status': 'spec',
  },
+ 'latency': {
+  'shared': {
+   'value': '23 cycles',
+   'at_clock': '1531 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on P4, the same SM',
+  },
+  'l1': {
+   'value': '82 cycles',
+   'at_clock': '1531 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on P4, the same SM',
+  },
+  'l2': {
+   'value': '216 cycles',
+   'at_clock': '1531 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'measured on P4, the same SM',
+  },
+ },
  'links': {
   'host': {
    'name': 'PCIe 3 x16',
@@ -116,6 +139,7 @@ DOCUMENT = {
   'formula': 'Computed from other facts of the same file; the note says how',
   'gamegpu-1080ti': 'GameGPU on the GeForce GTX 1080 Ti: an SM of GP102 has 128 fp32 lanes, 4 fp64 units, one fp16x2 unit, 96 KB shared memory and 48 KB L1. https://en.gamegpu.com/geforce-gtx-1xxx-series/geforce-gtx-1080-ti',
   'gamersnexus-titanx': 'GamersNexus review of the Titan X (Pascal): table of Pascal and Maxwell cards. https://www.gamersnexus.net/hwreviews/2659-nvidia-gtx-titan-x-pascal-review-and-benchmark',
+  'jia2018': 'Jia et al. 2018, Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, Table 3.1, recalled from memory: hits of shared memory, L1, L2 in cycles on P100 24, 82, 234; P4 23, 82, 216; M60 23, 82, 207. https://arxiv.org/abs/1804.06826',
   'memory': 'unverified: from memory',
   'toms-nvidia-history': "Tom's Hardware, History of NVIDIA GPUs: GP102 cards, cores, clocks, memory rates. http://www.tomshardware.com/picturestory/715-history-of-nvidia-gpus.html",
  },

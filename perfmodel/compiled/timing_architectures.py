@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "69c31ec42c1b7787"
+HASH = "c36834fce0757dcd"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -26,7 +26,7 @@ DOCUMENT = {
    'capabilities': ['6'],
    'instruction': 'none',
    'node_nm': 16,
-   'l2_bytes_per_clock': 22,
+   'l2_bytes_per_clock': 32,
    'integer_lanes': 128,
    'issue_lanes': 128,
    'pages_at_hand': 16,
