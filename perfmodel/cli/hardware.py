@@ -95,7 +95,9 @@ def new(
     """
     path = Path(file)
     if path.suffix != ".yaml":
-        raise OutputError(f"{file}: a spec's file ends in .yaml; write {path.stem or 'my-gpu'}.yaml")
+        raise OutputError(
+            f"{file}: a spec's file ends in .yaml; write {path.stem or 'my-gpu'}.yaml"
+        )
     if path.exists() or path.is_symlink():
         raise OutputError(f"{file}: the file is there already; choose another name, or remove it")
     text = copied(load(like), path.stem).dump().replace(SCHEMA_LINE, schema_line(), 1)
