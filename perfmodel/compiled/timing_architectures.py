@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c36834fce0757dcd"
+HASH = "c5b0ffd3374fc2ec"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -30,7 +30,6 @@ DOCUMENT = {
    'integer_lanes': 128,
    'issue_lanes': 128,
    'pages_at_hand': 16,
-   'dot_products': ['int8'],
    'memory_family': 'early',
   },
   'volta': {
@@ -121,12 +120,7 @@ DOCUMENT = {
    'issue_lanes': 128,
    'single_issue': True,
   },
-  'gcn-vega20': {
-   'names': ['GCN 5.1 (Vega 20)'],
-   'instruction': 'none',
-   'node_nm': 7,
-   'dot_products': ['fp16', 'int8'],
-  },
+  'gcn-vega20': {'names': ['GCN 5.1 (Vega 20)'], 'instruction': 'none', 'node_nm': 7},
   'cdna': {'names': ['CDNA'], 'instruction': 'mfma', 'node_nm': 7},
   'cdna2': {'names': ['CDNA2'], 'instruction': 'mfma', 'node_nm': 6},
   'cdna3': {'names': ['CDNA3'], 'instruction': 'mfma', 'node_nm': 5},

@@ -48,8 +48,7 @@ def plan(
     width = max(elements["data"].bytes, elements["weights"].bytes)
     how = _style(problem, kernel, setting)
     menu = candidates(kernel)
-    dot = machine.dot_length(how.compute) or 1.0
-    depth = step_depth(kernel, menu, width, elements["weights"].bytes, dot)
+    depth = step_depth(kernel, menu, width, elements["weights"].bytes)
     if menu.rows.size > keep:
         kept = promising(problem, menu, how, machine, constants, depth, keep, kernel.sliced_waves)
         menu = menu.take(kept)
