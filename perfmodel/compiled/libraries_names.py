@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "afdfe69892a0fb18"
+HASH = "be0d0bb7e18db6dc"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -110,6 +110,12 @@ DOCUMENT = {
    'formats': ['fp8_block', 'nvfp4'],
    'one_copy': True,
    'source': 'aiconfigurator, collector/vllm/collect_gemm.py',
+  },
+  {
+   'names': ['^sglang'],
+   'operators': ['gemm'],
+   'own_operands': True,
+   'source': 'aiconfigurator, collector/sglang/collect_gemm.py: create_gemm makes operands and result of each copy',
   },
  ],
  'usual': [

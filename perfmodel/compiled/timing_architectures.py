@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "7ed6cb22f496e28d"
+HASH = "2e1f9f8bc4ceee5f"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -57,6 +57,7 @@ DOCUMENT = {
    'instruction': 'mma',
    'copies': 'asynchronous',
    'node_nm': 7,
+   'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 35,
    'integer_lanes': 64,
    'issue_lanes': 128,
@@ -91,6 +92,7 @@ DOCUMENT = {
    'mma_share': 0.62,
    'stated_flops_per_clock': 4096,
    'node_nm': 4,
+   'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 40,
    'integer_lanes': 64,
    'issue_lanes': 128,
@@ -105,6 +107,7 @@ DOCUMENT = {
    'mma_share': 0.25,
    'stated_flops_per_clock': 8192,
    'node_nm': 3.3,
+   'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 44,
    'integer_lanes': 64,
    'issue_lanes': 128,

@@ -1,6 +1,6 @@
 """Compiled from timing/constants.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "4651aec08139ffb7"
+HASH = "47ba94818c94d77c"
 DOCUMENT = {
  'version': 1,
  'constants': {
@@ -110,16 +110,16 @@ DOCUMENT = {
    'source': 'read microbenchmark against mixed kernels',
   },
   'l2_knee': {
-   'value': 0.72394,
+   'value': 1.0854,
    'unit': '1',
-   'low': 0.3,
-   'high': 1.0,
+   'low': 0.45,
+   'high': 1.5,
    'fitted': True,
-   'prior': 0.7,
-   'interval': [0.708, 0.74],
+   'prior': 1.0,
+   'interval': [1.062, 1.11],
    'identified': True,
-   'meaning': 'working set, as a share of L2 capacity, at which half the re-reads miss',
-   'source': 'two partitions hold some lines twice (A100, H100)',
+   'meaning': 'working set, as a share of the distinct lines that a cache holds, at which half the re-reads miss',
+   'source': 'a cache that replaces what was used longest ago, with hashed sets',
   },
   'latency_share': {
    'value': 1.9559,

@@ -1,6 +1,6 @@
 """Compiled from timing/runs.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "d8301920c17118a0"
+HASH = "f27f385e34ebc376"
 DOCUMENT = {
  'version': 1,
  'values': {
@@ -10,8 +10,9 @@ DOCUMENT = {
   },
   'rotates': {
    'unit': 'names',
-   'meaning': 'operators whose weights take turns with copies, so that they come from memory',
+   'meaning': 'operators whose weights take turns with copies, so that each is found again after a round of all',
   },
+  'copies': {'unit': '1', 'meaning': 'copies of the weights of those operators, the first included'},
   'activity': {
    'unit': '1',
    'meaning': 'switching activity of the data over that of random numbers: a factor of energy',
@@ -72,6 +73,10 @@ DOCUMENT = {
    'rotates': {
     'value': ['gemm'],
     'source': "graph captures of serving frameworks go round several copies of a product's weights (aiconfigurator, collector/vllm/collect_gemm.py)",
+   },
+   'copies': {
+    'value': 6.0,
+    'source': 'outside_loop_count in collect_gemm.py of vLLM and SGLang (aiconfigurator, collector/)',
    },
    'activity': {
     'value': 0.7,

@@ -89,6 +89,11 @@ class Machine:
     assumptions: tuple[str, ...]
 
     @property
+    def l2_distinct_bytes(self) -> float:
+        """Bytes of distinct lines that the L2 holds."""
+        return self.l2_capacity * self.architecture.l2_distinct_share
+
+    @property
     def boundaries(self) -> tuple[str, ...]:
         """The levels whose bytes are counted, from the core outwards."""
         return ("shared", "l2", *(("llc",) if self.llc is not None else ()), "hbm")

@@ -29,7 +29,9 @@ class Run:
     warm: float = 0.0
     """Share of the inputs that fit in L2 and are still there from the run before."""
     rotates: tuple[str, ...] = ()
-    """Operators whose weights take turns with copies, so that they are never warm in L2."""
+    """Operators whose weights take turns with copies: each is found after a round of all."""
+    copies: float = 1.0
+    """Copies of the weights of those operators, the first included."""
     activity: float = 1.0
     """Switching activity of the data relative to random numbers: a factor of energy."""
     one_at_a_time: bool = False
