@@ -13,6 +13,8 @@ class Circumstances:
 
     warm: float = 0.0
     """Share of the inputs that fit in L2 and are still there from the run before."""
+    repeats: bool = False
+    """Whether the run before was of the same kernel, on the same memory."""
     copies: float = 1.0
     """Copies of the weights that the loop goes round: so many calls pass until one is used again."""
     own_operands: bool = False
@@ -29,6 +31,7 @@ def circumstances(harness: str, operator: str, constants: Constants) -> Circumst
     rested = run.one_at_a_time and "lag" not in constants.off
     return Circumstances(
         warm=run.warm,
+        repeats=run.repeats,
         copies=run.copies if operator in run.rotates else 1.0,
         activity=run.activity,
         lag_seconds=constants["power_lag"] if rested else 0.0,

@@ -115,7 +115,7 @@ def _looped(run: Circumstances, caller: Caller) -> Circumstances:
     """How a caller's own timing loop differs from what others do under the same harness."""
     if run.copies == 1.0:
         return run
-    copies = 1.0 if caller.one_copy else run.copies
+    copies = run.copies if caller.copies is None else caller.copies
     return replace(run, copies=copies, own_operands=caller.own_operands)
 
 

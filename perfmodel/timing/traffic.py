@@ -151,7 +151,8 @@ def traffic(
     crossings = []
     for held, room in zip(caches, rooms, strict=True):
         left = {
-            name: run.warm * swept_share(distance, room, constants["l2_knee"])
+            name: run.warm
+            * (swept_share(distance, room, constants["l2_knee"]) if run.repeats else held(distance))
             for name, distance in distances.items()
         }
         kept = _Kept(held, left | away, _found(held, reuse or {}, away))
@@ -180,11 +181,15 @@ def _distances(schedule: Schedule, cost: KernelCost, run: Circumstances) -> dict
     and as many calls' where each copy has data and results of its own.
     """
     touched = sum((moved.total_bytes for moved in cost.hbm.values()), start=_ZERO)
-    found: dict[str, Number] = dict.fromkeys(cost.hbm, touched * (run.copies**run.own_operands))
-    if run.copies > 1.0 and not run.own_operands:
-        for name, moved in cost.hbm.items():
-            if schedule.algorithm.tensors[name].element == "weights":
-                found[name] = touched + (run.copies - 1.0) * moved.total_bytes
+    reads = schedule.reads(cost.nest.kernel)
+    every = touched * run.copies if run.own_operands else touched
+    found: dict[str, Number] = {}
+    for name, moved in cost.hbm.items():
+        if name not in reads and not run.repeats:
+            continue
+        weights = schedule.algorithm.tensors[name].element == "weights"
+        turns = run.copies - 1.0 if weights and not run.own_operands else 0.0
+        found[name] = every + turns * moved.total_bytes
     return found
 
 
