@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "2e1f9f8bc4ceee5f"
+HASH = "d542c4aeb10b5b91"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -50,7 +50,6 @@ DOCUMENT = {
    'issue_lanes': 128,
    'single_issue': True,
    'shared_kept_bytes': 32768,
-   'memory_family': 'early',
   },
   'ampere-ga100': {
    'capabilities': ['8.0'],

@@ -1,6 +1,6 @@
 """Compiled from timing/constants.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "f269d4a27ebe7388"
+HASH = "a6d67ac6768c556c"
 DOCUMENT = {
  'version': 1,
  'constants': {
@@ -31,8 +31,17 @@ DOCUMENT = {
    'low': 0.8,
    'high': 1.0,
    'fitted': False,
-   'meaning': 'the same with GDDR6 since Ampere',
+   'meaning': 'the same with GDDR6 since Turing',
    'source': 'read benchmarks of A40 and L40: 0.976 and 0.979 (gpu-benches)',
+  },
+  'inline_ecc_share': {
+   'value': 0.8,
+   'unit': '1',
+   'low': 0.65,
+   'high': 0.94,
+   'fitted': False,
+   'meaning': 'bandwidth that is left where error correction keeps its bits in the memory itself',
+   'source': 'CUDA C++ Best Practices Guide 8.2.1: with GDDR, ECC takes 6.25 % of the memory and about 20 % of the bandwidth; streams of T4 and L4 reach 0.74-0.78 of their peaks',
   },
   'turn_price': {
    'value': 0.012387,
@@ -55,8 +64,8 @@ DOCUMENT = {
    'prior': 0.77,
    'interval': [0.775, 0.788],
    'identified': True,
-   'meaning': 'the same on Pascal and Turing',
-   'source': 'stream benchmarks on P100 and T4',
+   'meaning': 'the same on Maxwell and Pascal',
+   'source': 'stream benchmarks on P100',
   },
   'hbm_share_gddr7': {
    'value': 0.85,
