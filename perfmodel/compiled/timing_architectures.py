@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "7ed6cb22f496e28d"
+HASH = "dbd9d1f9aef4fad8"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -26,7 +26,7 @@ DOCUMENT = {
    'capabilities': ['6'],
    'instruction': 'none',
    'node_nm': 16,
-   'l2_bytes_per_clock': 22,
+   'l2_bytes_per_clock': 32,
    'integer_lanes': 128,
    'issue_lanes': 128,
    'pages_at_hand': 16,
@@ -50,13 +50,13 @@ DOCUMENT = {
    'issue_lanes': 128,
    'single_issue': True,
    'shared_kept_bytes': 32768,
-   'memory_family': 'early',
   },
   'ampere-ga100': {
    'capabilities': ['8.0'],
    'instruction': 'mma',
    'copies': 'asynchronous',
    'node_nm': 7,
+   'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 35,
    'integer_lanes': 64,
    'issue_lanes': 128,
@@ -91,6 +91,7 @@ DOCUMENT = {
    'mma_share': 0.62,
    'stated_flops_per_clock': 4096,
    'node_nm': 4,
+   'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 40,
    'integer_lanes': 64,
    'issue_lanes': 128,
@@ -105,6 +106,7 @@ DOCUMENT = {
    'mma_share': 0.25,
    'stated_flops_per_clock': 8192,
    'node_nm': 3.3,
+   'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 44,
    'integer_lanes': 64,
    'issue_lanes': 128,
@@ -120,10 +122,12 @@ DOCUMENT = {
    'issue_lanes': 128,
    'single_issue': True,
   },
+  'gcn-vega20': {'names': ['GCN 5.1 (Vega 20)'], 'instruction': 'none', 'node_nm': 7},
   'cdna': {'names': ['CDNA'], 'instruction': 'mfma', 'node_nm': 7},
   'cdna2': {'names': ['CDNA2'], 'instruction': 'mfma', 'node_nm': 6},
   'cdna3': {'names': ['CDNA3'], 'instruction': 'mfma', 'node_nm': 5},
   'cdna4': {'names': ['CDNA4'], 'instruction': 'mfma', 'node_nm': 3},
+  'xe2': {'names': ['Xe2 (Battlemage)'], 'instruction': 'mma', 'node_nm': 5},
  },
  'other': {'instruction': 'mma', 'node_nm': 6},
 }
