@@ -148,6 +148,7 @@ def _integer_ops(problem: Rowwise, layout: Rows | None) -> Number:
     # A row of no whole loads starts unaligned, and a first round of single elements aligns it.
     aligned = np.maximum(columns - threads * (columns % layout.load != 0), 0)
     whole = aligned // (threads * layout.load) * (threads * layout.load) / columns
+    whole = columns // layout.load * layout.load / columns if layout.strided else whole
     streamed = (layout.passes + 1) * (whole / layout.load + (1.0 - whole))
     held = 2.0 / layout.held_load
     return _ACCESS * elements * np.where(columns <= layout.held_columns, held, streamed)
