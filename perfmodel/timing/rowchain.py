@@ -30,12 +30,12 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     assert kernel.chain is not None
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     types = [_types(problem, step) for step in kernel.chain.steps]
+    written = [name for _, name in types]
     touched = [elements * sum(element(name).bytes for name in each) for each in types]
-    # Each buffer counts once: what the first step reads, and what each writes.
-    whole = elements * (element(types[0][0]).bytes + sum(element(to).bytes for _, to in types))
+    whole = elements * _buffers([element(name).bytes for name in (types[0][0], *written)])
     parts = [
         replace(
-            _map(problem, each, operations, elements, setting),
+            _map(problem, each, operations, elements, kernel.chain.start_seconds, setting),
             reuse=_reuse(setting.run, whole, touched[i - 1] if i else None),
         )
         for i, (each, (*_, operations)) in enumerate(zip(types, kernel.chain.steps, strict=True))
@@ -46,6 +46,17 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
 def steps(chain: Chain | None) -> bool:
     """Whether it is known what each kernel of a chain reads and writes."""
     return chain is not None and bool(chain.steps)
+
+
+def _buffers(widths: Sequence[float]) -> float:
+    """Bytes an element of all memory that a chain goes over: its input and what its steps write.
+
+    What a step reads is given back after it, and the next but one writes there if it fits, as a
+    caching allocator hands it out; the last step writes to the caller's memory.
+    """
+    _, *between, last = widths
+    own = [width for i, width in enumerate(between) if i < 2 or width > between[i - 2]]
+    return widths[0] + sum(own) + last
 
 
 def _types(problem: Rowwise, step: tuple[str, str, float]) -> tuple[str, str]:
@@ -61,6 +72,7 @@ def _map(
     types: tuple[str, str],
     operations: float,
     elements: np.ndarray,
+    start_seconds: float,
     setting: Setting,
 ) -> Part:
     """The kernel of a step, with the integer operations that its elements take beyond a copy."""
@@ -69,7 +81,8 @@ def _map(
     (part,) = rowwise.plan(step, kernel_facts(_MAP), setting).parts
     code = part.style.code
     more = replace(code, integer_ops=code.integer_ops + elements * operations)
-    return replace(part, style=replace(part.style, code=more))
+    block = replace(part.style.block, setup_seconds=start_seconds)
+    return replace(part, style=replace(part.style, code=more, block=block))
 
 
 def _reuse(

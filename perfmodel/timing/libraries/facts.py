@@ -258,6 +258,8 @@ class Chain:
     steps: Annotated[tuple[tuple[str, str, float], ...], "[type, type, operations]"] = ()
     """Where each kernel is known, in place of both: the types that it reads and writes (`data` is
     the problem's own) and the integer operations of an element beyond a copy's."""
+    start_seconds: Annotated[float, "s"] = 0.0
+    """What each of those kernels sets up before its first load, at 1.75 GHz."""
 
 
 @dataclass(frozen=True)
