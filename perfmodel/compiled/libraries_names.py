@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "283e5835582ffea1"
+HASH = "a3cc17257c375e00"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -39,7 +39,7 @@ DOCUMENT = {
   {'kernel': 'vllm-rmsnorm', 'names': ['sarathi', 'vllm', 'torch']},
   {'kernel': 'vllm-activation', 'names': ['sarathi', 'vllm']},
   {'kernel': 'hf-pointwise', 'names': ['HF fx']},
-  {'kernel': 'torch-pointwise', 'names': ['torch']},
+  {'kernel': 'torch-pointwise-rocm', 'names': ['torch']},
   {'kernel': 'vllm-static-quantise', 'names': ['static']},
   {'kernel': 'flat-quantise', 'names': ['torch_ops', 'trtllm']},
   {'kernel': 'eager-quantise', 'names': ['sglang']},
