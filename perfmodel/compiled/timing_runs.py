@@ -1,6 +1,6 @@
 """Compiled from timing/runs.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "8661a52d5e79dc7a"
+HASH = "b3976d57228ea015"
 DOCUMENT = {
  'version': 1,
  'values': {

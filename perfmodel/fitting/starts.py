@@ -131,7 +131,7 @@ def _seen(rows: pd.DataFrame, run: Run, constants: Constants) -> _Seen | None:
         if len(group) < _FEWEST or share > (_MOST_FOR_CALL if beside else _MOST_FOR_START):
             continue
         number += int(least.sum())
-        slower = pace(run, machine(load(device_name)), constants)
+        slower = pace(run, machine(load(str(device_name))), constants)
         launch = taken - device
         if beside:
             call = float(np.median(taken[least]))

@@ -52,7 +52,8 @@ def dispatch(
     beside the kernel, so that the longer of the two shows. A caller may add a start of its own,
     another one before a kernel of few rows, and may have host work that nothing of it beats,
     whatever the harness. `calls` is how many plain calls of a framework it takes, where that is not
-    one for all. What is stated holds for a `machine` by its `pace`. Raises `ProblemError` naming the harnesses there are.
+    one for all. What is stated holds for a `machine` by its `pace`. Raises `ProblemError` naming the
+    harnesses there are.
     """
     run = constants.run(harness)
     if "floor" in constants.off:
