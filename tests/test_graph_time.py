@@ -238,7 +238,9 @@ def test_the_end_is_that_of_a_queue_run_call_by_call(calls, gap):
 def test_small_kernels_wait_for_the_host_and_large_ones_do_not():
     run = CONSTANTS.run("cuda_events_eager")
     small, large = (predict_graph(chain(rows), H100, harness=run.name) for rows in (16, 65536))
-    pace = floors.pace(run, machine(H100), CONSTANTS)  # a host younger than the one that is stated
+    pace = floors.pace(
+        run, "pointwise", machine(H100), CONSTANTS
+    )  # a host younger than the one that is stated
     assert small.seconds == pytest.approx(2 * pace * run.call_seconds("pointwise"))
     device = sum(node.seconds for node in large.nodes) + large.gap_seconds
     assert large.seconds == pytest.approx(device + pace * run.start_seconds("pointwise"))

@@ -68,7 +68,7 @@ def test_a_slower_host_adds_its_own_time_and_no_more(harness, pace):
     bare = predict(problem, A100, harness=harness, constants=CONSTANTS.without("floor")).seconds
     run = CONSTANTS.run(harness)
     start, call = (pace * one("softmax") for one in (run.start_seconds, run.call_seconds))
-    start *= floors.pace(run, machine(A100), CONSTANTS)
+    start *= floors.pace(run, "softmax", machine(A100), CONSTANTS)
     found = predict(problem, A100, harness=harness, constants=slow).seconds
     assert found == pytest.approx(max(call, start + bare), rel=1e-9)
 

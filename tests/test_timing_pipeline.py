@@ -121,7 +121,9 @@ def missed(m: int, n: int, k: int, warm: float = 0.0) -> float:
     cost = count(schedule, problem.sizes(), elements).kernels[0]
     here = machine(H100)
     where = residency(here, cost)
-    found = traffic.traffic(here, CONSTANTS, schedule, cost, elements, where, Circumstances(warm=warm, repeats=True))
+    found = traffic.traffic(
+        here, CONSTANTS, schedule, cost, elements, where, Circumstances(warm=warm, repeats=True)
+    )
     return float(found.missed)
 
 
@@ -299,7 +301,9 @@ def row_traffic(op: str, rows: int, cols: int, device=H100):
     part = rowwise.plan(problem, kernel, Setting(here, CONSTANTS)).parts[0]
     cost = count(part.schedule, part.sizes, part.elements).kernels[0]
     where = residency(here, cost)
-    found = traffic.traffic(here, CONSTANTS, part.schedule, cost, part.elements, where, Circumstances())
+    found = traffic.traffic(
+        here, CONSTANTS, part.schedule, cost, part.elements, where, Circumstances()
+    )
     return found, cost
 
 
