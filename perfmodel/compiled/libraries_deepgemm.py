@@ -1,6 +1,6 @@
 """Compiled from libraries/deepgemm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "a2c2797f2f1f6d95"
+HASH = "4c90fd7af94915fc"
 DOCUMENT = {
  'library': 'DeepGEMM',
  'kernels': {
@@ -24,6 +24,7 @@ DOCUMENT = {
    'splits': [1],
    'promoted': True,
    'quantises': True,
+   'quantiser': 'group-quantise',
    'source': 'DeepGEMM: block_m 64/128, block_n a multiple of 16 up to 160; two-level fp32 accumulation. TensorRT-LLM (fp8_blockscale_gemm), SGLang and vLLM run it on Hopper',
   },
   'deepgemm-blackwell': {
@@ -53,7 +54,9 @@ DOCUMENT = {
    },
    'splits': [1],
    'quantises': True,
-   'source': 'DeepGEMM on compute capability 10 (sm100.hpp): block_m 128 or 256 and 64 for so few rows, block_n a multiple of 32 up to 256; the instruction takes block scales that are powers of two (UE8M0), so that nothing is added up outside',
+   'quantiser': 'group-quantise',
+   'prepares': 5,
+   'source': 'DeepGEMM on compute capability 10 (sm100.hpp): block_m 128 or 256 and 64 for so few rows, block_n a multiple of 32 up to 256; the instruction takes block scales that are powers of two (UE8M0), so that nothing is added up outside; layout.hpp (transform_sf_into_required_layout): scales of activations are packed by a kernel, those of weights spread over rows (arange, division, index_select) and packed by another',
   },
  },
 }

@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "afdfe69892a0fb18"
+HASH = "f59219814915d4c0"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -53,10 +53,13 @@ DOCUMENT = {
    'kernel': 'deepgemm',
    'names': ['(?i)deep_?gemm', 'fp8_block', 'Fp8Block', '^vllm', '^sglang', '^trtllm'],
   },
+  {'kernel': 'sgl-fp8', 'names': ['^sglang', 'sgl_kernel']},
   {
    'kernel': 'cutlass-fp8',
    'names': ['Fp8Scaled', 'FP8Scaled', 'fp8', '^vllm', '^sglang'],
   },
+  {'kernel': 'vllm-fp4', 'names': ['^vllm']},
+  {'kernel': 'cutlass-fp4', 'names': ['^sglang', '^trtllm', 'flashinfer']},
   {'kernel': 'cublas-fp32', 'names': ['torch', 'cublas']},
   {'kernel': 'blas-fp32', 'names': ['rocblas', 'hipblas', 'mkl']},
   {

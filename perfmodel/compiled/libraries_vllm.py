@@ -1,6 +1,6 @@
 """Compiled from libraries/vllm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "a1c21862d3c40cb5"
+HASH = "67bfe42a78c89ad6"
 DOCUMENT = {
  'library': 'vLLM',
  'kernels': {
@@ -10,7 +10,8 @@ DOCUMENT = {
    'instruction': 'native',
    'overlap': 'pipelined',
    'runs_on': {'instruction': ['wgmma']},
-   'fallback': 'cublas',
+   'fallback': 'cutlass-fp8-sm100',
+   'dispatches': True,
    'tiles': {
     64: [[64, 16, 256], [64, 64, 256]],
     128: [[64, 128, 256]],
@@ -20,6 +21,43 @@ DOCUMENT = {
    'swizzles': False,
    'splits': [1],
    'source': 'vLLM scaled_mm_sm90_fp8_dispatch.cuh: 64x64x128, 64x128x128 and 128x128x128, operands swapped for few rows, clusters of two row blocks; CUTLASS persistent tile scheduler: raster along the shorter side, no swizzle',
+  },
+  'cutlass-fp8-sm100': {
+   'operator': 'gemm',
+   'formats': ['fp8'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'runs_on': {'instruction': ['tcgen05']},
+   'fallback': 'cutlass-fp8-sm89',
+   'dispatches': True,
+   'tiles': {
+    16: [[32, 128, 256]],
+    64: [[64, 128, 256]],
+    256: [[128, 128, 256]],
+    1000000000: [[128, 128, 256]],
+   },
+   'splits': [1],
+   'source': 'vLLM scaled_mm_sm100_fp8_dispatch.cuh, from memory: 128x32 and 128x64 with operands swapped for few rows, 128x128 up to 256, then 256x128 by pairs of blocks; k whole',
+  },
+  'cutlass-fp8-sm89': {
+   'operator': 'gemm',
+   'formats': ['fp8'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'runs_on': {'architecture': ['ada', 'blackwell-gb20x']},
+   'fallback': 'cublas',
+   'dispatches': True,
+   'tiles': {
+    16: [[16, 64, 64]],
+    32: [[32, 64, 128]],
+    64: [[64, 64, 128]],
+    128: [[64, 128, 128]],
+    256: [[64, 128, 128], [128, 64, 128]],
+    1000000000: [[128, 128, 128], [128, 256, 256], [256, 128, 256]],
+   },
+   'splits': [1],
+   'specialises': False,
+   'source': 'vLLM scaled_mm_c2x_sm89_fp8_dispatch.cuh, from memory: 16x64 to 256x128 by rows, then by columns; k whole',
   },
   'cutlass-fp8-block': {
    'operator': 'gemm',
@@ -91,6 +129,10 @@ DOCUMENT = {
     'load': 16,
    },
    'source': 'vLLM common.cu (scaled_fp8_quant_kernel_strided): a block of up to 256 threads a row, 16 elements a load, the scale given',
+  },
+  'group-quantise': {
+   'operator': 'quantise',
+   'source': 'vLLM and SGLang per_token_group_quant.cu: 16 threads hold a group of 128 elements, each loaded once, 16 bytes at a time; groups of all rows in one grid',
   },
  },
 }

@@ -73,7 +73,14 @@ def plan(
     )
     part = Part(schedule, sizes, elements, how)
     tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices}
-    return Plan(schedule.name, (part,), tile, allowed=allowed)
+    beside = kernel.prepares * _preparing(setting)
+    return Plan(schedule.name, (part,), tile, beside=beside, allowed=allowed)
+
+
+def _preparing(setting: Setting) -> float:
+    """Seconds of a small kernel before the product: its launch, its block, a load and a store."""
+    launched = setting.at_clock("kernel_gap") + setting.at_clock("block_price")
+    return launched + 2.0 * setting.machine.l2_latency
 
 
 def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:

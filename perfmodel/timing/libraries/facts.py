@@ -236,6 +236,10 @@ class GemmFacts(MatrixFacts):
     """Whether block scales are applied outside the matrix instruction, on fp32 sums."""
     quantises: bool = False
     """Whether its library narrows the activations in each call, whether a row says so or not."""
+    quantiser: str = "vllm-quantise"
+    """The kernel that narrows the activations, where a call does so."""
+    prepares: Annotated[int, "kernels"] = 0
+    """Small kernels launched before it in each call, beside the one that narrows activations."""
     batched: str | None = None
     """The kernel that runs strided batches, where another one does."""
 

@@ -88,6 +88,11 @@ def check_links(kernel: KernelFacts, known: Mapping[str, KernelFacts]) -> None:
         if other not in same:
             said = nearest(other, same)
             raise Misfit(key, f"there is no kernel {other!r} of {kernel.operator}; {said}")
+    if isinstance(kernel, GemmFacts):
+        narrowing = {n: each for n, each in known.items() if each.operator == "quantise"}
+        if kernel.quantiser not in narrowing:
+            said = nearest(kernel.quantiser, narrowing)
+            raise Misfit("quantiser", f"there is no kernel {kernel.quantiser!r} of quantise; {said}")
     seen, other = [kernel.name], kernel.fallback
     while other is not None:
         if other in seen:
