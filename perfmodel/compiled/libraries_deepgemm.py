@@ -1,6 +1,6 @@
 """Compiled from libraries/deepgemm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "4c90fd7af94915fc"
+HASH = "5d6d792dc6efb61d"
 DOCUMENT = {
  'library': 'DeepGEMM',
  'kernels': {
@@ -57,6 +57,12 @@ DOCUMENT = {
    'quantiser': 'group-quantise',
    'prepares': 5,
    'source': 'DeepGEMM on compute capability 10 (sm100.hpp): block_m 128 or 256 and 64 for so few rows, block_n a multiple of 32 up to 256; the instruction takes block scales that are powers of two (UE8M0), so that nothing is added up outside; layout.hpp (transform_sf_into_required_layout): scales of activations are packed by a kernel, those of weights spread over rows (arange, division, index_select) and packed by another',
+  },
+  'vllm-deepgemm': {
+   'like': 'deepgemm',
+   'fallback': 'deepgemm-blackwell',
+   'quantiser': 'vllm-group-quantise',
+   'source': "as deepgemm, activations narrowed by vLLM's own kernel",
   },
  },
 }

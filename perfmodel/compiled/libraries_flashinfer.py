@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "078cfb30d1385769"
+HASH = "60f1defd733dbdbe"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -123,8 +123,9 @@ DOCUMENT = {
     'most_threads': 512,
     'passes': 1,
     'load': 16,
+    'packed': 2,
    },
-   'source': 'vLLM nvfp4_quant_kernels.cu, FlashInfer quantization.cu (quantize_with_block_size): a block a row, 8 to 16 elements a thread in one load, a maximum of each 16 elements',
+   'source': 'vLLM nvfp4_quant_kernels.cu, FlashInfer quantization.cu (quantize_with_block_size): a block a row, 8 to 16 elements a thread in one load, a maximum of each 16 elements by pairs; pairs are converted at once',
   },
  },
 }

@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "f59219814915d4c0"
+HASH = "5dc9765f304aa8eb"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -49,6 +49,7 @@ DOCUMENT = {
   {'kernel': 'weight-only', 'names': ['weight_only', 'marlin', 'awq', 'gptq']},
   {'kernel': 'cutlass-int8', 'names': ['smooth_quant', 'int8']},
   {'kernel': 'cutlass-fp8-block', 'names': ['CutlassFp8Block']},
+  {'kernel': 'vllm-deepgemm', 'names': ['^vllm']},
   {
    'kernel': 'deepgemm',
    'names': ['(?i)deep_?gemm', 'fp8_block', 'Fp8Block', '^vllm', '^sglang', '^trtllm'],

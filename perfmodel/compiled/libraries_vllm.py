@@ -1,6 +1,6 @@
 """Compiled from libraries/vllm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "67bfe42a78c89ad6"
+HASH = "67deeb41bd6fa4c2"
 DOCUMENT = {
  'library': 'vLLM',
  'kernels': {
@@ -133,6 +133,22 @@ DOCUMENT = {
   'group-quantise': {
    'operator': 'quantise',
    'source': 'vLLM and SGLang per_token_group_quant.cu: 16 threads hold a group of 128 elements, each loaded once, 16 bytes at a time; groups of all rows in one grid',
+  },
+  'vllm-group-quantise': {
+   'operator': 'quantise',
+   'rows': {
+    'group': 128,
+    'held_columns': 128,
+    'elements_per_thread': 8,
+    'most_threads': 32,
+    'passes': 1,
+    'load': 8,
+    'held_load': 8,
+    'vector_ops': 7,
+    'special_ops': 1,
+    'integer_ops': 12,
+   },
+   'source': 'vLLM per_token_group_quant.cu: 16 threads a group of 128 elements, 8 a load, held in shared memory; each is divided by its scale and becomes a c10::Float8_e4m3fn, which is computed in software: compares, shifts, rounding to even',
   },
  },
 }

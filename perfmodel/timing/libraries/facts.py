@@ -275,6 +275,8 @@ class Rows:
     """Elements of one load of a thread; what is left of a streamed row goes one at a time."""
     held_load: Annotated[int, "elements"] = 4
     """Elements of one load where the row stays in registers."""
+    group: Annotated[int, "elements"] = 0
+    """Elements of a row that are scaled by themselves, each group as a row of its own; 0 for all."""
     wide: bool = False
     """Whether loads have a fixed width in bytes: `load` is stated for fp32, and narrower types have
     more elements in one."""
@@ -292,6 +294,10 @@ class Rows:
     """Vector operations of an element beyond the algorithm's own."""
     special_ops: Annotated[float, "operations"] = 0.0
     """Special-function operations of an element beyond the algorithm's own."""
+    packed: Annotated[int, "values"] = 1
+    """Values that one operation of the algorithm takes at a time: pairs of 16 bits."""
+    integer_ops: Annotated[float, "operations"] = 0.0
+    """Integer operations of an element beyond the algorithm's own: conversions in software."""
     again_vector_ops: Annotated[float, "operations"] = 0.0
     """Further vector operations of an element of a streamed row."""
     again_special_ops: Annotated[float, "operations"] = 0.0
