@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "7ed6cb22f496e28d"
+HASH = "e8a99c3b7ea06721"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -102,6 +102,7 @@ DOCUMENT = {
    'rows': 128,
    'copies': 'tensor',
    'clusters': True,
+   'pairs': True,
    'mma_share': 0.25,
    'stated_flops_per_clock': 8192,
    'node_nm': 3.3,

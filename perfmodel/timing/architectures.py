@@ -40,6 +40,8 @@ class Architecture:
     (`asynchronous`), or by a copy engine that one thread starts (`tensor`)."""
     clusters: bool = False
     """Whether several blocks start together, so that a tile is sent to all of them at once."""
+    pairs: bool = False
+    """Whether two units multiply together, each loading half of the columns that both need."""
     mma_share: float = 1.0
     """Share of the matrix rate that instructions fed from registers reach, where those are not the
     native ones."""

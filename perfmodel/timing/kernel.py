@@ -232,7 +232,9 @@ def _memory_seconds(
 
     What comes over links takes its share of the way through the boundaries before.
     """
-    l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes, tensors)
+    l2 = memory.l2_seconds(
+        machine, constants, cost, where, moved.l2_bytes, tensors, style.paired_rows
+    )
     if style.pitches and "translation" not in constants.off:
         l2 = l2 + memory.translation_seconds(machine, constants, cost, where, style.pitches)
     streams = {"l2": l2, **_own_seconds(machine, constants, moved.through(), style)}

@@ -11,6 +11,7 @@ from perfmodel.arithmetic import Number, as_floats
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing.libraries import GemmFacts
 from perfmodel.timing.machine import Machine
+from perfmodel.timing.memory import units_together
 from perfmodel.timing.menu import (
     candidates,
     clustered,
@@ -57,6 +58,7 @@ def plan(
     allowed = menu.serves(sizes["m"], sizes["n"])
     allowed &= menu.fits(sizes, kernel.sliced_waves * machine.units)
     sizes = {**sizes, "m": clustered(sizes["m"], menu.rows, kernel.cluster)}
+    together = units_together(menu.rows, sizes["m"], how.paired_rows)
     schedule = tiled_matmul(
         menu.rows,
         menu.columns,
@@ -65,7 +67,7 @@ def plan(
         split_k=slices if len(kernel.splits) > 1 else None,
         stages=stages_held(machine, (menu.rows + menu.columns) * depth * width),
         threads=menu.threads,
-        operand_tile=_operand_tile(kernel, machine, menu.rows, menu.columns),
+        operand_tile=_operand_tile(kernel, machine, together * menu.rows, menu.columns),
         algorithm=matmul(
             dequantise=problem.dtype in WIDENED,
             promote_every=128 if kernel.promoted else None,
@@ -107,6 +109,7 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
         overlap=hidden_share(kernel, constants),
         multicast=2.0 if specialised and architecture.clusters else 1.0,
         persistent=specialised,
+        paired_rows=architecture.rows if specialised and architecture.pairs else np.inf,
         overlap_power=constants["staged_overlap_power"] if staged else None,
         combining=Combining(constants["split_price"]),
         code=Code(vector_share=constants["vector_share"]),
@@ -136,4 +139,5 @@ def _operand_tile(
         return np.minimum(rows, 64), np.minimum(columns, 32)
     if kernel.instruction == "register" or machine.architecture.feeds_registers:
         return np.minimum(rows, 64), np.minimum(columns, 64)
-    return np.minimum(rows, machine.architecture.rows), columns
+    most = machine.architecture.rows * (2 if machine.architecture.pairs else 1)
+    return np.minimum(rows, most), columns

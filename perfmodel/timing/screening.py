@@ -13,7 +13,7 @@ from perfmodel.algorithms.matmul import WIDENED, Matmul
 from perfmodel.arithmetic import Number, as_floats, product
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.memory import hbm_rate, mean_latency, page_seconds
+from perfmodel.timing.memory import hbm_rate, mean_latency, page_seconds, units_together
 from perfmodel.timing.menu import GROUP, Candidates, slice_k, stages_held
 from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.pipes import issue_lanes
@@ -81,9 +81,19 @@ class Grid:
     @cached_property
     def asked_bytes(self) -> np.ndarray:
         """Operands that all blocks ask for: each as often as there are tiles along the other."""
-        b, m, n, k = (self.sizes[axis] for axis in "bmnk")
-        data, weights = self.widths["data"], self.widths["weights"]
-        return np.asarray(b * k * (m * self.across * data + n * self.down * weights))
+        return self.asked_data_bytes + self.asked_weights_bytes
+
+    @cached_property
+    def asked_data_bytes(self) -> np.ndarray:
+        """Of those the activations."""
+        b, m, _, k = (self.sizes[axis] for axis in "bmnk")
+        return np.asarray(b * k * m * self.across * self.widths["data"])
+
+    @cached_property
+    def asked_weights_bytes(self) -> np.ndarray:
+        """Of those the weights."""
+        b, _, n, k = (self.sizes[axis] for axis in "bmnk")
+        return np.asarray(b * k * n * self.down * self.widths["weights"])
 
     def together(self, machine: Machine) -> np.ndarray:
         """Blocks that a unit holds at once; see `occupancy.residency`."""
@@ -234,12 +244,13 @@ def _crossing_seconds(
         each = page_seconds(machine, constants, rows, pitches, resident)
         crossing = crossing + tiles * np.ceil(k / grid.depth) * each
     # Ragged tiles move only what is there: the busiest port sees a whole block and mean ones.
-    mean = (asked + output) / tiles
+    pair = units_together(grid.rows, grid.sizes["m"], how.paired_rows)
+    mean = (grid.asked_data_bytes + grid.asked_weights_bytes / pair + output) / tiles
     height, width = (
         np.minimum(grid.rows, grid.sizes["m"]),
         np.minimum(grid.columns, grid.sizes["n"]),
     )
-    whole = k * (height * grid.widths["data"] + width * grid.widths["weights"])
+    whole = k * (height * grid.widths["data"] + width * grid.widths["weights"] / pair)
     whole = whole + height * width * grid.widths["output"]
     per_clock = 64.0 * machine.clock_hz
     missed, caught = _missed(grid, machine, constants, together)

@@ -92,6 +92,9 @@ class Style:
     """Share of the vector and special work that is hidden under the matrix unit."""
     multicast: float = 1.0
     """Blocks that share one L2 read."""
+    paired_rows: float = np.inf
+    """Rows of a tile from which two units multiply two of them together, each with half of the
+    columns that both need."""
     stream_share: float = 1.0
     """Bandwidth of the kernel's access pattern over that of a plain stream."""
     shared: tuple[str, ...] = ()
