@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "e8a99c3b7ea06721"
+HASH = "c47e62600a1c6fae"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -50,13 +50,13 @@ DOCUMENT = {
    'issue_lanes': 128,
    'single_issue': True,
    'shared_kept_bytes': 32768,
-   'memory_family': 'early',
   },
   'ampere-ga100': {
    'capabilities': ['8.0'],
    'instruction': 'mma',
    'copies': 'asynchronous',
    'node_nm': 7,
+   'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 35,
    'integer_lanes': 64,
    'issue_lanes': 128,
@@ -91,6 +91,7 @@ DOCUMENT = {
    'mma_share': 0.62,
    'stated_flops_per_clock': 4096,
    'node_nm': 4,
+   'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 40,
    'integer_lanes': 64,
    'issue_lanes': 128,
@@ -106,6 +107,7 @@ DOCUMENT = {
    'mma_share': 0.25,
    'stated_flops_per_clock': 8192,
    'node_nm': 3.3,
+   'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 44,
    'integer_lanes': 64,
    'issue_lanes': 128,

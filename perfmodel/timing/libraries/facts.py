@@ -57,8 +57,11 @@ class Caller:
     """Whether keys and values are found page by page."""
     captured: bool = False
     """Whether decode is captured in CUDA graphs, with a fixed grid of slices."""
-    one_copy: bool = False
-    """Whether a timing loop has one copy of the weights, where others take turns."""
+    copies: Annotated[float | None, "copies"] = None
+    """Copies of the weights that a timing loop of its own goes round, where others have the usual
+    number (`Run.copies`)."""
+    own_operands: bool = False
+    """Whether each copy of the weights has data and results of its own, which take turns too."""
     start_seconds: Annotated[float | None, "s"] = None
     """What passes before the kernel beyond what the harness takes."""
     few_start_seconds: Annotated[float | None, "s"] = None
