@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "f1a68ae98c78c14d"
+HASH = "138e5bc12299e99a"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -44,6 +44,7 @@ DOCUMENT = {
   {'kernel': 'flat-quantise', 'names': ['torch_ops', 'trtllm']},
   {'kernel': 'eager-quantise', 'names': ['sglang']},
   {'kernel': 'vllm-quantise', 'names': ['vllm', 'dynamic']},
+  {'kernel': 'triton-fp8-block', 'names': ['(?i)triton', 'w8a8_block']},
   {'kernel': 'triton-gemm', 'names': ['(?i)triton']},
   {'kernel': 'triton-gemm-fp32', 'names': ['(?i)triton']},
   {'kernel': 'weight-only', 'names': ['weight_only', 'marlin', 'awq', 'gptq']},
@@ -110,6 +111,24 @@ DOCUMENT = {
    'formats': ['fp8_block'],
    'host_seconds': 9.369e-05,
    'source': 'shortest runs of vLLM 0.14 and 0.24 on H100 (aiconfigurator): descriptors, look-up of what was compiled',
+  },
+  {
+   'names': ['CutlassFp8BlockScaledMM'],
+   'instruction': ['tcgen05'],
+   'host_seconds': 0.000261,
+   'source': 'shortest runs of vLLM 0.24 on B200 (aiconfigurator); as above, on that host',
+  },
+  {
+   'names': ['(DeepGemm|FlashInfer)Fp8BlockScaledMM', 'vllm_default'],
+   'formats': ['fp8_block'],
+   'instruction': ['tcgen05'],
+   'host_seconds': 0.000239,
+   'source': 'shortest runs of vLLM 0.24 on B200 (aiconfigurator): scales become UE8M0, are spread over rows and packed, by a dozen framework operators a call (DeepGEMM layout.hpp)',
+  },
+  {
+   'names': ['TritonFp8BlockScaledMM'],
+   'host_seconds': 0.000438,
+   'source': 'shortest runs of vLLM 0.24 on L40S (aiconfigurator): a launch of a Triton kernel through the custom operators of the framework, another one before it; host time, which differs by host',
   },
   {
    'names': ['^vllm'],

@@ -1,6 +1,6 @@
 """Compiled from libraries/vllm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "67deeb41bd6fa4c2"
+HASH = "4205f9fc1e91ca39"
 DOCUMENT = {
  'library': 'vLLM',
  'kernels': {
@@ -31,13 +31,12 @@ DOCUMENT = {
    'fallback': 'cutlass-fp8-sm89',
    'dispatches': True,
    'tiles': {
-    16: [[32, 128, 256]],
-    64: [[64, 128, 256]],
-    256: [[128, 128, 256]],
+    64: [[64, 64, 256]],
+    256: [[64, 128, 256], [128, 64, 256]],
     1000000000: [[128, 128, 256]],
    },
    'splits': [1],
-   'source': 'vLLM scaled_mm_sm100_fp8_dispatch.cuh, from memory: 128x32 and 128x64 with operands swapped for few rows, 128x128 up to 256, then 256x128 by pairs of blocks; k whole',
+   'source': 'vLLM scaled_mm_sm100_fp8_dispatch.cuh, from memory: 64x64 for few rows, 128x128 up to 256 and by pairs of blocks, then 256x128 by pairs; k whole; that a block has half of the tile up to 256 rows was settled by published runs',
   },
   'cutlass-fp8-sm89': {
    'operator': 'gemm',
