@@ -1,6 +1,6 @@
 """Compiled from libraries/cublas.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "1c7588c4d5e93fdd"
+HASH = "596ada10393b85a8"
 DOCUMENT = {
  'library': 'cuBLAS',
  'kernels': {
@@ -62,6 +62,19 @@ DOCUMENT = {
    ],
    'splits': [1, 2, 3, 4, 6, 8, 12, 16],
    'source': 'cuBLAS kernel names where matrix instructions are fed from registers (volta_..._884gemm, ampere_..._16816gemm): 64x64 to 256x128, with splitK',
+  },
+  'cublas-int8': {
+   'operator': 'gemm',
+   'formats': ['int8'],
+   'instruction': 'vector',
+   'overlap': 'pipelined',
+   'runs_on': {'architecture': ['pascal', 'volta', 'turing']},
+   'fallback': 'cublas',
+   'dispatches': True,
+   'tiles': [[128, 128, 256], [128, 32, 128]],
+   'slim_columns': 128,
+   'splits': [1],
+   'source': 'cuBLAS kernel names maxwell_igemm_int8_128x128_ldg4 and volta_igemm_int8_128x128_ldg4, on integer lanes (DP4A): plain cublasGemmEx runs them before Ampere, for the matrix units of Turing take operands in a layout of their own (CUBLASLT_ORDER_COL32)',
   },
   'cublas-fp32': {
    'operator': 'gemm',

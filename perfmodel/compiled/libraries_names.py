@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "138e5bc12299e99a"
+HASH = "e4b2d22c3f07f62d"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -62,6 +62,7 @@ DOCUMENT = {
   },
   {'kernel': 'vllm-fp4', 'names': ['^vllm']},
   {'kernel': 'cutlass-fp4', 'names': ['^sglang', '^trtllm', 'flashinfer']},
+  {'kernel': 'cublas-int8', 'names': ['torch', 'cublas']},
   {'kernel': 'cublas-fp32', 'names': ['torch', 'cublas']},
   {'kernel': 'blas-fp32', 'names': ['rocblas', 'hipblas', 'mkl']},
   {

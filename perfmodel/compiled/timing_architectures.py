@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c47e62600a1c6fae"
+HASH = "30f2f36f22e6dc47"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -28,6 +28,7 @@ DOCUMENT = {
    'node_nm': 16,
    'l2_bytes_per_clock': 22,
    'integer_lanes': 128,
+   'dot_products': True,
    'issue_lanes': 128,
    'pages_at_hand': 16,
    'memory_family': 'early',
@@ -38,6 +39,7 @@ DOCUMENT = {
    'node_nm': 12,
    'l2_bytes_per_clock': 22,
    'integer_lanes': 64,
+   'dot_products': True,
    'issue_lanes': 128,
    'single_issue': True,
   },
@@ -47,6 +49,7 @@ DOCUMENT = {
    'node_nm': 12,
    'l2_bytes_per_clock': 22,
    'integer_lanes': 64,
+   'dot_products': True,
    'issue_lanes': 128,
    'single_issue': True,
    'shared_kept_bytes': 32768,
@@ -59,6 +62,7 @@ DOCUMENT = {
    'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 35,
    'integer_lanes': 64,
+   'dot_products': True,
    'issue_lanes': 128,
    'single_issue': True,
   },
@@ -69,6 +73,7 @@ DOCUMENT = {
    'node_nm': 8,
    'l2_bytes_per_clock': 16,
    'integer_lanes': 64,
+   'dot_products': True,
    'issue_lanes': 128,
    'single_issue': True,
   },
@@ -79,6 +84,7 @@ DOCUMENT = {
    'node_nm': 4,
    'l2_bytes_per_clock': 16,
    'integer_lanes': 64,
+   'dot_products': True,
    'issue_lanes': 128,
    'single_issue': True,
   },
@@ -94,6 +100,7 @@ DOCUMENT = {
    'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 40,
    'integer_lanes': 64,
+   'dot_products': True,
    'issue_lanes': 128,
    'single_issue': True,
   },
@@ -110,6 +117,7 @@ DOCUMENT = {
    'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 44,
    'integer_lanes': 64,
+   'dot_products': True,
    'issue_lanes': 128,
    'single_issue': True,
   },
@@ -120,6 +128,7 @@ DOCUMENT = {
    'node_nm': 4,
    'l2_bytes_per_clock': 16,
    'integer_lanes': 128,
+   'dot_products': True,
    'issue_lanes': 128,
    'single_issue': True,
   },

@@ -54,6 +54,8 @@ class Architecture:
     one next to a unit keeps a copy of what the unit reads from the other."""
     integer_lanes: float | None = None
     """Lanes of a unit for 32-bit integer operations; None where those are the vector lanes."""
+    dot_products: bool = False
+    """Whether an integer lane adds four products of 8 bits in one instruction (DP4A)."""
     issue_lanes: float | None = None
     """Lanes of a unit that its schedulers issue to in a clock; None where it is not documented."""
     single_issue: bool = False

@@ -11,7 +11,7 @@ from perfmodel.arithmetic import Number, as_floats
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.libraries import Caller, GemmFacts
-from perfmodel.timing.machine import Machine
+from perfmodel.timing.machine import DOT_PRODUCTS, Machine
 from perfmodel.timing.memory import units_together
 from perfmodel.timing.menu import (
     candidates,
@@ -32,9 +32,12 @@ from perfmodel.timing.style import Code, Combining, Style, Turns
 KEEP = 16
 
 
-def compute_type(problem: Matmul, machine: Machine) -> str:
+def compute_type(problem: Matmul, kernel: GemmFacts, machine: Machine) -> str:
     """The type whose rate the product runs at."""
-    return machine.multiplied_as(matmul_format(problem.dtype).compute)
+    compute = matmul_format(problem.dtype).compute
+    if compute == "int8" and kernel.instruction == "vector":
+        return DOT_PRODUCTS
+    return machine.multiplied_as(compute)
 
 
 def plan(
@@ -88,7 +91,7 @@ def _preparing(setting: Setting) -> float:
 
 def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:
     """How the class multiplies this problem's operands."""
-    how = products(kernel, compute_type(problem, setting.machine), setting)
+    how = products(kernel, compute_type(problem, kernel, setting.machine), setting)
     return replace(how, pitches=_pitches(problem, setting.machine))
 
 
