@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "afdfe69892a0fb18"
+HASH = "260feee89436ff34"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -44,6 +44,9 @@ DOCUMENT = {
   {'kernel': 'flat-quantise', 'names': ['torch_ops', 'trtllm']},
   {'kernel': 'eager-quantise', 'names': ['sglang']},
   {'kernel': 'vllm-quantise', 'names': ['vllm', 'dynamic']},
+  {'kernel': 'ck-gemm', 'names': ['aiter:ck']},
+  {'kernel': 'ck-gemm-block', 'names': ['aiter:ck']},
+  {'kernel': 'aiter-asm', 'names': ['aiter:asm']},
   {'kernel': 'triton-gemm', 'names': ['(?i)triton']},
   {'kernel': 'triton-gemm-fp32', 'names': ['(?i)triton']},
   {'kernel': 'weight-only', 'names': ['weight_only', 'marlin', 'awq', 'gptq']},
