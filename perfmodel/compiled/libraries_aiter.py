@@ -1,6 +1,6 @@
 """Compiled from libraries/aiter.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "afb765fdcf1fbaa4"
+HASH = "c23ca9dfa4ce91b1"
 DOCUMENT = {
  'library': 'AITER',
  'kernels': {
@@ -55,7 +55,7 @@ DOCUMENT = {
    'formats': ['fp16', 'bf16', 'fp8', 'int8'],
    'instruction': 'native',
    'overlap': 'pipelined',
-   'share': 0.55,
+   'share': 0.6,
    'tiles': [
     [256, 256, 256],
     [256, 128, 256],

@@ -1,6 +1,6 @@
 """Compiled from libraries/cublas.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "1c7588c4d5e93fdd"
+HASH = "62c482f2a4ffd15e"
 DOCUMENT = {
  'library': 'cuBLAS',
  'kernels': {
@@ -49,7 +49,7 @@ DOCUMENT = {
      'blackwell-gb20x',
     ],
    },
-   'fallback': 'blas',
+   'fallback': 'rocblas',
    'tiles': [
     [256, 128, 256],
     [128, 256, 256],
@@ -133,7 +133,7 @@ DOCUMENT = {
    'overlap': 'pipelined',
    'share': 0.85,
    'runs_on': {'instruction': ['none']},
-   'fallback': 'blas-fp32',
+   'fallback': 'rocblas-fp32',
    'batched': 'cublas-fp32-early-batched',
    'tiles': [[128, 128, 256], [128, 64, 128], [64, 128, 128]],
    'splits': [1, 2, 3, 4, 6, 8, 12, 16],

@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "260feee89436ff34"
+HASH = "34f181c0fbcc22bb"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -61,7 +61,9 @@ DOCUMENT = {
    'names': ['Fp8Scaled', 'FP8Scaled', 'fp8', '^vllm', '^sglang'],
   },
   {'kernel': 'cublas-fp32', 'names': ['torch', 'cublas']},
-  {'kernel': 'blas-fp32', 'names': ['rocblas', 'hipblas', 'mkl']},
+  {'kernel': 'rocblas', 'names': ['rocblas']},
+  {'kernel': 'rocblas-fp32', 'names': ['rocblas', 'hipblas']},
+  {'kernel': 'blas-fp32', 'names': ['mkl']},
   {
    'kernel': 'cublas',
    'names': ['torch', 'blas', 'aiter', '^vllm', '^sglang', '^trtllm', 'flashinfer'],
