@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "34f181c0fbcc22bb"
+HASH = "d6cbaad9b36b8d37"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -87,6 +87,12 @@ DOCUMENT = {
    'operators': ['attention'],
    'captured': True,
    'source': 'vLLM, flash_attn.py: flash_attn_max_num_splits_for_cuda_graph',
+  },
+  {
+   'names': ['^cublas$'],
+   'operators': ['gemm'],
+   'column_major': True,
+   'source': "DeepBench, code/nvidia/gemm_bench.cu: cublasSgemm and cublasGemmEx with m, n and k as they are. PyTorch's at::cuda::blas::gemm swaps the operands, so that what menus call rows is the library's n",
   },
   {
    'names': ['PLUGIN_V'],

@@ -48,6 +48,7 @@ def plan(
     width = max(elements["data"].bytes, elements["weights"].bytes)
     how = _style(problem, kernel, setting)
     menu = candidates(kernel)
+    menu = menu.by_columns() if kernel.caller.column_major else menu
     depth = step_depth(kernel, menu, width, elements["weights"].bytes)
     if menu.rows.size > keep:
         kept = promising(problem, menu, how, machine, constants, depth, keep, kernel.sliced_waves)

@@ -59,6 +59,9 @@ class Caller:
     """Whether decode is captured in CUDA graphs, with a fixed grid of slices."""
     one_copy: bool = False
     """Whether a timing loop has one copy of the weights, where others take turns."""
+    column_major: bool = False
+    """Whether a library that stores matrices by columns is called directly, so that its rows are
+    rows; frameworks that store by rows ask it for the transposed product."""
     start_seconds: Annotated[float | None, "s"] = None
     """What passes before the kernel beyond what the harness takes."""
     few_start_seconds: Annotated[float | None, "s"] = None
