@@ -1,6 +1,6 @@
 """Compiled from libraries/cublas.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "62c482f2a4ffd15e"
+HASH = "f6dc263e71b13ff6"
 DOCUMENT = {
  'library': 'cuBLAS',
  'kernels': {
@@ -64,6 +64,41 @@ DOCUMENT = {
    'source': 'cuBLAS kernel names where matrix instructions are fed from registers (volta_..._884gemm, ampere_..._16816gemm): 64x64 to 256x128, with splitK',
   },
   'cublas-fp32': {
+   'operator': 'gemm',
+   'formats': ['fp32', 'fp64'],
+   'instruction': 'vector',
+   'overlap': 'pipelined',
+   'runs_on': {'instruction': ['wgmma', 'tcgen05']},
+   'fallback': 'cublas-fp32-ampere',
+   'dispatches': True,
+   'tiles': {
+    32: [
+     [32, 128, 64],
+     [256, 128, 256],
+     [128, 256, 256],
+     [128, 128, 256],
+     [128, 64, 128],
+     [64, 128, 128],
+     [64, 64, 64],
+     [128, 32, 64],
+    ],
+    1000000000: [
+     [256, 128, 256],
+     [128, 256, 256],
+     [128, 128, 256],
+     [128, 64, 128],
+     [64, 128, 128],
+     [64, 64, 64],
+     [128, 32, 64],
+    ],
+   },
+   'slim_columns': 64,
+   'splits': [1, 2, 3, 4, 6, 8, 12, 16, 32, 64],
+   'sliced_waves': 2,
+   'batched': 'cublas-fp32-hopper-batched',
+   'source': 'kernel names on Hopper: cutlass_80_simt_sgemm_256x128 and 128x256 beside those of Ampere (recalled); that they are used there was settled by published runs, whose waves are of such tiles',
+  },
+  'cublas-fp32-ampere': {
    'operator': 'gemm',
    'formats': ['fp32', 'fp64'],
    'instruction': 'vector',
@@ -138,6 +173,26 @@ DOCUMENT = {
    'tiles': [[128, 128, 256], [128, 64, 128], [64, 128, 128]],
    'splits': [1, 2, 3, 4, 6, 8, 12, 16],
    'source': 'cuBLAS maxwell_sgemm kernel names: 128x128 and 128x64, with splitK; 0.85 of the peak at the best shapes, a round figure between 0.74 of layers on P100 and 0.97 of later kernels',
+  },
+  'cublas-fp32-hopper-batched': {
+   'operator': 'gemm',
+   'formats': ['fp32', 'fp64'],
+   'instruction': 'vector',
+   'overlap': 'pipelined',
+   'runs_on': {'instruction': ['wgmma', 'tcgen05']},
+   'fallback': 'cublas-fp32-batched',
+   'dispatches': True,
+   'tiles': [
+    [256, 128, 256],
+    [128, 256, 256],
+    [128, 128, 256],
+    [64, 256, 256],
+    [256, 64, 256],
+    [64, 128, 128],
+    [128, 64, 128],
+   ],
+   'splits': [1],
+   'source': 'as cublas-fp32; that strided batches there have tiles of 64 rows or columns too, and none of 32, was settled by published runs',
   },
   'cublas-fp32-batched': {
    'operator': 'gemm',

@@ -12,6 +12,7 @@ from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing.libraries import GemmFacts
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.menu import (
+    Candidates,
     candidates,
     clustered,
     columns_of,
@@ -28,6 +29,9 @@ from perfmodel.timing.style import Code, Combining, Style, Turns
 
 # Columns of the menu that are timed in full.
 KEEP = 16
+
+# Rows of a thread's outputs in products on the vector unit (Gray, maxas: SGEMM, 8 x 8).
+_THREAD_ROWS = 8.0
 
 
 def compute_type(problem: Matmul, machine: Machine) -> str:
@@ -66,7 +70,7 @@ def plan(
         split_k=slices if len(kernel.splits) > 1 else None,
         stages=stages_held(machine, (menu.rows + menu.columns) * depth * width),
         threads=menu.threads,
-        operand_tile=_operand_tile(kernel, machine, menu.rows, menu.columns),
+        operand_tile=_operand_tile(kernel, machine, menu),
         algorithm=matmul(
             dequantise=problem.dtype in WIDENED,
             promote_every=128 if kernel.promoted else None,
@@ -106,7 +110,10 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
         code=Code(vector_share=constants["vector_share"]),
         stream_share=constants["stream_share_tiles"],
         # One warp stages operands in its registers while another one works.
-        turns=Turns(warps=2 if staged else 1),
+        turns=Turns(
+            warps=2 if staged else 1,
+            fetched_by=constants["overlap_power"] if on_vector and machine.issue_bound else None,
+        ),
         run=replace(run, warm=1.0) if run.rotated and kernel.caller.one_copy else run,
     )
 
@@ -123,9 +130,19 @@ def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
 
 
 def _operand_tile(
-    kernel: GemmFacts, machine: Machine, rows: Number, columns: Number
+    kernel: GemmFacts, machine: Machine, menu: Candidates
 ) -> tuple[Number, Number]:
-    """Warp tile where registers feed the unit, instruction shape where shared memory does."""
+    """Warp tile where registers feed the unit, instruction shape where shared memory does.
+
+    A multiply-add of the vector unit has its operands in registers of its own thread, which loads
+    8 numbers of a column for each of its row of outputs, or 8 of a row. A unit's loads return 128
+    bytes a clock, a number a lane of a warp: a thread's 8 x 8 outputs take as long to load for as
+    to multiply where all four schedulers multiply in every clock. Where fp32 lanes are half as
+    many, loads are issued in between, and what the warp shares is all that counts.
+    """
+    rows, columns = menu.rows, menu.columns
+    if kernel.instruction == "vector" and machine.issue_bound:
+        return _THREAD_ROWS, rows * columns / menu.threads / _THREAD_ROWS
     if kernel.instruction == "vector":
         return np.minimum(rows, 64), np.minimum(columns, 32)
     if kernel.instruction == "register" or machine.architecture.feeds_registers:
