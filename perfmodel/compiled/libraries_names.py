@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "e4b2d22c3f07f62d"
+HASH = "8e2224b3ee696c8d"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -44,6 +44,9 @@ DOCUMENT = {
   {'kernel': 'flat-quantise', 'names': ['torch_ops', 'trtllm']},
   {'kernel': 'eager-quantise', 'names': ['sglang']},
   {'kernel': 'vllm-quantise', 'names': ['vllm', 'dynamic']},
+  {'kernel': 'ck-gemm', 'names': ['aiter:ck']},
+  {'kernel': 'ck-gemm-block', 'names': ['aiter:ck']},
+  {'kernel': 'aiter-asm', 'names': ['aiter:asm']},
   {'kernel': 'triton-fp8-block', 'names': ['(?i)triton', 'w8a8_block']},
   {'kernel': 'triton-gemm', 'names': ['(?i)triton']},
   {'kernel': 'triton-gemm-fp32', 'names': ['(?i)triton']},
@@ -64,7 +67,9 @@ DOCUMENT = {
   {'kernel': 'cutlass-fp4', 'names': ['^sglang', '^trtllm', 'flashinfer']},
   {'kernel': 'cublas-int8', 'names': ['torch', 'cublas']},
   {'kernel': 'cublas-fp32', 'names': ['torch', 'cublas']},
-  {'kernel': 'blas-fp32', 'names': ['rocblas', 'hipblas', 'mkl']},
+  {'kernel': 'rocblas', 'names': ['rocblas']},
+  {'kernel': 'rocblas-fp32', 'names': ['rocblas', 'hipblas']},
+  {'kernel': 'blas-fp32', 'names': ['mkl']},
   {
    'kernel': 'cublas',
    'names': ['torch', 'blas', 'aiter', '^vllm', '^sglang', '^trtllm', 'flashinfer'],
@@ -88,6 +93,12 @@ DOCUMENT = {
    'operators': ['attention'],
    'captured': True,
    'source': 'vLLM, flash_attn.py: flash_attn_max_num_splits_for_cuda_graph',
+  },
+  {
+   'names': ['^cublas$'],
+   'operators': ['gemm'],
+   'column_major': True,
+   'source': "DeepBench, code/nvidia/gemm_bench.cu: cublasSgemm and cublasGemmEx with m, n and k as they are. PyTorch's at::cuda::blas::gemm swaps the operands, so that what menus call rows is the library's n",
   },
   {
    'names': ['PLUGIN_V'],

@@ -134,7 +134,8 @@ def time_kernel(
     busy = busy_seconds(terms, even.longest / even.share, where, style)
     behind = [*loads, terms["transpose"]] if np.any(terms["transpose"]) else loads
     # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
-    sustained = _sustained_seconds(machine, constants, work, moved, style)
+    reached = style.matrix_share * _multiplying_share(machine, terms, style)
+    sustained = _sustained_seconds(machine, constants, work, moved, style, reached)
     at_boost = _joined(constants, busy, behind, style)
     working = power.held_down_seconds(at_boost, sustained, style.run.lag_seconds)
     terms["power"] = np.minimum(sustained, working)
@@ -272,10 +273,27 @@ def _transposing_seconds(
     return memory.latency_seconds(cost, where, even, style.block.tile_seconds)
 
 
+def _multiplying_share(
+    machine: Machine, terms: Mapping[str, np.ndarray], style: Style
+) -> np.ndarray | float:
+    """Share of its loop that a product on the vector unit multiplies for, where its warps fetch the
+    operands in between. The clock falls for all of the loop, and the energy is spent over it.
+    """
+    if style.turns.fetched_by is None or not machine.on_vector(style.compute):
+        return 1.0
+    whole = pipes.together([terms["matrix"], terms["shared"]], style.turns.fetched_by)
+    return np.where(whole > 0, terms["matrix"] / np.maximum(whole, 1e-30), 1.0)
+
+
 def _sustained_seconds(
-    machine: Machine, constants: Constants, work: Executed, moved: Traffic, style: Style
+    machine: Machine,
+    constants: Constants,
+    work: Executed,
+    moved: Traffic,
+    style: Style,
+    share: Number,
 ) -> np.ndarray:
-    """Least seconds at the board's power."""
+    """Least seconds at the board's power of a loop that reaches `share` of its unit's rate."""
     if "power" in constants.off:
         return np.zeros(())
     return power.power_seconds(
@@ -285,7 +303,7 @@ def _sustained_seconds(
         work.matrix_flops,
         moved.through().hbm_bytes,
         activity=style.run.activity,
-        share=style.matrix_share,
+        share=share,
     )
 
 

@@ -14,6 +14,7 @@ from perfmodel.timing.libraries import Caller, GemmFacts
 from perfmodel.timing.machine import DOT_PRODUCTS, Machine
 from perfmodel.timing.memory import units_together
 from perfmodel.timing.menu import (
+    Candidates,
     candidates,
     clustered,
     columns_of,
@@ -30,6 +31,9 @@ from perfmodel.timing.style import Code, Combining, Style, Turns
 
 # Columns of the menu that are timed in full.
 KEEP = 16
+
+# Rows of a thread's outputs in products on the vector unit (Gray, maxas: SGEMM, 8 x 8).
+_THREAD_ROWS = 8.0
 
 
 def compute_type(problem: Matmul, kernel: GemmFacts, machine: Machine) -> str:
@@ -53,6 +57,7 @@ def plan(
     width = max(elements["data"].bytes, elements["weights"].bytes)
     how = _style(problem, kernel, setting)
     menu = candidates(kernel)
+    menu = menu.by_columns() if kernel.caller.column_major else menu
     depth = step_depth(kernel, menu, width, elements["weights"].bytes)
     if menu.rows.size > keep:
         kept = promising(problem, menu, how, machine, constants, depth, keep, kernel.sliced_waves)
@@ -71,7 +76,7 @@ def plan(
         split_k=slices if len(kernel.splits) > 1 else None,
         stages=stages_held(machine, (menu.rows + menu.columns) * depth * width),
         threads=menu.threads,
-        operand_tile=_operand_tile(kernel, machine, together * menu.rows, menu.columns),
+        operand_tile=_operand_tile(kernel, machine, menu, together),
         algorithm=matmul(
             dequantise=problem.dtype in WIDENED,
             promote_every=128 if kernel.promoted else None,
@@ -119,7 +124,10 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
         code=Code(vector_share=constants["vector_share"]),
         stream_share=constants["stream_share_tiles"],
         # One warp stages operands in its registers while another one works.
-        turns=Turns(warps=2 if staged else 1),
+        turns=Turns(
+            warps=2 if staged else 1,
+            fetched_by=constants["overlap_power"] if on_vector and machine.issue_bound else None,
+        ),
         run=_looped(run, kernel.caller),
     )
 
@@ -144,12 +152,21 @@ def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
 
 
 def _operand_tile(
-    kernel: GemmFacts, machine: Machine, rows: Number, columns: Number
+    kernel: GemmFacts, machine: Machine, menu: Candidates, together: Number
 ) -> tuple[Number, Number]:
-    """Warp tile where registers feed the unit, instruction shape where shared memory does."""
+    """Warp tile where registers feed the unit, instruction shape where shared memory does.
+
+    Units that multiply `together` fetch a column for the rows of both. A multiply-add of the vector unit has its operands in registers of its own thread, which loads
+    8 numbers of a column for each of its row of outputs, or 8 of a row. A unit's loads return 128
+    bytes a clock, a number a lane of a warp: a thread's 8 x 8 outputs take as long to load for as
+    to multiply where all four schedulers multiply in every clock. Where fp32 lanes are half as
+    many, loads are issued in between, and what the warp shares is all that counts.
+    """
+    rows, columns = menu.rows, menu.columns
+    if kernel.instruction == "vector" and machine.issue_bound:
+        return _THREAD_ROWS, rows * columns / menu.threads / _THREAD_ROWS
     if kernel.instruction == "vector":
         return np.minimum(rows, 64), np.minimum(columns, 32)
     if kernel.instruction == "register" or machine.architecture.feeds_registers:
         return np.minimum(rows, 64), np.minimum(columns, 64)
-    most = machine.architecture.rows * (2 if machine.architecture.pairs else 1)
-    return np.minimum(rows, most), columns
+    return together * np.minimum(rows, machine.architecture.rows), columns

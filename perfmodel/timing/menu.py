@@ -21,7 +21,8 @@ class Candidates:
     """Columns of the menu: tile rows, tile columns, threads, slices of k; (1, c) or (n, c).
 
     Every tile has the same `splits` slicings of k, next to each other and in rising order, k whole
-    first. A tile serves problems of `above` < m <= `upto` rows and n <= `widest` columns.
+    first. A tile serves problems of `above` < m <= `upto` rows and n <= `widest` columns, which
+    change places where the menu is `turned`.
     """
 
     rows: np.ndarray
@@ -32,9 +33,19 @@ class Candidates:
     widest: np.ndarray
     slices: np.ndarray
     splits: int
+    turned: bool = False
+
+    def by_columns(self) -> Candidates:
+        """The same menu for who calls its library directly.
+
+        cuBLAS stores by columns. A framework that stores by rows asks it for the transposed product
+        (PyTorch, at::cuda::blas::gemm), and menus are written as frameworks see them.
+        """
+        return replace(self, rows=self.columns, columns=self.rows, turned=not self.turned)
 
     def serves(self, m: Number, n: Number) -> np.ndarray:
         """Whether the library has a column for problems of m rows and n columns."""
+        m, n = (n, m) if self.turned else (m, n)
         return np.asarray((m > self.above) & (m <= self.upto) & (n <= self.widest))
 
     def fits(self, sizes: Mapping[str, Number], most: float) -> np.ndarray:

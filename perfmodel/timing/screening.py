@@ -171,7 +171,7 @@ def promising(
 def _left_out(grid: Grid, menu: Candidates, machine: Machine) -> np.ndarray:
     """Tiles that do not serve a problem, or do not fit."""
     above, upto, widest = (menu.of_tiles(part) for part in (menu.above, menu.upto, menu.widest))
-    m, n = grid.sizes["m"], grid.sizes["n"]
+    m, n = (grid.sizes[axis] for axis in ("nm" if menu.turned else "mn"))
     unserved = (m <= above) | (m > upto) | (n > widest)
     return np.asarray(unserved | (grid.held_bytes > machine.shared_per_block))
 

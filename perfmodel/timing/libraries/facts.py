@@ -62,6 +62,9 @@ class Caller:
     number (`Run.copies`)."""
     own_operands: bool = False
     """Whether each copy of the weights has data and results of its own, which take turns too."""
+    column_major: bool = False
+    """Whether a library that stores matrices by columns is called directly, so that its rows are
+    rows; frameworks that store by rows ask it for the transposed product."""
     start_seconds: Annotated[float | None, "s"] = None
     """What passes before the kernel beyond what the harness takes."""
     few_start_seconds: Annotated[float | None, "s"] = None
