@@ -1,6 +1,6 @@
 """Compiled from libraries/cublas.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "d947d6a94f1ebb6c"
+HASH = "9318e8afafa2b654"
 DOCUMENT = {
  'library': 'cuBLAS',
  'kernels': {
@@ -71,10 +71,10 @@ DOCUMENT = {
    'runs_on': {'architecture': ['pascal', 'volta', 'turing']},
    'fallback': 'cublas',
    'dispatches': True,
-   'tiles': [[128, 128, 256], [128, 32, 128]],
-   'slim_columns': 128,
+   'tiles': {4: [[4, 64, 512]], 1000000000: [[128, 128, 256]]},
+   'few_load': 16,
    'splits': [1],
-   'source': 'cuBLAS kernel names maxwell_igemm_int8_128x128_ldg4 and volta_igemm_int8_128x128_ldg4, on integer lanes (DP4A): plain cublasGemmEx runs them before Ampere, for the matrix units of Turing take operands in a layout of their own (CUBLASLT_ORDER_COL32)',
+   'source': 'cuBLAS kernel names maxwell_igemm_int8_128x128_ldg4 and volta_igemm_int8_128x128_ldg4, on integer lanes (DP4A): plain cublasGemmEx runs them before Ampere, for the matrix units of Turing take operands in a layout of their own (CUBLASLT_ORDER_COL32); that few columns have a kernel that keeps k whole was settled by published runs',
   },
   'cublas-fp32': {
    'operator': 'gemm',

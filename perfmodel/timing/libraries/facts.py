@@ -65,6 +65,8 @@ class Caller:
     column_major: bool = False
     """Whether a library that stores matrices by columns is called directly, so that its rows are
     rows; frameworks that store by rows ask it for the transposed product."""
+    activity: Annotated[float | None, "of random data"] = None
+    """Switching activity of the data, where the harness's data are not those of the caller."""
     start_seconds: Annotated[float | None, "s"] = None
     """What passes before the kernel beyond what the harness takes."""
     few_start_seconds: Annotated[float | None, "s"] = None
