@@ -1,6 +1,6 @@
 """Compiled from libraries/sglang.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "495c64c0042f9488"
+HASH = "a6a99cb66f4e7d76"
 DOCUMENT = {
  'library': 'SGLang',
  'kernels': {
@@ -56,10 +56,14 @@ DOCUMENT = {
    'runs_on': {'instruction': ['tcgen05']},
    'fallback': 'sgl-fp8-sm89',
    'dispatches': True,
-   'tiles': {256: [[64, 64, 256]], 1000000000: [[128, 128, 256]]},
+   'tiles': {
+    64: [[64, 64, 256]],
+    256: [[64, 64, 256], [128, 128, 256]],
+    1000000000: [[128, 128, 256]],
+   },
    'splits': [1],
    'quantiser': 'sgl-token-quantise',
-   'source': 'sgl-kernel fp8_gemm_kernel.cu (sm100_fp8_dispatch_shape), from memory: 64x64x128 for few rows (up to 256 as published runs show), 128x128, then 256x128 by pairs of blocks; k whole',
+   'source': 'sgl-kernel fp8_gemm_kernel.cu (sm100_fp8_dispatch_shape), from memory: 64x64x128 for few rows (for some up to 256, as published runs show), 128x128, then 256x128 by pairs of blocks; k whole',
   },
   'sgl-fp8-sm89': {
    'operator': 'gemm',

@@ -1,6 +1,6 @@
 """Compiled from libraries/vllm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "4205f9fc1e91ca39"
+HASH = "9f67ee3618c19cf2"
 DOCUMENT = {
  'library': 'vLLM',
  'kernels': {
@@ -32,7 +32,7 @@ DOCUMENT = {
    'dispatches': True,
    'tiles': {
     64: [[64, 64, 256]],
-    256: [[64, 128, 256], [128, 64, 256]],
+    256: [[64, 128, 256], [128, 64, 256], [128, 128, 256]],
     1000000000: [[128, 128, 256]],
    },
    'splits': [1],

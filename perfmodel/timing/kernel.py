@@ -250,6 +250,9 @@ def _memory_seconds(
     for stream in streams.values():
         busiest = np.maximum(busiest, stream)
     waiting = memory.loaded_seconds(constants, waiting, busiest)
+    if style.block.turn_seconds:  # what is loaded ahead comes meanwhile
+        turn = style.block.turn_seconds * cost.passes / cost.blocks
+        waiting = np.maximum(waiting, memory.latency_seconds(cost, where, even, 0.0, turn))
     chain = machine.at_clock(style.block.chain_seconds)
     steps = memory.latency_seconds(cost, where, even, style.block.step_seconds, chain)
     return {**streams, "latency": waiting + steps}

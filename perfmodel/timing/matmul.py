@@ -27,7 +27,7 @@ from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.screening import promising
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.shares import hidden_share, matrix_share
-from perfmodel.timing.style import Code, Combining, Style, Turns
+from perfmodel.timing.style import Block, Code, Combining, Style, Turns
 
 # Columns of the menu that are timed in full.
 KEEP = 16
@@ -122,6 +122,7 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
         overlap_power=constants["staged_overlap_power"] if staged else None,
         combining=Combining(constants["split_price"]),
         code=Code(vector_share=constants["vector_share"]),
+        block=Block(turn_seconds=kernel.step_cycles / machine.clock_hz),
         stream_share=constants["stream_share_tiles"],
         # One warp stages operands in its registers while another one works.
         turns=Turns(

@@ -78,7 +78,9 @@ def _block_bytes(
     """
     extents = whole_extents(cost.nest)
     pairs = np.isfinite(paired_rows) and cost.nest.kernel.operand_tile is not None
-    shared = units_together(cost.nest.tile("m"), cost.nest.sizes["m"], paired_rows) if pairs else 1.0
+    shared = (
+        units_together(cost.nest.tile("m"), cost.nest.sizes["m"], paired_rows) if pairs else 1.0
+    )
     whole: Number = 0.0
     mean: Number = 0.0
     for name, moved in cost.l2.items():

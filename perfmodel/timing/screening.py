@@ -258,7 +258,7 @@ def _crossing_seconds(
     return {
         "port": mean / per_clock,
         "whole": np.maximum(whole - mean, 0.0) / per_clock,
-        "chain": latency / (grid.depth * (grid.stages - 1.0)) * k,
+        "chain": np.maximum(latency / (grid.stages - 1.0), how.block.turn_seconds) / grid.depth * k,
         "least": (inputs + output) / hbm_rate(machine, constants),
         "l2": crossing,
     }

@@ -43,6 +43,9 @@ class Block:
     """Dependent steps of a block: reductions."""
     step_seconds: float = 0.0
     """Dependent arithmetic of a streamed tile, at the device's own clock."""
+    turn_seconds: float = 0.0
+    """Dependent steps of a streamed tile that all of the next tile's come after, at the device's
+    own clock."""
     tile_seconds: Number = 0.0
     """Time in which a tile is transposed before it is multiplied, at the device's own clock."""
     search_seconds: Number = 0.0

@@ -240,6 +240,9 @@ class GemmFacts(MatrixFacts):
     """Row blocks that start together or not at all."""
     swizzles: bool = True
     """Whether blocks are launched in groups that share operands in L2."""
+    step_cycles: Annotated[float, "cycles"] = 0.0
+    """Steps of a tile of k that wait for each other, and for which the next tile's wait: scales
+    that have to be fetched, applied or moved before it is multiplied."""
     promoted: bool = False
     """Whether block scales are applied outside the matrix instruction, on fp32 sums."""
     quantises: bool = False

@@ -19,7 +19,15 @@ from perfmodel.timing.libraries.reading import Misfit
 _MENUS = ("tiles", "decode", "narrow", "windowed", "narrow_decode")
 _LINKS = ("fallback", "batched", "decoder")
 # Counts of a row's layout that something is divided by.
-_LAYOUT = ("elements_per_thread", "most_threads", "passes", "load", "held_load", "least_threads", "packed")
+_LAYOUT = (
+    "elements_per_thread",
+    "most_threads",
+    "passes",
+    "load",
+    "held_load",
+    "least_threads",
+    "packed",
+)
 
 
 def check(kernel: KernelFacts) -> None:
@@ -92,7 +100,9 @@ def check_links(kernel: KernelFacts, known: Mapping[str, KernelFacts]) -> None:
         narrowing = {n: each for n, each in known.items() if each.operator == "quantise"}
         if kernel.quantiser not in narrowing:
             said = nearest(kernel.quantiser, narrowing)
-            raise Misfit("quantiser", f"there is no kernel {kernel.quantiser!r} of quantise; {said}")
+            raise Misfit(
+                "quantiser", f"there is no kernel {kernel.quantiser!r} of quantise; {said}"
+            )
     seen, other = [kernel.name], kernel.fallback
     while other is not None:
         if other in seen:
