@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "28d4aef39d677c95"
+HASH = "45b822bfffde153b"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -58,6 +58,7 @@ DOCUMENT = {
    'kernel': 'deepgemm',
    'names': ['(?i)deep_?gemm', 'fp8_block', 'Fp8Block', '^vllm', '^sglang', '^trtllm'],
   },
+  {'kernel': 'trtllm-fp8', 'names': ['^trtllm']},
   {'kernel': 'sgl-fp8', 'names': ['^sglang', 'sgl_kernel']},
   {
    'kernel': 'cutlass-fp8',

@@ -1,6 +1,6 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "78f37b29b2902764"
+HASH = "ab5de17efe9fcd25"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
@@ -107,6 +107,13 @@ DOCUMENT = {
   'flat-quantise': {
    'operator': 'quantise',
    'source': 'TensorRT-LLM quantize_e4m3_per_tensor: flattened, the scale given',
+  },
+  'trtllm-fp8': {
+   'like': 'cublas',
+   'formats': ['fp8'],
+   'quantises': True,
+   'quantiser': 'flat-quantise',
+   'source': 'TensorRT-LLM linear.py (FP8QDQLinearMethod): static_quantize_e4m3_per_tensor in each call, then cublas_scaled_mm',
   },
  },
 }
