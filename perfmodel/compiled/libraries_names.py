@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "45b822bfffde153b"
+HASH = "254dc4226df90e67"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -39,7 +39,7 @@ DOCUMENT = {
   {'kernel': 'vllm-rmsnorm', 'names': ['sarathi', 'vllm', 'torch']},
   {'kernel': 'vllm-activation', 'names': ['sarathi', 'vllm']},
   {'kernel': 'hf-pointwise', 'names': ['HF fx']},
-  {'kernel': 'torch-pointwise', 'names': ['torch']},
+  {'kernel': 'torch-pointwise-rocm', 'names': ['torch']},
   {'kernel': 'vllm-static-quantise', 'names': ['static']},
   {'kernel': 'flat-quantise', 'names': ['torch_ops', 'trtllm']},
   {'kernel': 'eager-quantise', 'names': ['sglang']},
@@ -155,6 +155,11 @@ DOCUMENT = {
    'formats': ['fp8_block', 'nvfp4'],
    'copies': 1,
    'source': 'aiconfigurator, collector/vllm/collect_gemm.py',
+  },
+  {
+   'names': ['inductor', 'torch.compile'],
+   'host_seconds': 9e-05,
+   'source': "a compiled module's call: Dynamo's guards, the wrappers of AOTAutograd and Inductor's own, then the launch: three times an eager call (shortest runs of KernelBench, on A100)",
   },
   {
    'names': ['^sglang'],

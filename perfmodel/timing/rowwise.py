@@ -53,7 +53,7 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
         compute="fp32",
         overlap=1.0,
         overlap_power=constants["row_overlap_power"],
-        hidden_power=constants["map_overlap_power"] if layout is None else None,
+        hidden_power=constants["map_overlap_power"] if _maps(layout) else None,
         code=_code(problem, kernel, layout, constants),
         block=Block(
             price=0.0,
@@ -120,7 +120,7 @@ def _code(problem: Rowwise, kernel: RowFacts, layout: Rows | None, constants: Co
     """
     usual = Code(
         # Elements of a map do not depend on each other: its instructions issue in every slot.
-        vector_share=constants["vector_share"] if layout is not None else 1.0,
+        vector_share=1.0 if _maps(layout) else constants["vector_share"],
         integer_ops=_integer_ops(problem, layout),
         integer_share=_INTEGER.get(problem.op, 0.0) / (layout.packed if layout is not None else 1),
         accurate=kernel.accurate,
@@ -133,7 +133,7 @@ def _compiled(code: Code, problem: Rowwise, kernel: RowFacts) -> Code:
     """The code of a map that takes other operations than the textbook's form of it."""
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     vector, integer, special = kernel.compiled[problem.variant]
-    usual, functions = VARIANTS[problem.variant]
+    usual, functions = VARIANTS.get(problem.variant, (0.0, 0.0))
     return replace(
         code,
         accurate=False,
@@ -157,10 +157,16 @@ def _integer_ops(problem: Rowwise, layout: Rows | None) -> Number:
     # A row of no whole loads starts unaligned, and a first round of single elements aligns it.
     aligned = np.maximum(columns - threads * (columns % layout.load != 0), 0)
     whole = aligned // (threads * layout.load) * (threads * layout.load) / columns
+    whole = columns // layout.load * layout.load / columns if layout.strided else whole
     streamed = (layout.passes + 1) * (whole / layout.load + (1.0 - whole))
     held = 2.0 / layout.held_load
     accesses = _ACCESS * np.where(columns <= layout.held_columns, held, streamed)
     return elements * (accesses + layout.integer_ops)
+
+
+def _maps(layout: Rows | None) -> bool:
+    """Whether elements depend on no others: there are no rows, or one pass of whole loads."""
+    return layout is None or (layout.strided and layout.passes == 1)
 
 
 def _threads(columns: np.ndarray, layout: Rows) -> np.ndarray:

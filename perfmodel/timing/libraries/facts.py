@@ -263,10 +263,15 @@ class GemmFacts(MatrixFacts):
 class Chain:
     """An operator as a chain of framework operators."""
 
-    kernels: Annotated[int, "kernels"]
+    kernels: Annotated[int, "kernels"] = 1
     """Kernels launched one after another."""
-    streams: Annotated[int, "tensors"]
+    streams: Annotated[int, "tensors"] = 1
     """Tensors that they read together."""
+    steps: Annotated[tuple[tuple[str, str, float], ...], "[type, type, operations]"] = ()
+    """Where each kernel is known, in place of both: the types that it reads and writes (`data` is
+    the problem's own) and the integer operations of an element beyond a copy's."""
+    start_seconds: Annotated[float, "s"] = 0.0
+    """What each of those kernels sets up before its first load, at 1.75 GHz."""
 
 
 @dataclass(frozen=True)
@@ -291,6 +296,9 @@ class Rows:
     wide: bool = False
     """Whether loads have a fixed width in bytes: `load` is stated for fp32, and narrower types have
     more elements in one."""
+    strided: bool = False
+    """Whether threads stride over whole loads to the end of a row, so that no whole load goes one
+    element at a time."""
     power_of_two: bool = False
     """Whether the number of threads is rounded up to a power of two."""
     least_threads: Annotated[int, "threads"] = 32
