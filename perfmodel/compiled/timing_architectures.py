@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "30f2f36f22e6dc47"
+HASH = "c20061a66e91a144"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -26,7 +26,7 @@ DOCUMENT = {
    'capabilities': ['6'],
    'instruction': 'none',
    'node_nm': 16,
-   'l2_bytes_per_clock': 22,
+   'l2_bytes_per_clock': 32,
    'integer_lanes': 128,
    'dot_products': True,
    'issue_lanes': 128,
@@ -132,10 +132,12 @@ DOCUMENT = {
    'issue_lanes': 128,
    'single_issue': True,
   },
+  'gcn-vega20': {'names': ['GCN 5.1 (Vega 20)'], 'instruction': 'none', 'node_nm': 7},
   'cdna': {'names': ['CDNA'], 'instruction': 'mfma', 'node_nm': 7},
   'cdna2': {'names': ['CDNA2'], 'instruction': 'mfma', 'node_nm': 6},
   'cdna3': {'names': ['CDNA3'], 'instruction': 'mfma', 'node_nm': 5},
   'cdna4': {'names': ['CDNA4'], 'instruction': 'mfma', 'node_nm': 3},
+  'xe2': {'names': ['Xe2 (Battlemage)'], 'instruction': 'mma', 'node_nm': 5},
  },
  'other': {'instruction': 'mma', 'node_nm': 6},
 }

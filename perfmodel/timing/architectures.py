@@ -6,14 +6,16 @@ The table is `architectures.yaml`; its header has the sources.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from math import inf
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from perfmodel import yamltable
-from perfmodel.errors import PerfmodelError
+from perfmodel.errors import PerfmodelError, SpecError, nearest
 from perfmodel.hardware import Device
+from perfmodel.plaintext import quoted
 
 Instruction = Literal["none", "mma", "wgmma", "tcgen05", "mfma"]
 Copies = Literal["staged", "asynchronous", "tensor"]
@@ -73,6 +75,8 @@ class Architecture:
         return self.instruction in ("none", "mma", "mfma")
 
 
+# How a device finds its row, which it may not change.
+_KEYS = ("name", "capabilities", "names")
 _PATH = Path(__file__).with_name("architectures.yaml")
 
 
@@ -103,10 +107,15 @@ def _made(name: str, entry: Mapping[str, Any]) -> Architecture:
 
 
 def architecture_of(device: Device, said: list[str] | None = None) -> Architecture:
-    """The architecture of a device, and in `said` what was assumed.
+    """The architecture of a device with the facts that are its own, and in `said` what was assumed.
 
     A compute capability of which nothing is known is taken for the newest with its kind of memory.
+    Raises `SpecError` for a fact of its own that is none of an architecture's, or cannot be.
     """
+    return _with_own_facts(_row_of(device, said), device)
+
+
+def _row_of(device: Device, said: list[str] | None) -> Architecture:
     capability = device.compute_capability
     if capability is None:
         return _found("names", device.architecture) or architectures()["other"]
@@ -122,6 +131,52 @@ def architecture_of(device: Device, said: list[str] | None = None) -> Architectu
             f"of {nearest.capabilities[0]}.0"
         )
     return nearest
+
+
+def _with_own_facts(row: Architecture, device: Device) -> Architecture:
+    """The architecture as this device has it: a spec may say otherwise, fact by fact."""
+    own = device.architecture_facts
+    if own is None:
+        return row
+    hints = {key: hint for key, hint in get_type_hints(Architecture).items() if key not in _KEYS}
+    for key, value in own.values.items():
+        if key not in hints:
+            raise SpecError(
+                f"{device.slug}: an architecture has no fact {quoted(key)}; {nearest(key, hints)}"
+            )
+        if not _fits(value, hints[key]):
+            raise SpecError(f"{device.slug}: {key} must be {_wanted(hints[key])}, not {value!r}")
+    facts = {k: tuple(v) if isinstance(v, list) else v for k, v in own.values.items()}
+    return replace(row, **facts)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value of a file may stand in a field."""
+    parts = get_args(hint)
+    if get_origin(hint) is Literal:
+        return value in parts
+    if get_origin(hint) is tuple:
+        listed = isinstance(value, list) and all(_fits(item, parts[0]) for item in value)
+        return listed and (parts[-1] is Ellipsis or len(value) == len(parts))  # type: ignore[arg-type]
+    if parts:  # a number or nothing
+        return any(_fits(value, part) for part in parts)
+    if hint in (int, float):
+        number = isinstance(value, int if hint is int else (int, float))
+        return number and not isinstance(value, bool) and 0 < value < inf  # type: ignore[operator]
+    return isinstance(value, hint)
+
+
+def _wanted(hint: Any) -> str:
+    """What `_fits` asks for, in words."""
+    parts = get_args(hint)
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(parts)}"
+    if get_origin(hint) is tuple:
+        return f"a list, each {_wanted(parts[0])}"
+    if parts:
+        return _wanted(parts[0])
+    numbers = {int: "a whole number above zero", float: "a number above zero"}
+    return {bool: "true or false", str: "a word", **numbers}[hint]
 
 
 def _found(key: str, value: str) -> Architecture | None:
