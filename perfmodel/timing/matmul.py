@@ -129,9 +129,7 @@ def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
     return dict.fromkeys("mn", problem.k * problem.elements()["data"].bytes)
 
 
-def _operand_tile(
-    kernel: GemmFacts, machine: Machine, menu: Candidates
-) -> tuple[Number, Number]:
+def _operand_tile(kernel: GemmFacts, machine: Machine, menu: Candidates) -> tuple[Number, Number]:
     """Warp tile where registers feed the unit, instruction shape where shared memory does.
 
     A multiply-add of the vector unit has its operands in registers of its own thread, which loads
