@@ -1,16 +1,19 @@
-"""`perfmodel hardware list | show | validate | diff | schema`."""
+"""`perfmodel hardware list | show | new | validate | diff | schema`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from perfmodel.cli.output import Format, Output, chosen_format, emit, say, to_stdout
-from perfmodel.errors import UnknownName
-from perfmodel.hardware import Device, Level, check, load, names, validate_file
+from perfmodel.cli.output import Format, Output, chosen_format, emit, say, to_stdout, write
+from perfmodel.errors import OutputError, UnknownName
+from perfmodel.hardware import Device, Level, check, load, loads, names, validate_file
+from perfmodel.hardware.copying import like as copied
 from perfmodel.hardware.facts import Sourced, walk
+from perfmodel.hardware.writer import SCHEMA_LINE, schema_line
 from perfmodel.render import Column, Report
 from perfmodel.render.report import Row, binary, quantity, text
 from perfmodel.units import seconds, si
@@ -25,6 +28,7 @@ def hardware() -> None:
     \b
         perfmodel hardware list
         perfmodel hardware show h100-sxm
+        perfmodel hardware new my-gpu.yaml --like l40s
         perfmodel hardware validate my-gpu.yaml
         perfmodel hardware diff a100-sxm4-80gb h100-sxm
 
@@ -69,6 +73,34 @@ def show(
     notes = [_said(level) for level in found.levels()]
     notes += [f"note: {note}" for note in found.notes]
     emit(Report("facts", list(_facts(found)), _FACTS, title, head, notes), format, output)
+
+
+@app.command()
+def new(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The spec to write: my-gpu.yaml.")],
+    like: Annotated[
+        str, typer.Option("--like", metavar="DEVICE", help="Slug, alias or spec file to copy.")
+    ],
+) -> None:
+    """Write a complete spec to edit, with the numbers of the device that is most like it.
+
+    \b
+        perfmodel hardware new my-gpu.yaml --like l40s
+        perfmodel hardware new specs/rtx4090d.yaml --like rtx4090
+
+    The slug and the name are the file's. Every fact says that it was copied, until its number, its
+    source and its status are replaced. The file is valid as it is, and predictions with it are
+    those of the other device: perfmodel predict gemm -d ./my-gpu.yaml. A file that is there already
+    stays as it is.
+    """
+    path = Path(file)
+    if path.suffix != ".yaml":
+        raise OutputError(f"{file}: a spec's file ends in .yaml; write {path.stem or 'my-gpu'}.yaml")
+    if path.exists() or path.is_symlink():
+        raise OutputError(f"{file}: the file is there already; choose another name, or remove it")
+    text = copied(load(like), path.stem).dump().replace(SCHEMA_LINE, schema_line(), 1)
+    loads(text, file)
+    write(iter([text]), file)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """Compiled from libraries/cublas.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c7fc90882fafe761"
+HASH = "2df5a3ab5fd68e59"
 DOCUMENT = {
  'library': 'cuBLAS',
  'kernels': {
@@ -10,7 +10,7 @@ DOCUMENT = {
    'instruction': 'native',
    'overlap': 'pipelined',
    'runs_on': {'instruction': ['wgmma', 'tcgen05']},
-   'fallback': 'cublas-mma',
+   'fallback': 'cublas-dot',
    'dispatches': True,
    'tiles': [
     [256, 128, 256],
@@ -62,6 +62,18 @@ DOCUMENT = {
    ],
    'splits': [1, 2, 3, 4, 6, 8, 12, 16],
    'source': 'cuBLAS kernel names where matrix instructions are fed from registers (volta_..._884gemm, ampere_..._16816gemm): 64x64 to 256x128, with splitK',
+  },
+  'cublas-dot': {
+   'operator': 'gemm',
+   'formats': ['w8a8_int8', 'int8'],
+   'instruction': 'vector',
+   'overlap': 'pipelined',
+   'runs_on': {'architecture': ['pascal']},
+   'fallback': 'cublas-mma',
+   'dispatches': True,
+   'tiles': [[128, 128, 256], [128, 64, 128], [64, 128, 128]],
+   'splits': [1, 2, 3, 4, 6, 8, 12, 16],
+   'source': 'cublasGemmEx of int8 from CUDA 8 on: DP4A on capability 6.1, tiles taken to be those of maxwell_sgemm; recalled, no list of kernel names was at hand',
   },
   'cublas-fp32': {
    'operator': 'gemm',

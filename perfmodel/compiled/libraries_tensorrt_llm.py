@@ -1,6 +1,6 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "78f37b29b2902764"
+HASH = "c03c219d8be59f85"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
@@ -87,6 +87,8 @@ DOCUMENT = {
    'formats': ['w8a8_int8', 'int8'],
    'instruction': 'register',
    'overlap': 'pipelined',
+   'runs_on': {'instruction': ['mma', 'wgmma', 'tcgen05', 'mfma']},
+   'fallback': 'cublas-dot',
    'tiles': {
     4: [[4, 8, 512]],
     1000000000: [

@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "7ed6cb22f496e28d"
+HASH = "c36834fce0757dcd"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -26,10 +26,11 @@ DOCUMENT = {
    'capabilities': ['6'],
    'instruction': 'none',
    'node_nm': 16,
-   'l2_bytes_per_clock': 22,
+   'l2_bytes_per_clock': 32,
    'integer_lanes': 128,
    'issue_lanes': 128,
    'pages_at_hand': 16,
+   'dot_products': ['int8'],
    'memory_family': 'early',
   },
   'volta': {
@@ -120,10 +121,17 @@ DOCUMENT = {
    'issue_lanes': 128,
    'single_issue': True,
   },
+  'gcn-vega20': {
+   'names': ['GCN 5.1 (Vega 20)'],
+   'instruction': 'none',
+   'node_nm': 7,
+   'dot_products': ['fp16', 'int8'],
+  },
   'cdna': {'names': ['CDNA'], 'instruction': 'mfma', 'node_nm': 7},
   'cdna2': {'names': ['CDNA2'], 'instruction': 'mfma', 'node_nm': 6},
   'cdna3': {'names': ['CDNA3'], 'instruction': 'mfma', 'node_nm': 5},
   'cdna4': {'names': ['CDNA4'], 'instruction': 'mfma', 'node_nm': 3},
+  'xe2': {'names': ['Xe2 (Battlemage)'], 'instruction': 'mma', 'node_nm': 5},
  },
  'other': {'instruction': 'mma', 'node_nm': 6},
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.hardware.block import Block
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from perfmodel.hardware.device import Device
 
 SCHEMA_LINE = "# yaml-language-server: $schema=../perfmodel/hardware/hardware_spec.schema.json"
+_SCHEMA = Path(__file__).with_name("hardware_spec.schema.json")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*(?: [A-Za-z0-9(][A-Za-z0-9_.+()-]*)*")
 _SPACED = {"compute", "memory", "occupancy", "links", "measured", "peak_notes", "notes", "sources"}
 _WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
@@ -26,6 +28,11 @@ def dump(device: Device) -> str:
             lines.append("")
         lines += _entry(name, value, "")
     return "\n".join(lines) + "\n"
+
+
+def schema_line() -> str:
+    """The line that names the schema to an editor, for a spec that lies anywhere."""
+    return f"# yaml-language-server: $schema={_SCHEMA}"
 
 
 def _entry(name: str, value: Any, indent: str) -> list[str]:

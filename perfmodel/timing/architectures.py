@@ -51,6 +51,9 @@ class Architecture:
     """Lanes of a unit for 32-bit integer operations; None where those are the vector lanes."""
     issue_lanes: float | None = None
     """Lanes of a unit that its schedulers issue to in a clock; None where it is not documented."""
+    dot_products: tuple[str, ...] = ()
+    """Types of which the vector unit adds several products into 32 bits in one instruction, at the
+    rate that a spec gives the type there."""
     single_issue: bool = False
     """Whether a scheduler issues one instruction a clock, whatever the instruction."""
     pages_at_hand: float = float("inf")
@@ -66,6 +69,7 @@ class Architecture:
         return self.instruction in ("none", "mma", "mfma")
 
 
+_LISTS = ("capabilities", "names", "dot_products")
 _PATH = Path(__file__).with_name("architectures.yaml")
 
 
@@ -91,7 +95,7 @@ def _made(name: str, entry: Mapping[str, Any]) -> Architecture:
         if key in entry and entry[key] not in get_args(known):
             said = ", ".join(get_args(known))
             raise PerfmodelError(f"architectures.yaml: {name}: {key} must be one of {said}")
-    lists = {key: tuple(entry[key]) for key in ("capabilities", "names") if key in entry}
+    lists = {key: tuple(entry[key]) for key in _LISTS if key in entry}
     return Architecture(**{"name": name, **entry, **lists})
 
 

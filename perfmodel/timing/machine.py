@@ -120,6 +120,16 @@ class Machine:
         types = self.device.matrix_types
         return dtype not in types or (dtype == "fp32" and self.device.vendor != "AMD")
 
+    def dot_length(self, dtype: str) -> float:
+        """Products of a type that a lane of the vector unit adds in one instruction, or 0.
+
+        DP4A adds four of int8.
+        """
+        device = self.device
+        if dtype not in self.architecture.dot_products or dtype not in device.vector_types:
+            return 0.0
+        return device.vector_flops(dtype) / self.units / (2.0 * self.vector_ops_per_unit)
+
     def multiplied_as(self, dtype: str) -> str:
         """The type whose instructions multiply `dtype`: itself, or fp32 for 16 bits that have none.
 
@@ -127,14 +137,15 @@ class Machine:
         values are widened, and the vector unit multiplies them. Raises `ProblemError`, naming the
         types that there are, for a device that has neither.
         """
-        if dtype not in ("fp16", "bf16") or dtype in self.device.matrix_types:
+        known = dtype in self.device.matrix_types or self.dot_length(dtype)
+        if dtype not in ("fp16", "bf16") or known:
             return dtype
         if "fp32" not in self.device.vector_types and "fp32" not in self.device.matrix_types:
             self.device.matrix_flops(dtype)  # raises
         return "fp32"
 
     def matrix_per_unit(self, dtype: str) -> float:
-        """FLOP/s of one unit for a matrix type; the vector unit where fp32 or fp64 has no other.
+        """FLOP/s of one unit for a matrix type; the vector unit where a type has no other.
 
         Raises `ProblemError` naming the types the device has.
         """
@@ -146,7 +157,7 @@ class Machine:
             return device.matrix_flops(dtype) / self.units
         if dtype in ("fp32", "tf32"):
             return 2.0 * self.vector_ops_per_unit
-        if dtype == "fp64":
+        if dtype == "fp64" or (dtype not in device.matrix_types and self.dot_length(dtype)):
             return device.vector_flops(dtype) / self.units
         return device.matrix_flops(dtype) / self.units  # raises, naming what there is
 

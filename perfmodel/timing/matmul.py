@@ -53,7 +53,8 @@ def plan(
     how = _style(problem, kernel, setting)
     menu = candidates(kernel)
     menu = menu.by_columns() if kernel.caller.column_major else menu
-    depth = step_depth(kernel, menu, width, elements["weights"].bytes)
+    dot = machine.dot_length(how.compute) or 1.0
+    depth = step_depth(kernel, menu, width, elements["weights"].bytes, dot)
     if menu.rows.size > keep:
         kept = promising(problem, menu, how, machine, constants, depth, keep, kernel.sliced_waves)
         menu = menu.take(kept)

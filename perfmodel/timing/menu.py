@@ -107,15 +107,18 @@ def _candidates(
     return Candidates(rows, columns, threads, least, most, widest, cuts, len(splits))
 
 
-def step_depth(kernel: GemmFacts, menu: Candidates, width: float, weight: float) -> Number:
+def step_depth(
+    kernel: GemmFacts, menu: Candidates, width: float, weight: float, dot: float = 1.0
+) -> Number:
     """Extent of a step of k: a 128-byte line of the wider operand.
 
-    Kernels on the vector unit step by 8 (CUTLASS, default_gemm_configuration.h: OpClassSimt).
+    Kernels on the vector unit step by 8 instructions, each of which adds `dot` products (CUTLASS,
+    default_gemm_configuration.h, OpClassSimt: 8 of fp32, 32 of int8).
 
     Kernels for a few rows have no matrix instructions to feed: all threads of a block load
     `few_load` bytes of weights each.
     """
-    line = 8 if kernel.instruction == "vector" else int(128 // width)
+    line = int(8 * dot) if kernel.instruction == "vector" else int(128 // width)
     if not kernel.few_load:
         return line
     of_threads = menu.threads * kernel.few_load / (menu.columns * weight)

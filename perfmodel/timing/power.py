@@ -25,15 +25,16 @@ def operation_joules(machine: Machine, constants: Constants, dtype: str, *, vect
     """Energy of one floating-point operation: a 7 nm reference scaled by process node and type.
 
     The vector unit fetches an instruction and three operands for every operation, the matrix unit
-    for hundreds, hence the two references. What it fetches comes over wires, which shrink less than
-    gates do from one process to the next: its energy goes with a power of the node below one
-    (`vector_node`), that of the matrix unit with the node. AMD's matrix units take more
-    (`amd_energy`).
+    for hundreds, hence the two references; one that adds four products of int8 costs what one of
+    fp32 does. What it fetches comes over wires, which shrink less than gates do from one process to
+    the next: its energy goes with a power of the node below one (`vector_node`), that of the matrix
+    unit with the node. AMD's matrix units take more (`amd_energy`).
     """
     scale = machine.node_nm / 7.0
     if vector:  # narrower types are summed in fp32
         shrunk: float = scale ** constants["vector_node"]
-        return constants["vector_joules"] * shrunk * (4.0 if dtype == "fp64" else 1.0)
+        wide = 4.0 if dtype == "fp64" else 1.0
+        return constants["vector_joules"] * shrunk * wide / (machine.dot_length(dtype) or 1.0)
     if machine.device.vendor == "AMD":
         scale *= constants["amd_energy"]
     return constants["matrix_joules"] * scale * _RELATIVE.get(dtype, 0.25)
