@@ -85,6 +85,8 @@ def plan(
 def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:
     """How the class multiplies this problem's operands."""
     how = products(kernel, compute_type(problem, setting.machine), setting)
+    if kernel.caller.column_major:
+        return how
     return replace(how, pitches=_pitches(problem, setting.machine))
 
 
