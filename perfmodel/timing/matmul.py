@@ -97,6 +97,8 @@ def _preparing(setting: Setting) -> float:
 def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:
     """How the class multiplies this problem's operands."""
     how = products(kernel, compute_type(problem, kernel, setting.machine), setting)
+    if kernel.caller.column_major:
+        return how
     return replace(how, pitches=_pitches(problem, setting.machine))
 
 
@@ -159,8 +161,8 @@ def _operand_tile(
 ) -> tuple[Number, Number]:
     """Warp tile where registers feed the unit, instruction shape where shared memory does.
 
-    Units that multiply `together` fetch a column for the rows of both. A multiply-add of the vector unit has its operands in registers of its own thread, which loads
-    8 numbers of a column for each of its row of outputs, or 8 of a row. A unit's loads return 128
+    Units that multiply `together` fetch a column for the rows of both. A multiply-add of the vector
+    unit has its operands in registers of its own thread, which loads 8 numbers of a column for each of its row of outputs, or 8 of a row. A unit's loads return 128
     bytes a clock, a number a lane of a warp: a thread's 8 x 8 outputs take as long to load for as
     to multiply where all four schedulers multiply in every clock. Where fp32 lanes are half as
     many, loads are issued in between, and what the warp shares is all that counts.
