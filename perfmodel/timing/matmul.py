@@ -162,10 +162,11 @@ def _operand_tile(
     """Warp tile where registers feed the unit, instruction shape where shared memory does.
 
     Units that multiply `together` fetch a column for the rows of both. A multiply-add of the vector
-    unit has its operands in registers of its own thread, which loads 8 numbers of a column for each of its row of outputs, or 8 of a row. A unit's loads return 128
-    bytes a clock, a number a lane of a warp: a thread's 8 x 8 outputs take as long to load for as
-    to multiply where all four schedulers multiply in every clock. Where fp32 lanes are half as
-    many, loads are issued in between, and what the warp shares is all that counts.
+    unit has its operands in registers of its own thread, which loads 8 numbers of a column for each
+    of its row of outputs, or 8 of a row. A unit's loads return 128 bytes a clock, a number a lane
+    of a warp: a thread's 8 x 8 outputs take as long to load for as to multiply where all four
+    schedulers multiply in every clock. Where fp32 lanes are half as many, loads are issued in
+    between, and what the warp shares is all that counts.
     """
     rows, columns = menu.rows, menu.columns
     if kernel.instruction == "vector" and machine.issue_bound:

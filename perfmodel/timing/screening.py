@@ -81,7 +81,7 @@ class Grid:
     @cached_property
     def asked_bytes(self) -> np.ndarray:
         """Operands that all blocks ask for: each as often as there are tiles along the other."""
-        return self.asked_data_bytes + self.asked_weights_bytes
+        return np.asarray(self.asked_data_bytes + self.asked_weights_bytes)
 
     @cached_property
     def asked_data_bytes(self) -> np.ndarray:

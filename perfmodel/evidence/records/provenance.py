@@ -51,7 +51,9 @@ class Correction:
     def note(self, rows: int) -> str:
         """What to tell the reader of a report in which so many rows are meant."""
         named = " on ".join(part for part in (self.implementation, self.device) if part)
-        ran = " on ".join(part for part in (self.release or self.variant or self.harness, self.board) if part)
+        ran = " on ".join(
+            part for part in (self.release or self.variant or self.harness, self.board) if part
+        )
         why = self.evidence.split(":")[0]
         return f"{rows} rows of {self.source} name {named} and are predicted for {ran}: {why}"
 

@@ -292,7 +292,7 @@ class Rows:
     held_load: Annotated[int, "elements"] = 4
     """Elements of one load where the row stays in registers."""
     group: Annotated[int, "elements"] = 0
-    """Elements of a row that are scaled by themselves, each group as a row of its own; 0 for all."""
+    """Elements of a row that are scaled by themselves, as a row of its own each; 0 for all."""
     wide: bool = False
     """Whether loads have a fixed width in bytes: `load` is stated for fp32, and narrower types have
     more elements in one."""
