@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/p100-pcie-16gb.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "02d68028cbcb4fe2"
+HASH = "7776abe430e851f2"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'p100-pcie-16gb',
@@ -79,6 +79,29 @@ DOCUMENT = {
   'source': ['cccl-traits'],
   'status': 'spec',
  },
+ 'latency': {
+  'shared': {
+   'value': '24 cycles',
+   'at_clock': '1328 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'P100 at its 1328 MHz',
+  },
+  'l1': {
+   'value': '82 cycles',
+   'at_clock': '1328 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'P100 at its 1328 MHz',
+  },
+  'l2': {
+   'value': '234 cycles',
+   'at_clock': '1328 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': 'P100 at its 1328 MHz',
+  },
+ },
  'links': {
   'host': {
    'name': 'PCIe 3 x16',
@@ -91,6 +114,7 @@ DOCUMENT = {
   'cccl-traits': 'NVIDIA CCCL cuda::arch_traits: per-compute-capability SM limits (threads, warps, blocks, shared memory, registers). https://github.com/NVIDIA/cccl/blob/004ad1986064aaa82892ed00d0dbda88b90fa6e6/libcudacxx/include/cuda/__device/arch_traits.h',
   'cuda-guide-via': 'CUDA programming guide arithmetic throughput table (columns to cc 7.x): MUFU 16 (6.0), 32 (6.1/6.2), 16 (7.x). https://docs.nvidia.com/cuda/cuda-c-programming-guide/',
   'formula': 'Computed from other facts of the same file; the note says how',
+  'jia2018': 'Jia et al. 2018, Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, Table 3.1, recalled from memory: hits of shared memory, L1, L2 in cycles on P100 24, 82, 234; P4 23, 82, 216; M60 23, 82, 207. https://arxiv.org/abs/1804.06826',
   'memory': 'unverified: from memory',
   'nv-a100-blog': 'NVIDIA Ampere Architecture In-Depth, Tables 3 and 4 (P100, V100, A100). https://developer.nvidia.com/blog/nvidia-ampere-architecture-in-depth/',
   'nv-p100-ds': 'NVIDIA Tesla P100 PCIe data sheet, quoted second-hand',

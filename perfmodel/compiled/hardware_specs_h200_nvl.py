@@ -1,0 +1,185 @@
+"""Compiled from hardware_specs/h200-nvl.yaml by `python -m perfmodel.compiled`."""
+
+HASH = "c10ed22f4717ff26"
+DOCUMENT = {
+ 'schema_version': 1,
+ 'slug': 'h200-nvl',
+ 'name': 'NVIDIA H200 NVL 141GB',
+ 'aliases': ['nvidia-h200-nvl', 'h200nvl'],
+ 'vendor': 'NVIDIA',
+ 'kind': 'gpu',
+ 'architecture': 'Hopper GH100',
+ 'launch_year': {'value': 2024, 'source': ['nv-h200-ds'], 'status': 'unverified'},
+ 'compute_capability': '9.0',
+ 'compute': {
+  'units': {'value': 132, 'source': ['memory'], 'status': 'unverified'},
+  'unit_name': 'SM',
+  'warp_size': {'value': 32, 'source': ['cccl-traits'], 'status': 'spec'},
+  'clocks': {'boost': {'value': '1785 MHz', 'source': ['memory'], 'status': 'unverified'}},
+  'matrix': {
+   'fp64': {'value': '60 TFLOP/s', 'source': ['nv-h200-ds'], 'status': 'unverified'},
+   'tf32': {
+    'value': '417.5 TFLOP/s',
+    'source': ['nv-h200-ds'],
+    'status': 'unverified',
+    'note': 'half of the figure printed for structured zeros',
+   },
+   'fp16': {
+    'value': '835.5 TFLOP/s',
+    'source': ['nv-h200-ds'],
+    'status': 'unverified',
+    'note': 'half of the figure printed for structured zeros',
+   },
+   'bf16': {
+    'value': '835.5 TFLOP/s',
+    'source': ['nv-h200-ds'],
+    'status': 'unverified',
+    'note': 'half of the figure printed for structured zeros',
+   },
+   'fp8': {
+    'value': '1670.5 TFLOP/s',
+    'source': ['nv-h200-ds'],
+    'status': 'unverified',
+    'note': 'half of the figure printed for structured zeros',
+   },
+   'int8': {
+    'value': '1670.5 TOP/s',
+    'source': ['nv-h200-ds'],
+    'status': 'unverified',
+    'note': 'half of the figure printed for structured zeros',
+   },
+  },
+  'vector': {
+   'fp64': {'value': '30 TFLOP/s', 'source': ['nv-h200-ds'], 'status': 'unverified'},
+   'fp32': {'value': '60 TFLOP/s', 'source': ['nv-h200-ds'], 'status': 'unverified'},
+  },
+  'matrix_flop_per_clock_per_unit': {
+   'values': {'fp64': 256, 'tf32': 2048, 'fp16': 4096, 'bf16': 4096, 'fp8': 8192, 'int8': 8192},
+   'source': ['formula'],
+   'status': 'derived',
+   'note': 'FLOP per clock per SM, a multiply-add counts two',
+  },
+  'vector_flop_per_clock_per_unit': {
+   'values': {'fp64': 128, 'fp32': 256},
+   'source': ['formula'],
+   'status': 'derived',
+   'note': 'FLOP per clock per SM, a multiply-add counts two',
+  },
+  'special_function': {
+   'per_clock_per_unit': {'value': '16 /clk', 'source': ['fa3', 'fa4', 'tilesight'], 'status': 'measured'},
+  },
+ },
+ 'memory': {
+  'hbm': {
+   'technology': 'HBM3e',
+   'capacity': {'value': '141 GB', 'source': ['nv-h200-ds'], 'status': 'unverified'},
+   'bandwidth': {'value': '4.8 TB/s', 'source': ['nv-h200-ds'], 'status': 'unverified'},
+  },
+  'l2': {
+   'capacity': {'value': '50 MiB', 'source': ['memory'], 'status': 'unverified'},
+   'partitions': {'value': 2, 'source': ['gpubenches'], 'status': 'measured'},
+   'shared_by_all': True,
+  },
+  'shared': {
+   'label': 'shared memory',
+   'capacity_per_unit': {'value': '228 KiB', 'source': ['cccl-traits'], 'status': 'spec'},
+   'max_per_block': {
+    'value': '227 KiB',
+    'source': ['cccl-traits'],
+    'status': 'spec',
+    'note': 'opt-in; 48 KB without opt-in',
+   },
+   'reserved_per_block': {'value': '1 KiB', 'source': ['cccl-traits'], 'status': 'spec'},
+   'bandwidth_per_unit': {
+    'value': '128 B/clk',
+    'source': ['gpubenches', 'fa4'],
+    'status': 'measured',
+    'note': 'unified L1 measured at 98% of 128 B/clk/SM; shared memory uses the same data path',
+   },
+   'l1_capacity_per_unit': {
+    'value': '256 KiB',
+    'source': ['scaling-gpus', 'gpubenches'],
+    'status': 'secondary',
+    'note': 'L1 and shared memory together',
+   },
+  },
+ },
+ 'occupancy': {
+  'max_threads_per_unit': 2048,
+  'max_warps_per_unit': 64,
+  'max_blocks_per_unit': 32,
+  'max_threads_per_block': 1024,
+  'registers_per_unit': 65536,
+  'max_registers_per_thread': 255,
+  'source': ['cccl-traits'],
+  'status': 'spec',
+ },
+ 'latency': {
+  'shared': {
+   'value': '29 cycles',
+   'at_clock': '1755 MHz',
+   'source': ['luo2024'],
+   'status': 'measured',
+   'note': 'measured on H800 PCIe',
+  },
+  'l1': {
+   'value': '34.2 cycles',
+   'at_clock': '1755 MHz',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'measured on H100 PCIe (HBM2e)',
+  },
+  'l2': {
+   'value': '265.5 cycles',
+   'at_clock': '1755 MHz',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'measured on H100 PCIe (HBM2e)',
+  },
+  'hbm': {
+   'value': '655 cycles',
+   'at_clock': '1755 MHz',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'measured on H100 PCIe (HBM2e)',
+  },
+ },
+ 'links': {
+  'host': {
+   'name': 'PCIe 5 x16',
+   'bandwidth_per_direction': {'value': '63 GB/s', 'source': ['ml-engineering-network'], 'status': 'secondary'},
+  },
+  'scale_up': {
+   'name': 'NVLink 4 bridge',
+   'bandwidth_per_direction': {
+    'value': '450 GB/s',
+    'source': ['nv-h200-ds'],
+    'status': 'unverified',
+    'note': 'bridges of two or four cards, 900 GB/s bidirectional',
+   },
+  },
+ },
+ 'tdp': {'value': '600 W', 'source': ['nv-h200-ds'], 'status': 'unverified'},
+ 'measured': {
+  'l2_bandwidth': {
+   'value': '9.9 TB/s',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'H200 SXM, gpu-l2-cache, 12 to 34 MB (10.7 TB/s at 3.5 MB)',
+  },
+ },
+ 'peak_notes': {'matrix': 'the published rate implies 1545 MHz, 13 % below boost; weakly sourced'},
+ 'sources': {
+  'cccl-traits': 'NVIDIA CCCL cuda::arch_traits: per-compute-capability SM limits (threads, warps, blocks, shared memory, registers). https://github.com/NVIDIA/cccl/blob/004ad1986064aaa82892ed00d0dbda88b90fa6e6/libcudacxx/include/cuda/__device/arch_traits.h',
+  'fa3': 'FlashAttention-3: 3.9 tera special functions/s on H100 SXM5 = 16/clk/SM x 132 x 1.83 GHz. https://arxiv.org/abs/2407.08608',
+  'fa4': 'FlashAttention-4: SFU count and smem bandwidth unchanged H100->B200; 1605 TFLOPS BF16 on B200. https://www.together.ai/blog/flashattention-4',
+  'formula': 'Computed from other facts of the same file; the note says how',
+  'gpubenches': 'gpu-benches result files: gpu-stream, gpu-latency, gpu-cache, gpu-l2-cache, gpu-small-kernels. https://github.com/te42kyfo/gpu-benches/tree/1c36d509ee717dca9215c27135fa1e611bb03ed1',
+  'luo2024': 'Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, Tables IV and V. https://arxiv.org/abs/2402.13499',
+  'memory': 'unverified: from memory',
+  'ml-engineering-network': 'ml-engineering, network chapter: PCIe, NVLink, xGMI, C2C unidirectional rates, NIC tables, NCCL busbw measurements. https://github.com/stas00/ml-engineering/blob/744d01e18b79512572f64a6bbd8b5f4a725203a7/network/README.md',
+  'nv-h200-ds': 'NVIDIA H200 data sheet, column H200 NVL: 1,671 TFLOP/s of 16 bits and 3,341 of 8 bits with structured zeros, 60 fp32, recalled from memory; check before use',
+  'scaling-gpus': 'How to Scale Your Model, GPUs chapter. https://github.com/jax-ml/scaling-book/blob/1a55377affc9ee8f10b549f689ad57e813623a7e/gpus.md',
+  'tilesight': 'TileSight, Table 3: microbenchmark-calibrated FP32, FP16 tensor, exp, L2 and DRAM rates',
+ },
+}

@@ -1,0 +1,237 @@
+"""Compiled from hardware_specs/h800-pcie.yaml by `python -m perfmodel.compiled`."""
+
+HASH = "ec73598f03111e2c"
+DOCUMENT = {
+ 'schema_version': 1,
+ 'slug': 'h800-pcie',
+ 'name': 'NVIDIA H800 PCIe 80GB',
+ 'aliases': ['nvidia-h800-pcie'],
+ 'vendor': 'NVIDIA',
+ 'kind': 'gpu',
+ 'architecture': 'Hopper GH100 (export)',
+ 'launch_year': {'value': 2023, 'source': ['nv-h800-ds'], 'status': 'unverified'},
+ 'compute_capability': '9.0',
+ 'compute': {
+  'units': {
+   'value': 114,
+   'source': ['luo2024'],
+   'status': 'via',
+   'note': 'the card that the paper measures',
+  },
+  'unit_name': 'SM',
+  'warp_size': {'value': 32, 'source': ['cccl-traits'], 'status': 'spec'},
+  'clocks': {
+   'boost': {'value': '1755 MHz', 'source': ['luo2024'], 'status': 'via'},
+   'tensor': {'value': '1620 MHz', 'source': ['xla-specs'], 'status': 'config', 'note': '1621.62'},
+  },
+  'matrix': {
+   'tf32': {
+    'value': '378 TFLOP/s',
+    'source': ['ml-engineering', 'hpctech-h100'],
+    'status': 'derived',
+   },
+   'fp16': {
+    'value': '756 TFLOP/s',
+    'source': ['nv-h100-wp-via', 'ml-engineering', 'lightning', 'hpctech-h100'],
+    'status': 'derived',
+    'note': 'product page 1513 sparse',
+   },
+   'bf16': {
+    'value': '756 TFLOP/s',
+    'source': ['nv-h100-wp-via', 'ml-engineering', 'hpctech-h100'],
+    'status': 'derived',
+   },
+   'fp8': {
+    'value': '1513 TFLOP/s',
+    'source': ['ml-engineering', 'hpctech-h100'],
+    'status': 'derived',
+   },
+   'int8': {
+    'value': '1513 TOP/s',
+    'source': ['ml-engineering', 'hpctech-h100'],
+    'status': 'derived',
+   },
+  },
+  'vector': {
+   'fp64': {
+    'value': '0.8 TFLOP/s',
+    'source': ['nv-h800-ds'],
+    'status': 'unverified',
+    'note': 'capped for export',
+   },
+   'fp32': {
+    'value': '51.22 TFLOP/s',
+    'source': ['formula'],
+    'status': 'derived',
+    'note': 'units x FLOP/clk/unit x boost',
+   },
+   'fp16': {
+    'value': '102.4 TFLOP/s',
+    'source': ['formula'],
+    'status': 'derived',
+    'note': 'units x FLOP/clk/unit x boost',
+   },
+   'bf16': {
+    'value': '102.4 TFLOP/s',
+    'source': ['formula'],
+    'status': 'derived',
+    'note': 'units x FLOP/clk/unit x boost',
+   },
+  },
+  'matrix_flop_per_clock_per_unit': {
+   'values': {'tf32': 2048, 'fp16': 4096, 'bf16': 4096, 'fp8': 8192, 'int8': 8192},
+   'source': ['formula'],
+   'status': 'derived',
+   'note': 'FLOP per clock per SM, a multiply-add counts two',
+  },
+  'vector_flop_per_clock_per_unit': {
+   'values': {'fp64': 128, 'fp32': 256, 'fp16': 512, 'bf16': 512},
+   'source': ['formula'],
+   'status': 'derived',
+   'note': 'FLOP per clock per SM, a multiply-add counts two',
+  },
+  'special_function': {
+   'per_clock_per_unit': {'value': '16 /clk', 'source': ['fa3', 'fa4', 'tilesight'], 'status': 'measured'},
+  },
+ },
+ 'memory': {
+  'hbm': {
+   'technology': 'HBM2e',
+   'capacity': {'value': '80 GB', 'source': ['luo2024'], 'status': 'via'},
+   'bandwidth': {'value': '2.039 TB/s', 'source': ['luo2024'], 'status': 'via'},
+  },
+  'l2': {
+   'capacity': {'value': '50 MiB', 'source': ['luo2024'], 'status': 'via'},
+   'partitions': {
+    'value': 2,
+    'source': ['gpubenches'],
+    'status': 'measured',
+    'note': '2 x 25 MB; bandwidth drops past ~25-30 MB',
+   },
+   'shared_by_all': True,
+  },
+  'shared': {
+   'label': 'shared memory',
+   'capacity_per_unit': {'value': '228 KiB', 'source': ['cccl-traits'], 'status': 'spec'},
+   'max_per_block': {
+    'value': '227 KiB',
+    'source': ['cccl-traits'],
+    'status': 'spec',
+    'note': 'opt-in; 48 KB without opt-in',
+   },
+   'reserved_per_block': {'value': '1 KiB', 'source': ['cccl-traits'], 'status': 'spec'},
+   'bandwidth_per_unit': {
+    'value': '128 B/clk',
+    'source': ['gpubenches', 'fa4'],
+    'status': 'measured',
+    'note': 'unified L1 measured at 98% of 128 B/clk/SM; shared memory uses the same data path',
+   },
+   'l1_capacity_per_unit': {
+    'value': '256 KiB',
+    'source': ['scaling-gpus', 'gpubenches'],
+    'status': 'secondary',
+    'note': 'L1 and shared memory together',
+   },
+  },
+ },
+ 'occupancy': {
+  'max_threads_per_unit': 2048,
+  'max_warps_per_unit': 64,
+  'max_blocks_per_unit': 32,
+  'max_threads_per_block': 1024,
+  'registers_per_unit': 65536,
+  'max_registers_per_thread': 255,
+  'source': ['cccl-traits'],
+  'status': 'spec',
+ },
+ 'latency': {
+  'shared': {
+   'value': '29 cycles',
+   'at_clock': '1755 MHz',
+   'source': ['luo2024'],
+   'status': 'measured',
+   'note': 'measured on H800 PCIe',
+  },
+  'l1': {
+   'value': '34.2 cycles',
+   'at_clock': '1755 MHz',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'measured on H100 PCIe (HBM2e)',
+  },
+  'l2': {
+   'value': '265.5 cycles',
+   'at_clock': '1755 MHz',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'measured on H100 PCIe (HBM2e)',
+  },
+  'hbm': {
+   'value': '655 cycles',
+   'at_clock': '1755 MHz',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'measured on H100 PCIe (HBM2e)',
+  },
+ },
+ 'links': {
+  'host': {
+   'name': 'PCIe 5 x16',
+   'bandwidth_per_direction': {'value': '63 GB/s', 'source': ['ml-engineering-network'], 'status': 'secondary'},
+  },
+  'scale_up': {
+   'name': 'NVLink 4',
+   'bandwidth_per_direction': {
+    'value': '200 GB/s',
+    'source': ['h800-sec'],
+    'status': 'secondary',
+    'note': '400 GB/s bidirectional, bridge to one card',
+   },
+  },
+ },
+ 'tdp': {'value': '350 W', 'source': ['nv-h800-ds'], 'status': 'unverified'},
+ 'measured': {
+  'hbm_bandwidth': {
+   'read': {
+    'value': '1.942 TB/s',
+    'source': ['gpubenches'],
+    'status': 'measured',
+    'note': '99% of 2039',
+   },
+   'write': {'value': '2.018 TB/s', 'source': ['gpubenches'], 'status': 'measured'},
+   'scale': {'value': '1.704 TB/s', 'source': ['gpubenches'], 'status': 'measured'},
+   'triad': {'value': '1.832 TB/s', 'source': ['gpubenches'], 'status': 'measured'},
+  },
+  'l2_bandwidth': {
+   'value': '6.95 TB/s',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'H100 PCIe 1755 MHz, gpu-l2-cache 3-31 MB',
+  },
+  'l1_bandwidth': {
+   'value': '25.23 TB/s',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': '98.5% of 128 B/clk/SM',
+  },
+ },
+ 'peak_notes': {'vector.fp64': 'capped for export'},
+ 'sources': {
+  'cccl-traits': 'NVIDIA CCCL cuda::arch_traits: per-compute-capability SM limits (threads, warps, blocks, shared memory, registers). https://github.com/NVIDIA/cccl/blob/004ad1986064aaa82892ed00d0dbda88b90fa6e6/libcudacxx/include/cuda/__device/arch_traits.h',
+  'fa3': 'FlashAttention-3: 3.9 tera special functions/s on H100 SXM5 = 16/clk/SM x 132 x 1.83 GHz. https://arxiv.org/abs/2407.08608',
+  'fa4': 'FlashAttention-4: SFU count and smem bandwidth unchanged H100->B200; 1605 TFLOPS BF16 on B200. https://www.together.ai/blog/flashattention-4',
+  'formula': 'Computed from other facts of the same file; the note says how',
+  'gpubenches': 'gpu-benches result files: gpu-stream, gpu-latency, gpu-cache, gpu-l2-cache, gpu-small-kernels. https://github.com/te42kyfo/gpu-benches/tree/1c36d509ee717dca9215c27135fa1e611bb03ed1',
+  'h800-sec': 'H800: same silicon as H100, NVLink 400 GB/s bidirectional, FP64 1 TFLOPS, 80 GB at about 3.35 TB/s. https://www.philisun.com/technical-analysis/nvidia-h800-vs-h100-a-technical-deep-dive-into-politically-defined-ai-chips and https://www.tumgag.com/tag/nvidia%20h100',
+  'hpctech-h100': 'Reseller copy of the NVIDIA H100 table: SM counts, sparse tensor peaks marked *, L2 50 MB, shared 228 KB/SM, registers 256 KB/SM, TDP 700 / 300-350 W. https://archive-lib.hpctech.co.jp/gpuproduct/nvidia-h100.html',
+  'lightning': 'Lightning throughput.py: halves the sparse H100 datasheet numbers. https://github.com/Lightning-AI/pytorch-lightning/blob/0810121fef07bc70c1bf4706a81ecb47d2e6ad17/src/lightning/fabric/utilities/throughput.py',
+  'luo2024': 'Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, Tables IV and V. https://arxiv.org/abs/2402.13499',
+  'ml-engineering': 'ml-engineering, accelerator chapter (2026-08). https://github.com/stas00/ml-engineering/blob/744d01e18b79512572f64a6bbd8b5f4a725203a7/compute/accelerator/README.md',
+  'ml-engineering-network': 'ml-engineering, network chapter: PCIe, NVLink, xGMI, C2C unidirectional rates, NIC tables, NCCL busbw measurements. https://github.com/stas00/ml-engineering/blob/744d01e18b79512572f64a6bbd8b5f4a725203a7/network/README.md',
+  'nv-h100-wp-via': 'NVIDIA H100 whitepaper v1.04, Table 3, and product page, as quoted by others. https://resources.nvidia.com/en-us-hopper-architecture/nvidia-h100-tensor-c',
+  'nv-h800-ds': 'NVIDIA H800 PCIe data sheet, recalled from memory; check before use',
+  'scaling-gpus': 'How to Scale Your Model, GPUs chapter. https://github.com/jax-ml/scaling-book/blob/1a55377affc9ee8f10b549f689ad57e813623a7e/gpus.md',
+  'tilesight': 'TileSight, Table 3: microbenchmark-calibrated FP32, FP16 tensor, exp, L2 and DRAM rates',
+  'xla-specs': 'OpenXLA GPU target configurations (*.txtpb). https://github.com/openxla/xla/tree/main/xla/backends/gpu/target_config/specs',
+ },
+}

@@ -1,0 +1,179 @@
+"""Compiled from hardware_specs/rtx4070.yaml by `python -m perfmodel.compiled`."""
+
+HASH = "69ac3dcdf52e6597"
+DOCUMENT = {
+ 'schema_version': 1,
+ 'slug': 'rtx4070',
+ 'name': 'NVIDIA GeForce RTX 4070 12GB',
+ 'aliases': ['nvidia-rtx-4070', 'rtx-4070', '4070', 'geforce-rtx-4070'],
+ 'vendor': 'NVIDIA',
+ 'kind': 'gpu',
+ 'architecture': 'Ada AD104',
+ 'launch_year': {'value': 2023, 'source': ['nv-rtx4070-page'], 'status': 'unverified'},
+ 'compute_capability': '8.9',
+ 'compute': {
+  'units': {'value': 46, 'source': ['nv-rtx4070-page'], 'status': 'unverified'},
+  'unit_name': 'SM',
+  'warp_size': {'value': 32, 'source': ['cccl-traits'], 'status': 'spec'},
+  'clocks': {
+   'base': {'value': '1920 MHz', 'source': ['nv-rtx4070-page'], 'status': 'unverified'},
+   'boost': {'value': '2475 MHz', 'source': ['nv-rtx4070-page'], 'status': 'unverified'},
+  },
+  'matrix': {
+   'tf32': {
+    'value': '29.15 TFLOP/s',
+    'source': ['formula'],
+    'status': 'derived',
+    'note': 'units x FLOP/clk/unit x boost',
+   },
+   'fp16': {
+    'value': '58.29 TFLOP/s',
+    'source': ['formula'],
+    'status': 'derived',
+    'note': 'units x FLOP/clk/unit x boost',
+   },
+   'bf16': {
+    'value': '58.29 TFLOP/s',
+    'source': ['formula'],
+    'status': 'derived',
+    'note': 'units x FLOP/clk/unit x boost',
+   },
+   'fp8': {
+    'value': '116.6 TFLOP/s',
+    'source': ['formula'],
+    'status': 'derived',
+    'note': 'units x FLOP/clk/unit x boost',
+   },
+   'int8': {
+    'value': '233.2 TOP/s',
+    'source': ['formula'],
+    'status': 'derived',
+    'note': 'units x FLOP/clk/unit x boost',
+   },
+   'int4': {
+    'value': '466.3 TOP/s',
+    'source': ['formula'],
+    'status': 'derived',
+    'note': 'units x FLOP/clk/unit x boost',
+   },
+  },
+  'vector': {
+   'fp64': {
+    'value': '0.4554 TFLOP/s',
+    'source': ['formula'],
+    'status': 'derived',
+    'note': 'units x FLOP/clk/unit x boost',
+   },
+   'fp32': {
+    'value': '29.15 TFLOP/s',
+    'source': ['formula'],
+    'status': 'derived',
+    'note': 'units x FLOP/clk/unit x boost',
+   },
+  },
+  'matrix_flop_per_clock_per_unit': {
+   'values': {'tf32': 256, 'fp16': 512, 'bf16': 512, 'fp8': 1024, 'int8': 2048, 'int4': 4096},
+   'source': ['formula'],
+   'status': 'derived',
+   'note': 'FLOP per clock per SM, a multiply-add counts two',
+  },
+  'vector_flop_per_clock_per_unit': {
+   'values': {'fp64': 4, 'fp32': 256},
+   'source': ['formula'],
+   'status': 'derived',
+   'note': 'FLOP per clock per SM, a multiply-add counts two',
+  },
+  'special_function': {
+   'per_clock_per_unit': {'value': '16 /clk', 'source': ['sfu-notes'], 'status': 'secondary'},
+  },
+ },
+ 'memory': {
+  'hbm': {
+   'technology': 'GDDR6X',
+   'capacity': {'value': '12 GB', 'source': ['nv-rtx4070-page'], 'status': 'unverified'},
+   'bandwidth': {
+    'value': '504 GB/s',
+    'source': ['nv-rtx4070-page'],
+    'status': 'unverified',
+    'note': '192 bit x 21 Gb/s',
+   },
+  },
+  'l2': {
+   'capacity': {'value': '36 MiB', 'source': ['nv-rtx4070-page'], 'status': 'unverified'},
+   'shared_by_all': True,
+  },
+  'shared': {
+   'label': 'shared memory',
+   'capacity_per_unit': {'value': '100 KiB', 'source': ['cccl-traits'], 'status': 'spec'},
+   'max_per_block': {
+    'value': '99 KiB',
+    'source': ['cccl-traits'],
+    'status': 'spec',
+    'note': 'opt-in; 48 KB without opt-in',
+   },
+   'reserved_per_block': {'value': '1 KiB', 'source': ['cccl-traits'], 'status': 'spec'},
+   'bandwidth_per_unit': {
+    'value': '128 B/clk',
+    'source': ['ga102-wp-smem'],
+    'status': 'derived',
+    'note': 'GA102 whitepaper 128; gpu-benches measured only 64 B/clk/SM for 32-bit global loads from L1 on A40/L40; assumed equal',
+   },
+   'l1_capacity_per_unit': {
+    'value': '128 KiB',
+    'source': ['nv-ada-wp-via'],
+    'status': 'secondary',
+    'note': 'L1 and shared memory together',
+   },
+  },
+ },
+ 'occupancy': {
+  'max_threads_per_unit': 1536,
+  'max_warps_per_unit': 48,
+  'max_blocks_per_unit': 24,
+  'max_threads_per_block': 1024,
+  'registers_per_unit': 65536,
+  'max_registers_per_thread': 255,
+  'source': ['cccl-traits'],
+  'status': 'spec',
+ },
+ 'latency': {
+  'l1': {
+   'value': '36 cycles',
+   'at_clock': '2490 MHz',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'measured on L40',
+  },
+  'l2': {
+   'value': '276.5 cycles',
+   'at_clock': '2490 MHz',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'measured on L40',
+  },
+  'hbm': {
+   'value': '631 cycles',
+   'at_clock': '2490 MHz',
+   'source': ['gpubenches'],
+   'status': 'measured',
+   'note': 'measured on L40',
+  },
+ },
+ 'links': {
+  'host': {
+   'name': 'PCIe 4 x16',
+   'bandwidth_per_direction': {'value': '31 GB/s', 'source': ['ml-engineering-network'], 'status': 'secondary'},
+  },
+ },
+ 'tdp': {'value': '200 W', 'source': ['nv-rtx4070-page'], 'status': 'unverified'},
+ 'sources': {
+  'cccl-traits': 'NVIDIA CCCL cuda::arch_traits: per-compute-capability SM limits (threads, warps, blocks, shared memory, registers). https://github.com/NVIDIA/cccl/blob/004ad1986064aaa82892ed00d0dbda88b90fa6e6/libcudacxx/include/cuda/__device/arch_traits.h',
+  'formula': 'Computed from other facts of the same file; the note says how',
+  'ga102-wp-smem': 'NVIDIA GA102 whitepaper as quoted: shared memory 128 B/clk/SM, against 64 in Turing',
+  'gpubenches': 'gpu-benches result files: gpu-stream, gpu-latency, gpu-cache, gpu-l2-cache, gpu-small-kernels. https://github.com/te42kyfo/gpu-benches/tree/1c36d509ee717dca9215c27135fa1e611bb03ed1',
+  'ml-engineering-network': 'ml-engineering, network chapter: PCIe, NVLink, xGMI, C2C unidirectional rates, NIC tables, NCCL busbw measurements. https://github.com/stas00/ml-engineering/blob/744d01e18b79512572f64a6bbd8b5f4a725203a7/network/README.md',
+  'nv-ada-wp-via': 'Ada whitepaper v2.1 Appendix A Table 2 (RTX 4090). https://images.nvidia.com/aem-dam/Solutions/Data-Center/l4/nvidia-ada-gpu-architecture-whitepaper-v2.1.pdf',
+  'nv-rtx4070-page': 'NVIDIA GeForce RTX 4070 product page, recalled from memory; check before use',
+  'sfu-notes': 'Third-party notes: 16 SFUs per SM (4 per sub-partition)',
+ },
+}
