@@ -1,6 +1,6 @@
 """Compiled from libraries/cublas.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "e303e894b952332b"
+HASH = "ee6191434a7a3d4c"
 DOCUMENT = {
  'library': 'cuBLAS',
  'kernels': {
@@ -65,7 +65,7 @@ DOCUMENT = {
   },
   'cublas-int8': {
    'operator': 'gemm',
-   'formats': ['int8'],
+   'formats': ['int8', 'w8a8_int8'],
    'instruction': 'vector',
    'overlap': 'pipelined',
    'runs_on': {'architecture': ['pascal', 'volta', 'turing']},

@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "254dc4226df90e67"
+HASH = "9af00d5bdb6d1640"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -175,6 +175,7 @@ DOCUMENT = {
   {'kernel': 'flash2'},
   {'kernel': 'weight-only', 'formats': ['w8a16', 'w4a16']},
   {'kernel': 'cutlass-int8', 'formats': ['w8a8_int8', 'int8']},
+  {'kernel': 'cublas-int8', 'formats': ['w8a8_int8', 'int8']},
   {'kernel': 'cutlass-fp8-block', 'formats': ['fp8_block']},
   {'kernel': 'cutlass-fp8', 'formats': ['fp8']},
   {'kernel': 'cublas-fp32', 'formats': ['fp32', 'fp64']},

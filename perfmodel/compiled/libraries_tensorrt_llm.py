@@ -1,6 +1,6 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "4a2abf9fb261029b"
+HASH = "d105ea5515862b68"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
@@ -87,6 +87,8 @@ DOCUMENT = {
    'formats': ['w8a8_int8', 'int8'],
    'instruction': 'register',
    'overlap': 'pipelined',
+   'runs_on': {'instruction': ['mma', 'wgmma', 'tcgen05', 'mfma']},
+   'fallback': 'cublas-int8',
    'tiles': {
     4: [[4, 8, 512]],
     1000000000: [
