@@ -1,6 +1,6 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "d105ea5515862b68"
+HASH = "b8b35bf9ba1fc66f"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
@@ -87,7 +87,22 @@ DOCUMENT = {
    'formats': ['w8a8_int8', 'int8'],
    'instruction': 'register',
    'overlap': 'pipelined',
-   'runs_on': {'instruction': ['mma', 'wgmma', 'tcgen05', 'mfma']},
+   'runs_on': {
+    'architecture': [
+     'turing',
+     'ampere-ga100',
+     'ampere',
+     'ada',
+     'hopper',
+     'blackwell',
+     'blackwell-gb20x',
+     'cdna',
+     'cdna2',
+     'cdna3',
+     'cdna4',
+     'other',
+    ],
+   },
    'fallback': 'cublas-int8',
    'tiles': {
     4: [[4, 8, 512]],

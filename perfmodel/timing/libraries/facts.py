@@ -117,6 +117,9 @@ class MatrixFacts(KernelFacts):
     share: Annotated[float | None, "of the unit's rate"] = None
     """What its loop sustains of its unit's rate, where not the usual share (of attention the
     forward loop)."""
+    prepares: Annotated[int, "kernels"] = 0
+    """Small kernels launched before it: of attention before the one for many queries, about lengths
+    of sequences; of products about scales, beside the kernel that narrows activations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,8 +177,6 @@ class AttentionFacts(MatrixFacts):
     """Slices that the kernel which adds them up loads before it waits for them; 0 for all."""
     decoder: str | None = None
     """The kernel that runs decode, where another one does."""
-    prepares: Annotated[int, "kernels"] = 0
-    """Small kernels launched before the one for many queries, about lengths of sequences."""
     regroups: bool = False
     """Whether decode with grouped queries copies them, and the result, into another order."""
     pages_by_decode: bool = False
@@ -249,8 +250,6 @@ class GemmFacts(MatrixFacts):
     """Whether its library narrows the activations in each call, whether a row says so or not."""
     quantiser: str = "vllm-quantise"
     """The kernel that narrows the activations, where a call does so."""
-    prepares: Annotated[int, "kernels"] = 0
-    """Small kernels launched before it in each call, beside the one that narrows activations."""
     batched: str | None = None
     """The kernel that runs strided batches, where another one does."""
 
