@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "9af00d5bdb6d1640"
+HASH = "81c3c215edc89a0e"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -107,6 +107,12 @@ DOCUMENT = {
    'formats': ['int8'],
    'activity': 0.7,
    'source': 'DeepBench, code/nvidia/tensor.h (rand): uniform numbers between 0 and 1 become integers, which are zeros; as other loops over zeros (runs.yaml)',
+  },
+  {
+   'names': ['^sglang'],
+   'operators': ['gemm'],
+   'activity': 1.0,
+   'source': 'aiconfigurator, collector/sglang/collect_gemm.py: operands are random numbers (torch.nn.Linear, torch.randn), where layers of other frameworks have weights that nobody set; recalled, and seen in published runs: large products of one library are 10 to 25 % slower there, most on boards that their power limits',
   },
   {
    'names': ['PLUGIN_V'],
