@@ -64,6 +64,11 @@ NAMED = [
     ("gemm", "fp32", "torch-eager(2.1.0)", "cublas-fp32"),
     ("gemm", "fp32", "torch-eager(HF fx)", "cublas-fp32"),
     ("gemm", "fp32", "torch-compile", "cublas-fp32"),
+    ("gemm", "fp32", "cublas", "cublas-fp32"),
+    ("gemm", "bf16", "aiter:ck", "ck-gemm"),
+    ("gemm", "fp8", "aiter:ck", "ck-gemm"),
+    ("gemm", "fp8_block", "aiter:cktile", "ck-gemm-block"),
+    ("gemm", "int8", "aiter:asm", "aiter-asm"),
     ("gemm", "fp8", "vllm-0.24.0:CutlassFP8ScaledMMLinearKernel", "cutlass-fp8"),
     ("gemm", "fp8_block", "vllm-0.24.0:CutlassFp8BlockScaledMMKernel", "cutlass-fp8-block"),
     ("gemm", "fp8_block", "vllm-0.24.0:DeepGemmFp8BlockScaledMMKernel", "deepgemm"),
@@ -114,9 +119,9 @@ ALSO_NAMED = [
     ("gemm", "fp8_block", "fp8_block", "deepgemm"),
     ("gemm", "fp8", "Fp8ScaledMM", "cutlass-fp8"),
     ("gemm", "fp8", "fp8", "cutlass-fp8"),
-    ("gemm", "fp32", "cublas", "cublas-fp32"),
-    ("gemm", "fp32", "rocblas", "blas-fp32"),
-    ("gemm", "fp32", "hipblas", "blas-fp32"),
+    ("gemm", "fp16", "rocblas", "rocblas"),
+    ("gemm", "fp32", "rocblas", "rocblas-fp32"),
+    ("gemm", "fp32", "hipblas", "rocblas-fp32"),
     ("gemm", "fp32", "mkl", "blas-fp32"),
     ("gemm", "bf16", "aiter", "cublas"),
     ("gemm", "bf16", "flashinfer-0.2", "cublas"),
@@ -226,7 +231,9 @@ def test_products_of_triton_share_nothing_between_blocks_and_do_not_split_k():
 def test_strided_batches_of_fp32_have_classes_of_their_own():
     many, one = Matmul(64, 64, 64, 8, "fp32"), Matmul(64, 64, 64, 1, "fp32")
     assert predict(many, A100).implementation == "cublas-fp32-batched"
-    assert predict(one, A100).implementation == "cublas-fp32"
+    assert predict(one, A100).implementation == "cublas-fp32-ampere"
+    assert predict(many, H100).implementation == "cublas-fp32-hopper-batched"
+    assert predict(one, H100).implementation == "cublas-fp32"
     assert predict(many, T4).implementation == "cublas-fp32-turing-batched"
     assert predict(many, load("v100-sxm2")).implementation == "cublas-fp32-volta-batched"
     assert predict(one, T4).implementation == "cublas-fp32-turing"

@@ -1,12 +1,73 @@
 """Compiled from libraries/aiter.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "11af6c3bebff4f65"
+HASH = "c23ca9dfa4ce91b1"
 DOCUMENT = {
  'library': 'AITER',
  'kernels': {
   'aiter': {
    'like': 'fmha-ampere',
    'source': "AITER: FlashAttention-2's order by composable kernels for AMD, query heads of a group in one tile",
+  },
+  'ck-gemm': {
+   'operator': 'gemm',
+   'formats': ['fp16', 'bf16', 'fp8', 'int8'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'share': 0.42,
+   'tiles': [
+    [256, 256, 256],
+    [256, 128, 256],
+    [128, 256, 256],
+    [128, 128, 256],
+    [128, 64, 256],
+    [64, 128, 256],
+    [64, 64, 256],
+    [32, 128, 256],
+    [32, 64, 256],
+    [16, 128, 256],
+    [16, 64, 256],
+   ],
+   'splits': [1],
+   'source': 'AITER, csrc/ck_gemm_a8w8, ck_batched_gemm_*: DeviceGemmMultiD_Xdl_CShuffle_V3 with 256 threads, 16x64 to 256x256 (recalled). One wavefront a SIMD loads, waits at barriers and multiplies in turn: some 2,500 cycles for a step of 128x128 whose instructions take 1,024, by published runs in bf16 and fp8 (aiter)',
+  },
+  'ck-gemm-block': {
+   'operator': 'gemm',
+   'formats': ['fp8_block'],
+   'instruction': 'native',
+   'overlap': 'none',
+   'share': 0.42,
+   'tiles': [
+    [128, 128, 256],
+    [128, 64, 256],
+    [64, 128, 256],
+    [64, 64, 256],
+    [32, 128, 256],
+    [32, 64, 256],
+    [16, 128, 256],
+    [16, 64, 256],
+   ],
+   'splits': [1],
+   'promoted': True,
+   'source': 'AITER, csrc/ck_gemm_a8w8_blockscale: tiles up to 128x128, steps of the 128 of a scale (recalled); the wavefront that multiplies adds the scaled sums up after it, on the vector unit',
+  },
+  'aiter-asm': {
+   'operator': 'gemm',
+   'formats': ['fp16', 'bf16', 'fp8', 'int8'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'share': 0.6,
+   'tiles': [
+    [256, 256, 256],
+    [256, 128, 256],
+    [128, 256, 256],
+    [128, 128, 256],
+    [128, 64, 256],
+    [64, 128, 256],
+    [32, 128, 256],
+    [32, 64, 256],
+   ],
+   'splits': [1],
+   'source': 'AITER, hsa/gfx942 (i8gemm, bf16gemm): assembly, scheduled by hand (recalled); the share by published runs in int8 (aiter)',
   },
  },
 }

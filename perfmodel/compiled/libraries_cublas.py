@@ -1,12 +1,12 @@
 """Compiled from libraries/cublas.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "1c7588c4d5e93fdd"
+HASH = "ee6191434a7a3d4c"
 DOCUMENT = {
  'library': 'cuBLAS',
  'kernels': {
   'cublas': {
    'operator': 'gemm',
-   'formats': ['fp16', 'bf16', 'tf32', 'fp8', 'int8', 'nvfp4', 'mxfp4'],
+   'formats': ['fp16', 'bf16', 'tf32', 'fp8', 'nvfp4', 'mxfp4'],
    'instruction': 'native',
    'overlap': 'pipelined',
    'runs_on': {'instruction': ['wgmma', 'tcgen05']},
@@ -34,7 +34,7 @@ DOCUMENT = {
   },
   'cublas-mma': {
    'operator': 'gemm',
-   'formats': ['fp16', 'bf16', 'tf32', 'fp8', 'int8', 'nvfp4', 'mxfp4'],
+   'formats': ['fp16', 'bf16', 'tf32', 'fp8', 'nvfp4', 'mxfp4'],
    'instruction': 'native',
    'overlap': 'pipelined',
    'runs_on': {
@@ -49,7 +49,7 @@ DOCUMENT = {
      'blackwell-gb20x',
     ],
    },
-   'fallback': 'blas',
+   'fallback': 'rocblas',
    'tiles': [
     [256, 128, 256],
     [128, 256, 256],
@@ -63,7 +63,53 @@ DOCUMENT = {
    'splits': [1, 2, 3, 4, 6, 8, 12, 16],
    'source': 'cuBLAS kernel names where matrix instructions are fed from registers (volta_..._884gemm, ampere_..._16816gemm): 64x64 to 256x128, with splitK',
   },
+  'cublas-int8': {
+   'operator': 'gemm',
+   'formats': ['int8', 'w8a8_int8'],
+   'instruction': 'vector',
+   'overlap': 'pipelined',
+   'runs_on': {'architecture': ['pascal', 'volta', 'turing']},
+   'fallback': 'cublas',
+   'dispatches': True,
+   'tiles': {4: [[4, 64, 512]], 1000000000: [[128, 128, 256]]},
+   'few_load': 16,
+   'splits': [1],
+   'source': 'cuBLAS kernel names maxwell_igemm_int8_128x128_ldg4 and volta_igemm_int8_128x128_ldg4, on integer lanes (DP4A): plain cublasGemmEx runs them before Ampere, for the matrix units of Turing take operands in a layout of their own (CUBLASLT_ORDER_COL32); that few columns have a kernel that keeps k whole was settled by published runs',
+  },
   'cublas-fp32': {
+   'operator': 'gemm',
+   'formats': ['fp32', 'fp64'],
+   'instruction': 'vector',
+   'overlap': 'pipelined',
+   'runs_on': {'instruction': ['wgmma', 'tcgen05']},
+   'fallback': 'cublas-fp32-ampere',
+   'dispatches': True,
+   'tiles': {
+    32: [
+     [32, 128, 64],
+     [256, 128, 256],
+     [128, 256, 256],
+     [128, 128, 256],
+     [128, 64, 128],
+     [64, 128, 128],
+     [128, 32, 64],
+    ],
+    1000000000: [
+     [256, 128, 256],
+     [128, 256, 256],
+     [128, 128, 256],
+     [128, 64, 128],
+     [64, 128, 128],
+     [128, 32, 64],
+    ],
+   },
+   'slim_columns': 64,
+   'splits': [1, 2, 3, 4, 6, 8, 12, 16, 32, 64],
+   'sliced_waves': 2,
+   'batched': 'cublas-fp32-hopper-batched',
+   'source': 'kernel names on Hopper: cutlass_80_simt_sgemm_256x128 and 128x256 beside those of Ampere (recalled); that they are used there was settled by published runs, whose waves are of such tiles',
+  },
+  'cublas-fp32-ampere': {
    'operator': 'gemm',
    'formats': ['fp32', 'fp64'],
    'instruction': 'vector',
@@ -73,20 +119,13 @@ DOCUMENT = {
    'dispatches': True,
    'batched': 'cublas-fp32-batched',
    'tiles': {
-    32: [
-     [32, 128, 64],
-     [128, 128, 256],
-     [128, 64, 128],
-     [64, 128, 128],
-     [64, 64, 64],
-     [128, 32, 64],
-    ],
-    1000000000: [[128, 128, 256], [128, 64, 128], [64, 128, 128], [64, 64, 64], [128, 32, 64]],
+    32: [[32, 128, 64], [128, 128, 256], [128, 64, 128], [64, 128, 128], [128, 32, 64]],
+    1000000000: [[128, 128, 256], [128, 64, 128], [64, 128, 128], [128, 32, 64]],
    },
    'slim_columns': 64,
    'splits': [1, 2, 3, 4, 6, 8, 12, 16, 32, 64],
    'sliced_waves': 2,
-   'source': 'cuBLAS ampere_sgemm kernel names: 128x128, 128x64, 64x64, 32x128, 128x32, with splitK; that the two of 32 serve no more than that on Ampere, that k goes to some 64 slices, and those to no more than two waves, was settled by published runs',
+   'source': 'cuBLAS ampere_sgemm kernel names: 128x128, 128x64, 32x128, 128x32, with splitK; that 64x64 is left to others, that the two of 32 serve no more than that on Ampere, that k goes to some 64 slices, and those to no more than two waves, was settled by published runs',
   },
   'cublas-fp32-turing': {
    'operator': 'gemm',
@@ -133,11 +172,31 @@ DOCUMENT = {
    'overlap': 'pipelined',
    'share': 0.85,
    'runs_on': {'instruction': ['none']},
-   'fallback': 'blas-fp32',
+   'fallback': 'rocblas-fp32',
    'batched': 'cublas-fp32-early-batched',
    'tiles': [[128, 128, 256], [128, 64, 128], [64, 128, 128]],
    'splits': [1, 2, 3, 4, 6, 8, 12, 16],
    'source': 'cuBLAS maxwell_sgemm kernel names: 128x128 and 128x64, with splitK; 0.85 of the peak at the best shapes, a round figure between 0.74 of layers on P100 and 0.97 of later kernels',
+  },
+  'cublas-fp32-hopper-batched': {
+   'operator': 'gemm',
+   'formats': ['fp32', 'fp64'],
+   'instruction': 'vector',
+   'overlap': 'pipelined',
+   'runs_on': {'instruction': ['wgmma', 'tcgen05']},
+   'fallback': 'cublas-fp32-batched',
+   'dispatches': True,
+   'tiles': [
+    [256, 128, 256],
+    [128, 256, 256],
+    [128, 128, 256],
+    [64, 256, 256],
+    [256, 64, 256],
+    [64, 128, 128],
+    [128, 64, 128],
+   ],
+   'splits': [1],
+   'source': 'as cublas-fp32; that strided batches there have tiles of 64 rows or columns too, and none of 32, was settled by published runs',
   },
   'cublas-fp32-batched': {
    'operator': 'gemm',

@@ -1,9 +1,59 @@
 """Compiled from libraries/rocblas.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "9c43213ffcb02cba"
+HASH = "32fdd52e128a31fd"
 DOCUMENT = {
  'library': 'rocBLAS and hipBLASLt, which stand for the libraries of other makes',
  'kernels': {
+  'rocblas': {
+   'operator': 'gemm',
+   'formats': ['fp16', 'bf16', 'int8'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'share': 0.75,
+   'runs_on': {'architecture': ['cdna', 'cdna2']},
+   'fallback': 'blas',
+   'dispatches': True,
+   'tiles': [
+    [256, 128, 256],
+    [128, 256, 256],
+    [128, 128, 256],
+    [256, 64, 256],
+    [64, 256, 256],
+    [128, 64, 256],
+    [64, 128, 256],
+    [64, 64, 256],
+    [64, 32, 256],
+    [32, 64, 256],
+    [32, 32, 256],
+   ],
+   'splits': [1, 2, 3, 4, 6, 8, 12, 16],
+   'source': 'Tensile solution names (MT128x128x16, MI32x32x2x1): macro tiles from 32x32 to 256x128 of four wavefronts, with global split-U. One wavefront a SIMD multiplies and loads in turn: best shapes reach two thirds to three quarters of the matrix rate in every type and at every length: MI210 120 of 181 TFLOP/s in fp16 (LLMCompass) and 33 of 45 in fp32 (NeuSight), a die of MI250X 34 of 48 in fp64 (OLCF, Crusher guide; recalled)',
+  },
+  'rocblas-fp32': {
+   'operator': 'gemm',
+   'formats': ['fp32', 'fp64'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'share': 0.75,
+   'runs_on': {'instruction': ['mfma']},
+   'fallback': 'blas-fp32',
+   'dispatches': True,
+   'tiles': [
+    [256, 128, 256],
+    [128, 256, 256],
+    [128, 128, 256],
+    [256, 64, 256],
+    [64, 256, 256],
+    [128, 64, 256],
+    [64, 128, 256],
+    [64, 64, 256],
+    [64, 32, 256],
+    [32, 64, 256],
+    [32, 32, 256],
+   ],
+   'splits': [1, 2, 3, 4, 6, 8, 12, 16],
+   'source': 'as rocblas: fp32 and fp64 by matrix instructions too (v_mfma_f32_32x32x2f32); MI210 reaches 33 TFLOP/s, where its vector unit does 22.6',
+  },
   'blas': {
    'operator': 'gemm',
    'formats': ['fp16', 'bf16', 'tf32', 'fp8', 'int8', 'nvfp4', 'mxfp4'],

@@ -42,6 +42,8 @@ class Architecture:
     (`asynchronous`), or by a copy engine that one thread starts (`tensor`)."""
     clusters: bool = False
     """Whether several blocks start together, so that a tile is sent to all of them at once."""
+    pairs: bool = False
+    """Whether two units multiply together, each loading half of the columns that both need."""
     mma_share: float = 1.0
     """Share of the matrix rate that instructions fed from registers reach, where those are not the
     native ones."""
@@ -54,6 +56,8 @@ class Architecture:
     one next to a unit keeps a copy of what the unit reads from the other."""
     integer_lanes: float | None = None
     """Lanes of a unit for 32-bit integer operations; None where those are the vector lanes."""
+    dot_products: bool = False
+    """Whether an integer lane adds four products of 8 bits in one instruction (DP4A)."""
     issue_lanes: float | None = None
     """Lanes of a unit that its schedulers issue to in a clock; None where it is not documented."""
     single_issue: bool = False

@@ -134,7 +134,8 @@ def time_kernel(
     busy = busy_seconds(terms, even.longest / even.share, where, style)
     behind = [*loads, terms["transpose"]] if np.any(terms["transpose"]) else loads
     # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
-    sustained = _sustained_seconds(machine, constants, work, moved, style)
+    reached = style.matrix_share * _multiplying_share(machine, terms, style)
+    sustained = _sustained_seconds(machine, constants, work, moved, style, reached)
     at_boost = _joined(constants, busy, behind, style)
     working = power.held_down_seconds(at_boost, sustained, style.run.lag_seconds)
     terms["power"] = np.minimum(sustained, working)
@@ -232,7 +233,9 @@ def _memory_seconds(
 
     What comes over links takes its share of the way through the boundaries before.
     """
-    l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes, tensors)
+    l2 = memory.l2_seconds(
+        machine, constants, cost, where, moved.l2_bytes, tensors, style.paired_rows
+    )
     if style.pitches and "translation" not in constants.off:
         l2 = l2 + memory.translation_seconds(machine, constants, cost, where, style.pitches)
     streams = {"l2": l2, **_own_seconds(machine, constants, moved.through(), style)}
@@ -247,6 +250,9 @@ def _memory_seconds(
     for stream in streams.values():
         busiest = np.maximum(busiest, stream)
     waiting = memory.loaded_seconds(constants, waiting, busiest)
+    if style.block.turn_seconds:  # what is loaded ahead comes meanwhile
+        turn = style.block.turn_seconds * cost.passes / cost.blocks
+        waiting = np.maximum(waiting, memory.latency_seconds(cost, where, even, 0.0, turn))
     chain = machine.at_clock(style.block.chain_seconds)
     steps = memory.latency_seconds(cost, where, even, style.block.step_seconds, chain)
     return {**streams, "latency": waiting + steps}
@@ -270,10 +276,27 @@ def _transposing_seconds(
     return memory.latency_seconds(cost, where, even, style.block.tile_seconds)
 
 
+def _multiplying_share(
+    machine: Machine, terms: Mapping[str, np.ndarray], style: Style
+) -> np.ndarray | float:
+    """Share of its loop that a product on the vector unit multiplies for, where its warps fetch the
+    operands in between. The clock falls for all of the loop, and the energy is spent over it.
+    """
+    if style.turns.fetched_by is None or not machine.on_vector(style.compute):
+        return 1.0
+    whole = pipes.together([terms["matrix"], terms["shared"]], style.turns.fetched_by)
+    return np.where(whole > 0, terms["matrix"] / np.maximum(whole, 1e-30), 1.0)
+
+
 def _sustained_seconds(
-    machine: Machine, constants: Constants, work: Executed, moved: Traffic, style: Style
+    machine: Machine,
+    constants: Constants,
+    work: Executed,
+    moved: Traffic,
+    style: Style,
+    share: Number,
 ) -> np.ndarray:
-    """Least seconds at the board's power."""
+    """Least seconds at the board's power of a loop that reaches `share` of its unit's rate."""
     if "power" in constants.off:
         return np.zeros(())
     return power.power_seconds(
@@ -283,7 +306,7 @@ def _sustained_seconds(
         work.matrix_flops,
         moved.through().hbm_bytes,
         activity=style.run.activity,
-        share=style.matrix_share,
+        share=share,
     )
 
 

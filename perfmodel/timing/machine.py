@@ -19,6 +19,8 @@ from perfmodel.units import seconds, si
 _ANY_POWER = 1e9
 _UNLIMITED = 1e18
 
+DOT_PRODUCTS = "dp4a"
+"""What 8-bit products run as without a matrix unit: four at a time in an integer lane."""
 # Clock in hertz at which constants that are cycles are given in seconds.
 _CLOCK = 1.75e9
 
@@ -154,7 +156,15 @@ class Machine:
             return 2.0 * self.vector_ops_per_unit
         if dtype == "fp64":
             return device.vector_flops(dtype) / self.units
+        if dtype == DOT_PRODUCTS and self.architecture.dot_products:
+            return self._dot_products_per_unit()
         return device.matrix_flops(dtype) / self.units  # raises, naming what there is
+
+    def _dot_products_per_unit(self) -> float:
+        """Operations a second of 8-bit dot products: four multiply-adds a lane and clock."""
+        if "int8" in self.device.vector_types:
+            return self.device.vector_flops("int8") / self.units
+        return 8.0 * self.integer_per_unit
 
 
 # The machine of the device that was asked for last: a sweep asks for it once a chunk. Devices are

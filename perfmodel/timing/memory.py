@@ -56,28 +56,43 @@ def l2_seconds(
     where: Residency,
     l2_bytes: np.ndarray,
     tensors: Mapping[str, Tensor],
+    paired_rows: float = np.inf,
 ) -> np.ndarray:
     """Seconds at the L2 boundary: all bytes over its rate, or the busiest unit's over its port.
 
     A unit's port takes 64 bytes a clock (NVIDIA since Volta). The busiest unit has blocks of whole
-    tiles, not the ragged ones at the ends of an axis.
+    tiles, not the ragged ones at the ends of an axis. Where two units multiply together
+    (`Style.paired_rows`), half of a tile of columns comes over the port.
     """
     chip = l2_bytes / (machine.l2_bytes_per_s * constants["l2_share"])
-    further = cost.bytes_at("l2") / cost.blocks * (where.busiest - 1.0)
-    port = (_block_bytes(cost, tensors) + further) / (64.0 * machine.clock_hz)
+    whole, mean = _block_bytes(cost, tensors, paired_rows)
+    port = (whole + mean * (where.busiest - 1.0)) / (64.0 * machine.clock_hz)
     return np.asarray(np.maximum(chip, port))
 
 
-def _block_bytes(cost: KernelCost, tensors: Mapping[str, Tensor]) -> Number:
-    """Bytes that a block of whole tiles asks of the L2: of each tensor, the mean block's times
-    whole over mean extents along its axes.
+def _block_bytes(
+    cost: KernelCost, tensors: Mapping[str, Tensor], paired_rows: float
+) -> tuple[Number, Number]:
+    """Bytes that a block of whole tiles asks of the L2, and the mean block: of each tensor, the
+    mean block's times whole over mean extents along its axes.
     """
-    whole = whole_extents(cost.nest)
-    total: Number = 0.0
+    extents = whole_extents(cost.nest)
+    pairs = np.isfinite(paired_rows) and cost.nest.kernel.operand_tile is not None
+    shared = (
+        units_together(cost.nest.tile("m"), cost.nest.sizes["m"], paired_rows) if pairs else 1.0
+    )
+    whole: Number = 0.0
+    mean: Number = 0.0
     for name, moved in cost.l2.items():
-        times = [whole[axis] for axis in tensors[name].axes if axis in whole]
-        total = total + product([moved.total_bytes, *times])
-    return total / cost.blocks
+        asked = moved.total_bytes / (1.0 if "m" in tensors[name].axes else shared)
+        times = [extents[axis] for axis in tensors[name].axes if axis in extents]
+        whole, mean = whole + product([asked, *times]), mean + asked
+    return whole / cost.blocks, mean / cost.blocks
+
+
+def units_together(rows: Number, m: Number, paired_rows: float) -> np.ndarray:
+    """Units that multiply a tile of `rows` of m and its neighbour together: 2, or 1."""
+    return np.where((np.asarray(rows) >= paired_rows) & (np.asarray(m) > rows), 2.0, 1.0)
 
 
 def translation_seconds(

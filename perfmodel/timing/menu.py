@@ -21,7 +21,8 @@ class Candidates:
     """Columns of the menu: tile rows, tile columns, threads, slices of k; (1, c) or (n, c).
 
     Every tile has the same `splits` slicings of k, next to each other and in rising order, k whole
-    first. A tile serves problems of `above` < m <= `upto` rows and n <= `widest` columns.
+    first. A tile serves problems of `above` < m <= `upto` rows and n <= `widest` columns, which
+    change places where the menu is `turned`.
     """
 
     rows: np.ndarray
@@ -32,9 +33,19 @@ class Candidates:
     widest: np.ndarray
     slices: np.ndarray
     splits: int
+    turned: bool = False
+
+    def by_columns(self) -> Candidates:
+        """The same menu for who calls its library directly.
+
+        cuBLAS stores by columns. A framework that stores by rows asks it for the transposed product
+        (PyTorch, at::cuda::blas::gemm), and menus are written as frameworks see them.
+        """
+        return replace(self, rows=self.columns, columns=self.rows, turned=not self.turned)
 
     def serves(self, m: Number, n: Number) -> np.ndarray:
         """Whether the library has a column for problems of m rows and n columns."""
+        m, n = (n, m) if self.turned else (m, n)
         return np.asarray((m > self.above) & (m <= self.upto) & (n <= self.widest))
 
     def fits(self, sizes: Mapping[str, Number], most: float) -> np.ndarray:
@@ -99,15 +110,17 @@ def _candidates(
 def step_depth(kernel: GemmFacts, menu: Candidates, width: float, weight: float) -> Number:
     """Extent of a step of k: a 128-byte line of the wider operand.
 
-    Kernels on the vector unit step by 8 (CUTLASS, default_gemm_configuration.h: OpClassSimt).
+    Kernels on the vector unit step by 8 (CUTLASS, default_gemm_configuration.h: OpClassSimt), of
+    8-bit types by 8 registers of four each (GemmShape<128, 128, 32> there).
 
     Kernels for a few rows have no matrix instructions to feed: all threads of a block load
     `few_load` bytes of weights each.
     """
-    line = 8 if kernel.instruction == "vector" else int(128 // width)
+    line = max(8, int(32 // width)) if kernel.instruction == "vector" else int(128 // width)
     if not kernel.few_load:
         return line
-    of_threads = menu.threads * kernel.few_load / (menu.columns * weight)
+    weights = menu.rows if menu.turned else menu.columns
+    of_threads = menu.threads * kernel.few_load / (weights * weight)
     return np.where(menu.upto <= min(kernel.tiles), of_threads, line)
 
 

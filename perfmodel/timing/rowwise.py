@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfmodel.algorithms.rowwise import VARIANTS, Rowwise
+from perfmodel.algorithms.rowwise import OPERATIONS, VARIANTS, Rowwise
 from perfmodel.arithmetic import Number, product
 from perfmodel.schedules import rowwise
 from perfmodel.schedules.schedule import Schedule
@@ -41,7 +41,7 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     costs a chain of dependent reductions: `row_price` each, whatever its length.
     """
     machine, constants = setting.machine, setting.constants
-    problem = _whole_tensors(problem, kernel)
+    problem = _by_groups(_whole_tensors(problem, kernel), kernel.rows)
     if kernel.rows is None and problem.op != "pointwise":
         problem = _flat(problem, kernel.chain)
     # Kernels for rows of any kind flatten what has no rows.
@@ -82,6 +82,14 @@ def _whole_tensors(problem: Rowwise, kernel: RowFacts) -> Rowwise:
     return replace(problem, inputs=np.minimum(problem.inputs, kernel.tensors[problem.variant]))
 
 
+def _by_groups(problem: Rowwise, layout: Rows | None) -> Rowwise:
+    """The problem with every group of a row as a row, where groups have scales of their own."""
+    if layout is None or not layout.group:
+        return problem
+    groups = np.ceil(np.asarray(problem.cols) / layout.group)
+    return replace(problem, rows=whole(problem.rows * groups), cols=layout.group)
+
+
 def _flat(problem: Rowwise, chain: Chain | None) -> Rowwise:
     """The element-wise map that an operator is to a class without rows, or to a chain of them."""
     inputs = chain.streams if chain is not None else 1
@@ -95,7 +103,8 @@ def _beyond(problem: Rowwise, layout: Rows | None) -> dict[str, Number]:
         return {}
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     again = np.asarray(problem.cols) > layout.held_columns
-    vector = layout.vector_ops + again * layout.again_vector_ops
+    spared = OPERATIONS[problem.op][0] * (1.0 - 1.0 / layout.packed)
+    vector = layout.vector_ops + again * layout.again_vector_ops - spared
     special = layout.special_ops + again * layout.again_special_ops
     folds = _WARP_FOLDS * problem.rows * _threads(np.asarray(problem.cols), layout)
     return {
@@ -113,7 +122,7 @@ def _code(problem: Rowwise, kernel: RowFacts, layout: Rows | None, constants: Co
         # Elements of a map do not depend on each other: its instructions issue in every slot.
         vector_share=1.0 if _maps(layout) else constants["vector_share"],
         integer_ops=_integer_ops(problem, layout),
-        integer_share=_INTEGER.get(problem.op, 0.0),
+        integer_share=_INTEGER.get(problem.op, 0.0) / (layout.packed if layout is not None else 1),
         accurate=kernel.accurate,
         **_beyond(problem, layout if problem.direction != "bwd" else None),
     )
@@ -151,7 +160,8 @@ def _integer_ops(problem: Rowwise, layout: Rows | None) -> Number:
     whole = columns // layout.load * layout.load / columns if layout.strided else whole
     streamed = (layout.passes + 1) * (whole / layout.load + (1.0 - whole))
     held = 2.0 / layout.held_load
-    return _ACCESS * elements * np.where(columns <= layout.held_columns, held, streamed)
+    accesses = _ACCESS * np.where(columns <= layout.held_columns, held, streamed)
+    return elements * (accesses + layout.integer_ops)
 
 
 def _maps(layout: Rows | None) -> bool:

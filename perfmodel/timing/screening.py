@@ -13,7 +13,7 @@ from perfmodel.algorithms.matmul import WIDENED, Matmul
 from perfmodel.arithmetic import Number, as_floats, product
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.memory import hbm_rate, mean_latency, page_seconds
+from perfmodel.timing.memory import hbm_rate, mean_latency, page_seconds, units_together
 from perfmodel.timing.menu import GROUP, Candidates, slice_k, stages_held
 from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.pipes import issue_lanes
@@ -81,9 +81,19 @@ class Grid:
     @cached_property
     def asked_bytes(self) -> np.ndarray:
         """Operands that all blocks ask for: each as often as there are tiles along the other."""
-        b, m, n, k = (self.sizes[axis] for axis in "bmnk")
-        data, weights = self.widths["data"], self.widths["weights"]
-        return np.asarray(b * k * (m * self.across * data + n * self.down * weights))
+        return np.asarray(self.asked_data_bytes + self.asked_weights_bytes)
+
+    @cached_property
+    def asked_data_bytes(self) -> np.ndarray:
+        """Of those the activations."""
+        b, m, _, k = (self.sizes[axis] for axis in "bmnk")
+        return np.asarray(b * k * m * self.across * self.widths["data"])
+
+    @cached_property
+    def asked_weights_bytes(self) -> np.ndarray:
+        """Of those the weights."""
+        b, _, n, k = (self.sizes[axis] for axis in "bmnk")
+        return np.asarray(b * k * n * self.down * self.widths["weights"])
 
     def together(self, machine: Machine) -> np.ndarray:
         """Blocks that a unit holds at once; see `occupancy.residency`."""
@@ -161,7 +171,7 @@ def promising(
 def _left_out(grid: Grid, menu: Candidates, machine: Machine) -> np.ndarray:
     """Tiles that do not serve a problem, or do not fit."""
     above, upto, widest = (menu.of_tiles(part) for part in (menu.above, menu.upto, menu.widest))
-    m, n = grid.sizes["m"], grid.sizes["n"]
+    m, n = (grid.sizes[axis] for axis in ("nm" if menu.turned else "mn"))
     unserved = (m <= above) | (m > upto) | (n > widest)
     return np.asarray(unserved | (grid.held_bytes > machine.shared_per_block))
 
@@ -234,12 +244,13 @@ def _crossing_seconds(
         each = page_seconds(machine, constants, rows, pitches, resident)
         crossing = crossing + tiles * np.ceil(k / grid.depth) * each
     # Ragged tiles move only what is there: the busiest port sees a whole block and mean ones.
-    mean = (asked + output) / tiles
+    pair = units_together(grid.rows, grid.sizes["m"], how.paired_rows)
+    mean = (grid.asked_data_bytes + grid.asked_weights_bytes / pair + output) / tiles
     height, width = (
         np.minimum(grid.rows, grid.sizes["m"]),
         np.minimum(grid.columns, grid.sizes["n"]),
     )
-    whole = k * (height * grid.widths["data"] + width * grid.widths["weights"])
+    whole = k * (height * grid.widths["data"] + width * grid.widths["weights"] / pair)
     whole = whole + height * width * grid.widths["output"]
     per_clock = 64.0 * machine.clock_hz
     missed, caught = _missed(grid, machine, constants, together)
@@ -247,7 +258,7 @@ def _crossing_seconds(
     return {
         "port": mean / per_clock,
         "whole": np.maximum(whole - mean, 0.0) / per_clock,
-        "chain": latency / (grid.depth * (grid.stages - 1.0)) * k,
+        "chain": np.maximum(latency / (grid.stages - 1.0), how.block.turn_seconds) / grid.depth * k,
         "least": (inputs + output) / hbm_rate(machine, constants),
         "l2": crossing,
     }

@@ -50,16 +50,22 @@ def resolve(
         chosen = _running(kernel_facts(chosen.batched), machine)
     if decode and isinstance(chosen, AttentionFacts) and chosen.decoder is not None:
         chosen = kernel_facts(chosen.decoder)
-    return replace(chosen, caller=caller_of(op, implementation, dtype)), tuple(said)
+    caller = caller_of(op, implementation, dtype, machine.architecture.instruction)
+    return replace(chosen, caller=caller), tuple(said)
 
 
 def _named(
     op: str, implementation: str | None, dtype: str, variant: str, said: list[str]
 ) -> KernelFacts | None:
-    """The kernel of the operator that a name stands for."""
+    """The kernel of the operator that a name stands for.
+
+    A library may have its name of one kernel and multiply other types by others: cuBLAS.
+    """
     if not implementation:
         return None
-    found = find(implementation) or matching(op, implementation, dtype, variant)
+    found = find(implementation)
+    if found is None or not found.computes(dtype, variant):
+        found = matching(op, implementation, dtype, variant) or found
     if found is None:
         return None
     if found.name != implementation and is_known(op, implementation):

@@ -62,6 +62,11 @@ class Caller:
     number (`Run.copies`)."""
     own_operands: bool = False
     """Whether each copy of the weights has data and results of its own, which take turns too."""
+    column_major: bool = False
+    """Whether a library that stores matrices by columns is called directly, so that its rows are
+    rows; frameworks that store by rows ask it for the transposed product."""
+    activity: Annotated[float | None, "of random data"] = None
+    """Switching activity of the data, where the harness's data are not those of the caller."""
     start_seconds: Annotated[float | None, "s"] = None
     """What passes before the kernel beyond what the harness takes."""
     few_start_seconds: Annotated[float | None, "s"] = None
@@ -112,6 +117,9 @@ class MatrixFacts(KernelFacts):
     share: Annotated[float | None, "of the unit's rate"] = None
     """What its loop sustains of its unit's rate, where not the usual share (of attention the
     forward loop)."""
+    prepares: Annotated[int, "kernels"] = 0
+    """Small kernels launched before it: of attention before the one for many queries, about lengths
+    of sequences; of products about scales, beside the kernel that narrows activations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +177,6 @@ class AttentionFacts(MatrixFacts):
     """Slices that the kernel which adds them up loads before it waits for them; 0 for all."""
     decoder: str | None = None
     """The kernel that runs decode, where another one does."""
-    prepares: Annotated[int, "kernels"] = 0
-    """Small kernels launched before the one for many queries, about lengths of sequences."""
     regroups: bool = False
     """Whether decode with grouped queries copies them, and the result, into another order."""
     pages_by_decode: bool = False
@@ -235,10 +241,15 @@ class GemmFacts(MatrixFacts):
     """Row blocks that start together or not at all."""
     swizzles: bool = True
     """Whether blocks are launched in groups that share operands in L2."""
+    step_cycles: Annotated[float, "cycles"] = 0.0
+    """Steps of a tile of k that wait for each other, and for which the next tile's wait: scales
+    that have to be fetched, applied or moved before it is multiplied."""
     promoted: bool = False
     """Whether block scales are applied outside the matrix instruction, on fp32 sums."""
     quantises: bool = False
     """Whether its library narrows the activations in each call, whether a row says so or not."""
+    quantiser: str = "vllm-quantise"
+    """The kernel that narrows the activations, where a call does so."""
     batched: str | None = None
     """The kernel that runs strided batches, where another one does."""
 
@@ -279,6 +290,8 @@ class Rows:
     """Elements of one load of a thread; what is left of a streamed row goes one at a time."""
     held_load: Annotated[int, "elements"] = 4
     """Elements of one load where the row stays in registers."""
+    group: Annotated[int, "elements"] = 0
+    """Elements of a row that are scaled by themselves, as a row of its own each; 0 for all."""
     wide: bool = False
     """Whether loads have a fixed width in bytes: `load` is stated for fp32, and narrower types have
     more elements in one."""
@@ -299,6 +312,10 @@ class Rows:
     """Vector operations of an element beyond the algorithm's own."""
     special_ops: Annotated[float, "operations"] = 0.0
     """Special-function operations of an element beyond the algorithm's own."""
+    packed: Annotated[int, "values"] = 1
+    """Values that one operation of the algorithm takes at a time: pairs of 16 bits."""
+    integer_ops: Annotated[float, "operations"] = 0.0
+    """Integer operations of an element beyond the algorithm's own: conversions in software."""
     again_vector_ops: Annotated[float, "operations"] = 0.0
     """Further vector operations of an element of a streamed row."""
     again_special_ops: Annotated[float, "operations"] = 0.0
