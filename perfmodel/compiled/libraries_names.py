@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "afdfe69892a0fb18"
+HASH = "5475738e8c926780"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -34,7 +34,11 @@ DOCUMENT = {
   {'kernel': 'flash2', 'names': ['flash2', 'flash', 'fa2', 'sdpa', 'vllm']},
   {'kernel': 'aiter', 'names': ['aiter']},
   {'kernel': 'eager', 'names': ['torch', 'megatron', 'eager', 'math', 'standard']},
-  {'kernel': 'torch-softmax', 'names': ['torch']},
+  {
+   'kernel': 'torch-softmax',
+   'names': ['torch.*[(-](0|1|2\\.[01])\\b', 'torch.*HF fx\\)'],
+  },
+  {'kernel': 'torch-softmax-shared', 'names': ['torch']},
   {'kernel': 'torch-layernorm', 'names': ['torch']},
   {'kernel': 'vllm-rmsnorm', 'names': ['sarathi', 'vllm', 'torch']},
   {'kernel': 'vllm-activation', 'names': ['sarathi', 'vllm']},

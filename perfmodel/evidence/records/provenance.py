@@ -49,7 +49,8 @@ class Correction:
 
     def note(self, rows: int) -> str:
         """What to tell the reader of a report in which so many rows are meant."""
-        named = " on ".join(part for part in (self.implementation, self.device) if part)
+        implementation = "no kernel" if self.implementation == "$" else self.implementation
+        named = " on ".join(part for part in (implementation, self.device) if part)
         ran = " on ".join(part for part in (self.release or self.variant, self.board) if part)
         why = self.evidence.split(":")[0]
         return f"{rows} rows of {self.source} name {named} and are predicted for {ran}: {why}"

@@ -274,6 +274,14 @@ class Rows:
     wide: bool = False
     """Whether loads have a fixed width in bytes: `load` is stated for fp32, and narrower types have
     more elements in one."""
+    leftover: bool = False
+    """Whether elements beyond rounds of whole loads of all threads go one at a time, a round of
+    threads after the other, and so do the first of a row that starts unaligned."""
+    shared_rows: bool = False
+    """Whether rows of whole loads stay in shared memory, as far as that of a plain launch holds
+    them, all of which a block asks for."""
+    reductions: Annotated[float | None, "steps"] = None
+    """Dependent steps of the reductions that a row waits for, where not the usual number."""
     power_of_two: bool = False
     """Whether the number of threads is rounded up to a power of two."""
     least_threads: Annotated[int, "threads"] = 32
@@ -319,6 +327,8 @@ class RowFacts(KernelFacts):
     )
     """Operations in the code of a map, where they are far from the textbook's: floating-point, on
     integer lanes (comparisons, selections), special or conversions."""
+    backward: str | None = None
+    """The kernel that computes the gradients, where it lays rows out in another way."""
     gradient_product: bool = False
     """Whether its backward pass first multiplies gradient and result in a kernel of its own."""
 
