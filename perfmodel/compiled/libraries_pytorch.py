@@ -1,6 +1,6 @@
 """Compiled from libraries/pytorch.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "731ba2c9f2265616"
+HASH = "4cc9bcd35b34fe6c"
 DOCUMENT = {
  'library': 'PyTorch',
  'kernels': {
@@ -53,6 +53,7 @@ DOCUMENT = {
     'load': 4,
     'leftover': True,
     'shared_rows': True,
+    'stages': 2,
     'reductions': 2,
     'wide': True,
     'held_load': 1,

@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "5608f4c9328213f8"
+HASH = "4fff41f7af2e36ea"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -120,10 +120,10 @@ DOCUMENT = {
    'issue_lanes': 128,
    'single_issue': True,
   },
-  'cdna': {'names': ['CDNA'], 'instruction': 'mfma', 'accurate_ops': [7, 4], 'node_nm': 7},
-  'cdna2': {'names': ['CDNA2'], 'instruction': 'mfma', 'accurate_ops': [7, 4], 'node_nm': 6},
-  'cdna3': {'names': ['CDNA3'], 'instruction': 'mfma', 'accurate_ops': [7, 4], 'node_nm': 5},
-  'cdna4': {'names': ['CDNA4'], 'instruction': 'mfma', 'accurate_ops': [7, 4], 'node_nm': 3},
+  'cdna': {'names': ['CDNA'], 'instruction': 'mfma', 'accurate_ops': [11, 4], 'node_nm': 7},
+  'cdna2': {'names': ['CDNA2'], 'instruction': 'mfma', 'accurate_ops': [11, 4], 'node_nm': 6},
+  'cdna3': {'names': ['CDNA3'], 'instruction': 'mfma', 'accurate_ops': [11, 4], 'node_nm': 5},
+  'cdna4': {'names': ['CDNA4'], 'instruction': 'mfma', 'accurate_ops': [11, 4], 'node_nm': 3},
  },
  'other': {'instruction': 'mma', 'node_nm': 6},
 }

@@ -186,12 +186,14 @@ def _rounds(columns: np.ndarray, layout: _Laid) -> np.ndarray:
     them, and one before them in a row that starts unaligned.
     """
     threads = _threads(columns, layout)
+    rounds = np.ceil(columns / (threads * layout.load))
     if not layout.leftover:
-        return np.ceil(columns / (threads * layout.load))
+        return rounds
     first = (columns % layout.load != 0) & (columns > threads)
     left = columns - threads * first
     whole = left // (threads * layout.load)
-    return first + whole + np.ceil((left - whole * threads * layout.load) / threads)
+    single = first + whole + np.ceil((left - whole * threads * layout.load) / threads)
+    return np.where(_shared(columns, layout), rounds, single)
 
 
 def _shared(columns: np.ndarray, layout: _Laid) -> np.ndarray:
