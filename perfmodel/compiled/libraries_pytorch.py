@@ -1,6 +1,6 @@
 """Compiled from libraries/pytorch.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "4cc9bcd35b34fe6c"
+HASH = "f5968e0b1aaaba21"
 DOCUMENT = {
  'library': 'PyTorch',
  'kernels': {
@@ -74,6 +74,7 @@ DOCUMENT = {
     'most_threads': 128,
     'passes': 2,
     'load': 4,
+    'stages': 2,
     'dependent_ops': 24,
     'vector_ops': 2,
     'special_ops': 1,
