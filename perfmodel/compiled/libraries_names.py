@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "5475738e8c926780"
+HASH = "fe2b473260314294"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -34,6 +34,9 @@ DOCUMENT = {
   {'kernel': 'flash2', 'names': ['flash2', 'flash', 'fa2', 'sdpa', 'vllm']},
   {'kernel': 'aiter', 'names': ['aiter']},
   {'kernel': 'eager', 'names': ['torch', 'megatron', 'eager', 'math', 'standard']},
+  {'kernel': 'inductor-softmax', 'names': ['inductor', 'torch.compile']},
+  {'kernel': 'inductor-layernorm', 'names': ['inductor', 'torch.compile']},
+  {'kernel': 'inductor-rmsnorm', 'names': ['inductor', 'torch.compile']},
   {
    'kernel': 'torch-softmax',
    'names': ['torch.*[(-](0|1|2\\.[01])\\b', 'torch.*HF fx\\)'],

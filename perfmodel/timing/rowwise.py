@@ -79,7 +79,31 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     if kernel.gradient_product and problem.direction == "bwd":
         both = Rowwise("pointwise", problem.rows, problem.cols, problem.dtype, "mul", inputs=2)
         before = plan(both, kernel_facts("torch-pointwise"), setting).parts
+    if kernel.cut is not None and problem.op != "pointwise" and problem.direction != "bwd":
+        return _cut(Plan(schedule.name, (part,), {}, beside=gaps), problem, kernel, setting)
     return Plan(schedule.name, (*before, part), {}, beside=gaps)
+
+
+def _cut(whole: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
+    """The plan of a kernel of whole rows where those are enough or short, else of cut ones.
+
+    Pieces are reduced in a pass over all rows, then their results, for each of the normalisers, and
+    the last kernel goes over the rows again: an element-wise map of as many bytes.
+    """
+    assert kernel.cut is not None
+    rows, columns = np.asarray(problem.rows), np.asarray(problem.cols)
+    few = rows < kernel.cut_rows * setting.machine.units
+    cut = (few & (columns > kernel.cut_columns)).astype(np.float64)
+    map_, gap = plan(_flat(problem, kernel.cut), kernel, setting), setting.at_clock("kernel_gap")
+    pieces = replace(map_.parts[0], used=cut, stands_in=True)
+    rest = replace(whole.parts[0], used=1.0 - cut)
+    return replace(
+        whole,
+        parts=(rest, pieces),
+        # The second part counts one gap as it is.
+        beside=whole.beside + cut * (kernel.cut.kernels - 2) * gap,
+        calls=cut * kernel.cut.kernels,
+    )
 
 
 def _whole_tensors(problem: Rowwise, kernel: RowFacts) -> Rowwise:

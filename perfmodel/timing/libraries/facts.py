@@ -316,6 +316,13 @@ class RowFacts(KernelFacts):
     """How it lays out a row; without this it is a map over all elements."""
     chain: Chain | None = None
     """The framework operators that it is a chain of, where no single kernel computes it."""
+    cut: Chain | None = None
+    """What runs instead where rows are too few for the units, and cut: kernels that reduce pieces
+    and then their results, and one that goes over all rows again."""
+    cut_columns: Annotated[int, "elements"] = 0
+    """Longest row that is not cut."""
+    cut_rows: Annotated[int, "rows a unit"] = 0
+    """Rows for each unit from which none is cut."""
     variants: tuple[str, ...] = ()
     """The element-wise maps that it computes, where not all."""
     tensors: Annotated[Mapping[str, int], "tensors"] = field(default_factory=dict)
