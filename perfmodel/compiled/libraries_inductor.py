@@ -1,6 +1,6 @@
 """Compiled from libraries/inductor.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "0c1fbfa7bfa37dbd"
+HASH = "b2245878a6204d22"
 DOCUMENT = {
  'library': 'PyTorch Inductor',
  'kernels': {
@@ -13,6 +13,7 @@ DOCUMENT = {
     'passes': 2,
     'load': 4,
     'stages': 2,
+    'shuffles': True,
    },
    'cut': {'kernels': 3, 'streams': 2},
    'cut_columns': 8192,
@@ -28,6 +29,7 @@ DOCUMENT = {
     'passes': 2,
     'load': 4,
     'stages': 2,
+    'shuffles': True,
    },
    'cut': {'kernels': 3, 'streams': 2},
    'cut_columns': 8192,
@@ -43,6 +45,7 @@ DOCUMENT = {
     'passes': 3,
     'load': 4,
     'stages': 2,
+    'shuffles': True,
    },
    'cut': {'kernels': 5, 'streams': 3},
    'cut_columns': 8192,

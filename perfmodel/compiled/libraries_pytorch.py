@@ -1,6 +1,6 @@
 """Compiled from libraries/pytorch.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "f5968e0b1aaaba21"
+HASH = "ba8a9699ec002636"
 DOCUMENT = {
  'library': 'PyTorch',
  'kernels': {
@@ -54,7 +54,7 @@ DOCUMENT = {
     'leftover': True,
     'shared_rows': True,
     'stages': 2,
-    'reductions': 2,
+    'shuffles': True,
     'wide': True,
     'held_load': 1,
     'special_ops': 1,

@@ -292,10 +292,9 @@ def _schedule(problem: Rowwise, layout: _Laid | None) -> tuple[Schedule, Number]
         row_passes=np.where(held | _shared(columns, layout), 1, layout.passes),
         stages=layout.stages,
     )
-    usual = _REDUCTIONS[problem.op] if layout.reductions is None else layout.reductions
-    steps = 1.0 if single else np.where(held, _REDUCTIONS[problem.op], usual)
+    steps = 1.0 if single else _REDUCTIONS[problem.op]
     # A warp that holds a whole row has nothing to reduce across warps.
-    return schedule, steps * np.where(by_warp, 0.5, 1.0)
+    return schedule, steps * np.where(by_warp | layout.shuffles, 0.5, 1.0)
 
 
 def beside(setting: Setting, problem: Rowwise, name: str) -> np.ndarray:

@@ -280,8 +280,9 @@ class Rows:
     shared_rows: bool = False
     """Whether rows of whole loads stay in shared memory, as far as that of a plain launch holds
     them, all of which a block asks for."""
-    reductions: Annotated[float | None, "steps"] = None
-    """Dependent steps of the reductions that a row waits for, where not the usual number."""
+    shuffles: bool = False
+    """Whether a block folds partial results by shuffles, warps' ones by one more warp: half of the
+    dependent steps of a fold through shared memory, by one thread in the end."""
     power_of_two: bool = False
     """Whether the number of threads is rounded up to a power of two."""
     least_threads: Annotated[int, "threads"] = 32
