@@ -1,6 +1,6 @@
 """Compiled from libraries/pytorch.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "ba8a9699ec002636"
+HASH = "7a89b8e3b53c6ab4"
 DOCUMENT = {
  'library': 'PyTorch',
  'kernels': {
@@ -31,6 +31,7 @@ DOCUMENT = {
     'most_threads': 1024,
     'passes': 3,
     'load': 4,
+    'leftover': True,
     'wide': True,
     'power_of_two': True,
     'held_load': 1,

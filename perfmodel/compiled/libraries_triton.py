@@ -1,6 +1,6 @@
 """Compiled from libraries/triton.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "2874030592b5efdd"
+HASH = "150462e71c73398b"
 DOCUMENT = {
  'library': 'Triton',
  'kernels': {
@@ -65,7 +65,7 @@ DOCUMENT = {
   'fused-rows': {
    'operator': 'rowwise',
    'rows': {
-    'held_columns': 16384,
+    'held_columns': 32768,
     'elements_per_thread': 16,
     'most_threads': 512,
     'passes': 2,
