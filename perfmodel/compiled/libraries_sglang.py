@@ -1,6 +1,6 @@
 """Compiled from libraries/sglang.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "7f3eb49a174250ec"
+HASH = "4333f0f7ea1c9091"
 DOCUMENT = {
  'library': 'SGLang',
  'kernels': {
@@ -31,8 +31,11 @@ DOCUMENT = {
   },
   'eager-quantise': {
    'operator': 'quantise',
-   'chain': {'kernels': 6, 'streams': 13},
-   'source': 'inferred from published rates (8 us at least, 27 bytes an element): magnitude, maximum, scale, division, clamp and conversion as framework operators',
+   'chain': {
+    'steps': [['data', 'fp32', 50], ['fp32', 'fp32', 0], ['fp32', 'fp8', 0], ['fp8', 'fp8', 0]],
+    'start_seconds': 4.5e-07,
+   },
+   'source': "aiconfigurator, collector/sglang/collect_computescale.py (_static_quantize_e4m3_per_tensor): out.copy_((x / scale).clamp(...).to(fp8)), framework operators. x / scale has a scale of one element, which is no scalar: the result is fp32, and types and strides that differ take the kernel that computes each element's offset and looks up its type (CUDALoops.cuh, launch_legacy_kernel); that those are 50 operations, and the half microsecond in which each kernel loads its parameters, were settled by published runs",
   },
  },
 }

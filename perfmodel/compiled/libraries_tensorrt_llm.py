@@ -1,6 +1,6 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "78f37b29b2902764"
+HASH = "0b672b4421e05f29"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
@@ -106,7 +106,8 @@ DOCUMENT = {
   },
   'flat-quantise': {
    'operator': 'quantise',
-   'source': 'TensorRT-LLM quantize_e4m3_per_tensor: flattened, the scale given',
+   'chain': {'steps': [['data', 'fp8', 6]]},
+   'source': 'TensorRT-LLM quantize_e4m3_per_tensor (cudaFp8Utils.cu, scaleMatrix): flattened, 1024 blocks of 256 threads, an element at a time with an index of 64 bits, the scale given',
   },
  },
 }

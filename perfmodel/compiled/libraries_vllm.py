@@ -1,6 +1,6 @@
 """Compiled from libraries/vllm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "a1c21862d3c40cb5"
+HASH = "6f9eaae6914292c6"
 DOCUMENT = {
  'library': 'vLLM',
  'kernels': {
@@ -86,11 +86,14 @@ DOCUMENT = {
    'rows': {
     'held_columns': 0,
     'elements_per_thread': 16,
+    'least_threads': 256,
     'most_threads': 256,
     'passes': 1,
     'load': 16,
+    'strided': True,
+    'waits': 1,
    },
-   'source': 'vLLM common.cu (scaled_fp8_quant_kernel_strided): a block of up to 256 threads a row, 16 elements a load, the scale given',
+   'source': 'vLLM csrc/quantization/w8a8/fp8/common.cu (scaled_fp8_quant_kernel_strided): a block of 256 threads a row that stride over loads of 16 elements, whatever its length; the scale, in memory, is read first',
   },
  },
 }

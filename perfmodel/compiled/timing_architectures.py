@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "4fff41f7af2e36ea"
+HASH = "72ce266a949f7523"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -50,13 +50,13 @@ DOCUMENT = {
    'issue_lanes': 128,
    'single_issue': True,
    'shared_kept_bytes': 32768,
-   'memory_family': 'early',
   },
   'ampere-ga100': {
    'capabilities': ['8.0'],
    'instruction': 'mma',
    'copies': 'asynchronous',
    'node_nm': 7,
+   'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 35,
    'integer_lanes': 64,
    'issue_lanes': 128,
@@ -91,6 +91,7 @@ DOCUMENT = {
    'mma_share': 0.62,
    'stated_flops_per_clock': 4096,
    'node_nm': 4,
+   'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 40,
    'integer_lanes': 64,
    'issue_lanes': 128,
@@ -105,6 +106,7 @@ DOCUMENT = {
    'mma_share': 0.25,
    'stated_flops_per_clock': 8192,
    'node_nm': 3.3,
+   'l2_distinct_share': 0.667,
    'l2_bytes_per_clock': 44,
    'integer_lanes': 64,
    'issue_lanes': 128,

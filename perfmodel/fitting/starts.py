@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perfmodel.hardware import load
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.machine import machine
 from perfmodel.timing.runs import ANY, Run, table
 from perfmodel.validation.compare import LEFT_OUT, predict_table
 
@@ -61,7 +63,9 @@ def called(rows: pd.DataFrame, constants: Constants) -> np.ndarray:
     marks = {name: _MARK * 2.0**i for i, name in enumerate(names)}
     marked = constants.with_runs(
         {
-            name: replace(run, starts=marks, calls={}, calls_as=None, library_start=False)
+            name: replace(
+                run, starts=marks, calls={}, calls_as=None, by_clock=False, library_start=False
+            )
             for name, run in constants.runs.items()
         }
     )
@@ -95,7 +99,7 @@ def measured_runs(rows: pd.DataFrame, constants: Constants) -> dict[str, Run]:
         here = {
             str(operator): shown
             for operator, group in mine.groupby("called", sort=True)
-            if (shown := _seen(group, beside=bool(run.calls))) is not None
+            if (shown := _seen(group, beside=bool(run.calls), by_clock=run.by_clock)) is not None
         }
         found[name] = _updated(run, here)
     return found
@@ -110,10 +114,13 @@ def _without_starts(constants: Constants, library_start: bool) -> dict[str, Run]
     }
 
 
-def _seen(rows: pd.DataFrame, *, beside: bool) -> _Seen | None:
-    """What the rows of one operator show; None where they show nothing."""
+def _seen(rows: pd.DataFrame, *, beside: bool, by_clock: bool) -> _Seen | None:
+    """What the rows of one operator show; None where they show nothing.
+
+    A start that is the device's own is stated at the constants' clock (`Run.by_clock`).
+    """
     starts, calls, number = [], [], 0
-    for _, group in rows.groupby(["source", "device"], sort=True):
+    for (_, device_name), group in rows.groupby(["source", "device"], sort=True):
         device, taken = group["device_s"].to_numpy(), group["taken_s"].to_numpy()
         least = device <= np.quantile(device, _SMALLEST)
         share = np.median(device[least]) / np.median(taken[least])
@@ -127,7 +134,8 @@ def _seen(rows: pd.DataFrame, *, beside: bool) -> _Seen | None:
             least = (device >= _BESIDE[0] * call) & (device <= _BESIDE[1] * call)
             launch = np.minimum(launch, call)
         if least.any():
-            starts.append(max(float(np.median(launch[least])), 0.0))
+            cycles = 1.0 / machine(load(device_name)).at_clock(1.0) if by_clock else 1.0
+            starts.append(max(float(np.median(launch[least])) * cycles, 0.0))
     if not starts:
         return None
     return _Seen(float(np.median(starts)), float(np.median(calls)) if beside else None, number)

@@ -104,6 +104,10 @@ class Hbm(Block):
     """Capacity on the label, decimal."""
     bandwidth: Bandwidth
     """Theoretical peak."""
+    ecc: Literal["inline"] | None = None
+    """`inline` where the board ships with error correction that keeps its bits in the memory
+    itself, so that they take a sixteenth of it and part of its bandwidth. HBM has its own place for
+    them, and other boards ship with none."""
 
 
 class Cache(Block):

@@ -103,6 +103,7 @@ class LibraryOperator(Operator):
             kernel.caller,
             self.few_rows(problem, kernel),
             calls=_each(sum(plan.calls for plan in plans)),
+            machine=here,
         )
         seconds = dispatch.whole(device_seconds)
         return Timed(

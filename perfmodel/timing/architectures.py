@@ -47,6 +47,9 @@ class Architecture:
     """16-bit matrix operations a clock and unit for which shares of native kernels are stated."""
     l2_bytes_per_clock: float = 24.0
     """L2 reads of a unit in a clock, for devices whose spec has no bandwidth of L2."""
+    l2_distinct_share: float = 1.0
+    """Share of the L2 that distinct lines get: less than all where it has two partitions, and the
+    one next to a unit keeps a copy of what the unit reads from the other."""
     integer_lanes: float | None = None
     """Lanes of a unit for 32-bit integer operations; None where those are the vector lanes."""
     issue_lanes: float | None = None

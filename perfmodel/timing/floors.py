@@ -9,6 +9,7 @@ import numpy as np
 from perfmodel.arithmetic import Number
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import Caller
+from perfmodel.timing.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ def dispatch(
     few: Number = False,
     *,
     calls: Number = 0,
+    machine: Machine | None = None,
 ) -> Dispatch:
     """The host's part in an operator; `few` where a kernel of few rows runs.
 
@@ -49,7 +51,8 @@ def dispatch(
     beside the kernel, so that the longer of the two shows. A caller may add a start of its own,
     another one before a kernel of few rows, and may have host work that nothing of it beats,
     whatever the harness. `calls` is how many plain calls of a framework it takes, where that is not
-    one for all. Raises `ProblemError` naming the harnesses there are.
+    one for all. A start that is the device's own takes as long as its `machine`'s clock says, at
+    the constants' clock where none is given. Raises `ProblemError` naming the harnesses there are.
     """
     run = constants.run(harness)
     if "floor" in constants.off:
@@ -68,7 +71,10 @@ def dispatch(
     queued: Number = np.maximum(np.where(several > 0, several, one), own)
     if run.calls_as is None:  # nothing is called: kernels run from a graph, or by themselves
         queued = 0.0
-    return Dispatch(run.start_seconds(operator), library, np.maximum(least, several), queued)
+    start: Number = run.start_seconds(operator)
+    if run.by_clock and machine is not None:
+        start = machine.at_clock(start)
+    return Dispatch(start, library, np.maximum(least, several), queued)
 
 
 def host_seconds(

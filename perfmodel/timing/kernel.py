@@ -105,7 +105,7 @@ def time_kernel(
         cost,
         elements,
         where,
-        style.run.warm,
+        style.run,
         shared=style.shared,
         multicast=style.multicast,
         placed={name: link.name for name, link in placed.items()},

@@ -84,9 +84,15 @@ class Machine:
     tdp_watts: float
     base_share: float
     memory_family: str
+    inline_ecc: bool
     hbm_is_measured: bool
     copy_bytes_per_s: float | None
     assumptions: tuple[str, ...]
+
+    @property
+    def l2_distinct_bytes(self) -> float:
+        """Bytes of distinct lines that the L2 holds."""
+        return self.l2_capacity * self.architecture.l2_distinct_share
 
     @property
     def boundaries(self) -> tuple[str, ...]:
@@ -235,6 +241,7 @@ def _machine(device: Device) -> Machine:
         tdp_watts=_board_power(device, said),
         base_share=min((device.base_hz or 0.0) / clock, 1.0),
         memory_family=architecture.memory_family or _family(device),
+        inline_ecc=device.memory.hbm.ecc == "inline",
         hbm_is_measured=device.memory.hbm.bandwidth.status == "measured",
         copy_bytes_per_s=device.copied_hbm_bytes_per_s,
         assumptions=tuple(said),
@@ -317,7 +324,7 @@ def _widest_matrix(device: Device) -> float:
 def _family(device: Device) -> str:
     """Memory systems that reach alike shares of their peak.
 
-    Where the architecture names none (Pascal and Turing, whose controllers reach less than Volta's
+    Where the architecture names none (Maxwell and Pascal, whose controllers reach less than Volta's
     and all later ones). GDDR6 and GDDR7 are families of their own, and so is HBM since Volta. AMD's
     boards reach less of HBM, host memory and on-package memory of other makes the least.
     """

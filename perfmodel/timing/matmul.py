@@ -9,7 +9,8 @@ import numpy as np
 from perfmodel.algorithms.matmul import WIDENED, Matmul, matmul, matmul_format
 from perfmodel.arithmetic import Number, as_floats
 from perfmodel.schedules.matmul import tiled_matmul
-from perfmodel.timing.libraries import GemmFacts
+from perfmodel.timing.circumstances import Circumstances
+from perfmodel.timing.libraries import Caller, GemmFacts
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.menu import (
     candidates,
@@ -106,8 +107,16 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
         stream_share=constants["stream_share_tiles"],
         # One warp stages operands in its registers while another one works.
         turns=Turns(warps=2 if staged else 1),
-        run=replace(run, warm=1.0) if run.rotated and kernel.caller.one_copy else run,
+        run=_looped(run, kernel.caller),
     )
+
+
+def _looped(run: Circumstances, caller: Caller) -> Circumstances:
+    """How a caller's own timing loop differs from what others do under the same harness."""
+    if run.copies == 1.0:
+        return run
+    copies = run.copies if caller.copies is None else caller.copies
+    return replace(run, copies=copies, own_operands=caller.own_operands)
 
 
 def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:

@@ -24,13 +24,17 @@ def hbm_rate(machine: Machine, constants: Constants) -> float:
 
     A copy measured on the device is a kernel too, one that reads and writes, and reaches
     `copy_share` of that. Without one it is the peak times the share that memory of its family
-    allows. A bandwidth that was itself measured (a calibrated spec) is taken as it is.
+    allows. Boards with inline error correction fetch its bits as well: about a fifth of the
+    bandwidth (CUDA C++ Best Practices Guide, 8.2.1), which copies measured without it do not show.
+    A bandwidth that was itself measured (a calibrated spec) is taken as it is.
     """
     if machine.hbm_is_measured:
         return machine.hbm_bytes_per_s
+    ecc = constants["inline_ecc_share"] if machine.inline_ecc else 1.0
     if machine.copy_bytes_per_s is not None:
-        return min(machine.copy_bytes_per_s / constants["copy_share"], machine.hbm_bytes_per_s)
-    return machine.hbm_bytes_per_s * constants[f"hbm_share_{machine.memory_family}"]
+        copied = machine.copy_bytes_per_s / constants["copy_share"]
+        return ecc * min(copied, machine.hbm_bytes_per_s)
+    return ecc * machine.hbm_bytes_per_s * constants[f"hbm_share_{machine.memory_family}"]
 
 
 def hbm_seconds(

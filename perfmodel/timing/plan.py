@@ -207,11 +207,16 @@ def handed(plans: Sequence[Plan], reuses: Reuses | None) -> list[Plan]:
         return list(plans)
     columns = {name: tuple(one.column() for one in said) for name, said in reuses.items()}
 
-    def finding(part: Part) -> Part:
+    def finding(part: Part, leads: bool) -> Part:
+        if part.reuse is not None and not leads:  # it reads what a kernel of the plan left
+            return part
         mine = {name: columns[name] for name in part.inputs if name in columns}
         return replace(part, reuse=mine)
 
-    return [replace(plan, parts=tuple(finding(part) for part in plan.parts)) for plan in plans]
+    return [
+        replace(plan, parts=tuple(finding(part, i == 0) for i, part in enumerate(plan.parts)))
+        for plan in plans
+    ]
 
 
 def combining_seconds(machine: Machine, constants: Constants, style: Style) -> float:

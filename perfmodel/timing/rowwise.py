@@ -59,7 +59,7 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
         compute="fp32",
         overlap=1.0,
         overlap_power=constants["row_overlap_power"],
-        hidden_power=constants["map_overlap_power"] if layout is None else None,
+        hidden_power=constants["map_overlap_power"] if _maps(layout) else None,
         resident=_resident(problem, layout, machine),
         code=_code(problem, kernel, layout, setting),
         block=Block(
@@ -152,7 +152,7 @@ def _code(problem: Rowwise, kernel: RowFacts, layout: _Laid | None, setting: Set
     """
     usual = Code(
         # Elements of a map do not depend on each other: its instructions issue in every slot.
-        vector_share=setting.constants["vector_share"] if layout is not None else 1.0,
+        vector_share=1.0 if _maps(layout) else setting.constants["vector_share"],
         integer_ops=_integer_ops(problem, layout),
         integer_share=_INTEGER.get(problem.op, 0.0),
         accurate=kernel.accurate,
@@ -190,9 +190,15 @@ def _integer_ops(problem: Rowwise, layout: _Laid | None) -> Number:
     aligned = np.maximum(columns - threads * (columns % layout.load != 0), 0)
     whole = aligned // (threads * layout.load) * (threads * layout.load) / columns
     whole = np.where(_shared(columns, layout), 1.0, whole)
+    whole = columns // layout.load * layout.load / columns if layout.strided else whole
     streamed = (layout.passes + 1) * (whole / layout.load + (1.0 - whole))
     held = 2.0 / layout.held_load
     return _ACCESS * elements * np.where(columns <= layout.held_columns, held, streamed)
+
+
+def _maps(layout: _Laid | None) -> bool:
+    """Whether elements depend on no others: there are no rows, or one pass of whole loads."""
+    return layout is None or (layout.strided and layout.passes == 1)
 
 
 def _threads(columns: np.ndarray, layout: _Laid) -> np.ndarray:

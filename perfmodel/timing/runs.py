@@ -29,13 +29,20 @@ class Run:
     warm: float = 0.0
     """Share of the inputs that fit in L2 and are still there from the run before."""
     rotates: tuple[str, ...] = ()
-    """Operators whose weights take turns with copies, so that they are never warm in L2."""
+    """Operators whose weights take turns with copies: each is found after a round of all."""
+    copies: float = 1.0
+    """Copies of the weights of those operators, the first included."""
+    repeats: bool = False
+    """Whether calls of the same kernel on the same memory follow each other, so that each finds
+    what the one before swept and writes over what it wrote; else there are others between."""
     activity: float = 1.0
     """Switching activity of the data relative to random numbers: a factor of energy."""
     one_at_a_time: bool = False
     """Whether the host leaves the board idle between calls; others follow at once."""
     starts: Mapping[str, float] = field(default_factory=lambda: {ANY: 0.0})
     """Seconds that pass before the first instruction, by operator; `any` stands for all others."""
+    by_clock: bool = False
+    """Whether starts are cycles of the device and no host's time: seconds at 1.75 GHz."""
     calls: Mapping[str, float] = field(default_factory=dict)
     """Host seconds of a whole call, by operator, where the rest of it goes on beside the kernel."""
     calls_as: str | None = None

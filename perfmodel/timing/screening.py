@@ -264,7 +264,7 @@ def _missed(
     touched = np.minimum(group * grid.rows, m) * grid.widths["data"]
     touched = k * (touched + reach * grid.widths["weights"])
     again = np.maximum(1.0 - grid.input_bytes / (touched * grid.tiles / wave), 0.0)
-    by_l2 = held_share(touched, machine.l2_capacity, constants["l2_knee"])
+    by_l2 = held_share(touched, machine.l2_distinct_bytes, constants["l2_knee"])
     missed = np.asarray(1.0 - again * by_l2)
     if machine.llc is None:
         return missed, 0.0
@@ -285,7 +285,7 @@ def _combining_seconds(
     adding = np.maximum(grid.tiles / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / l2_rate) * b * m * n * grid.slices[1:]
     left = 4.0 * b * m * n * grid.slices[1:]
-    away = 1.0 - held_share(left, machine.l2_capacity, constants["l2_knee"])
+    away = 1.0 - held_share(left, machine.l2_distinct_bytes, constants["l2_knee"])
     partial = np.maximum(partial, 2.0 * left * away / hbm_rate(machine, constants))
     second = np.maximum(partial, adding * machine.l2_latency)
     second += adding * machine.at_clock(constants["block_price"])

@@ -57,8 +57,11 @@ class Caller:
     """Whether keys and values are found page by page."""
     captured: bool = False
     """Whether decode is captured in CUDA graphs, with a fixed grid of slices."""
-    one_copy: bool = False
-    """Whether a timing loop has one copy of the weights, where others take turns."""
+    copies: Annotated[float | None, "copies"] = None
+    """Copies of the weights that a timing loop of its own goes round, where others have the usual
+    number (`Run.copies`)."""
+    own_operands: bool = False
+    """Whether each copy of the weights has data and results of its own, which take turns too."""
     start_seconds: Annotated[float | None, "s"] = None
     """What passes before the kernel beyond what the harness takes."""
     few_start_seconds: Annotated[float | None, "s"] = None
@@ -248,10 +251,15 @@ class GemmFacts(MatrixFacts):
 class Chain:
     """An operator as a chain of framework operators."""
 
-    kernels: Annotated[int, "kernels"]
+    kernels: Annotated[int, "kernels"] = 1
     """Kernels launched one after another."""
-    streams: Annotated[int, "tensors"]
+    streams: Annotated[int, "tensors"] = 1
     """Tensors that they read together."""
+    steps: Annotated[tuple[tuple[str, str, float], ...], "[type, type, operations]"] = ()
+    """Where each kernel is known, in place of both: the types that it reads and writes (`data` is
+    the problem's own) and the integer operations of an element beyond a copy's."""
+    start_seconds: Annotated[float, "s"] = 0.0
+    """What each of those kernels sets up before its first load, at 1.75 GHz."""
 
 
 @dataclass(frozen=True)
@@ -283,6 +291,9 @@ class Rows:
     shuffles: bool = False
     """Whether a block folds partial results by shuffles, warps' ones by one more warp: half of the
     dependent steps of a fold through shared memory, by one thread in the end."""
+    strided: bool = False
+    """Whether threads stride over whole loads to the end of a row, so that no whole load goes one
+    element at a time."""
     power_of_two: bool = False
     """Whether the number of threads is rounded up to a power of two."""
     least_threads: Annotated[int, "threads"] = 32
