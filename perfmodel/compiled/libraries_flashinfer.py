@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "d7afc2a6b1556e40"
+HASH = "6e97986e014231c3"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -80,6 +80,20 @@ DOCUMENT = {
     512: [[64, 16, 256], [16, 16, 64]],
    },
    'source': "FlashInfer (2501.01005) section 3: FlashAttention-2's template before Hopper, query heads of a group in one tile without copies",
+  },
+  'flashinfer-rmsnorm': {
+   'operator': 'rmsnorm',
+   'rows': {
+    'held_columns': 0,
+    'elements_per_thread': 8,
+    'most_threads': 1024,
+    'passes': 2,
+    'load': 8,
+    'strided': True,
+    'stages': 2,
+    'shuffles': True,
+   },
+   'source': 'FlashInfer norm.cuh (RMSNormKernel): a block a row, 16 bytes of it in a load, as many warps as that takes up to 32, shuffles, then the row again; SGLang calls it: recalled from memory',
   },
  },
 }

@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "8c4a3e3b2676735e"
+HASH = "d5073cc901708d4a"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -43,7 +43,12 @@ DOCUMENT = {
   },
   {'kernel': 'torch-softmax-shared', 'names': ['torch']},
   {'kernel': 'torch-layernorm', 'names': ['torch']},
-  {'kernel': 'vllm-rmsnorm', 'names': ['sarathi', 'vllm', 'torch']},
+  {'kernel': 'vllm-rmsnorm-wide', 'names': ['vllm-(0\\.(1[1-9]|[2-9]\\d)|[1-9]\\d*)\\.']},
+  {'kernel': 'vllm-rmsnorm', 'names': ['sarathi', 'vllm']},
+  {'kernel': 'flashinfer-rmsnorm', 'names': ['flashinfer', 'sglang']},
+  {'kernel': 'trtllm-rmsnorm', 'names': ['trtllm', 'tensorrt']},
+  {'kernel': 'hf-rmsnorm', 'names': ['HF', 'transformers', 'torch', 'eager']},
+  {'kernel': 'hf-rmsnorm-fp32', 'names': ['HF', 'transformers', 'torch', 'eager']},
   {'kernel': 'vllm-activation', 'names': ['sarathi', 'vllm']},
   {'kernel': 'hf-pointwise', 'names': ['HF fx']},
   {'kernel': 'torch-pointwise', 'names': ['torch']},

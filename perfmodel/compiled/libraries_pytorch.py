@@ -1,6 +1,6 @@
 """Compiled from libraries/pytorch.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "7a89b8e3b53c6ab4"
+HASH = "b17afb0bf59c46fb"
 DOCUMENT = {
  'library': 'PyTorch',
  'kernels': {
@@ -75,6 +75,7 @@ DOCUMENT = {
     'most_threads': 128,
     'passes': 2,
     'load': 4,
+    'strided': True,
     'stages': 2,
     'dependent_ops': 24,
     'vector_ops': 2,

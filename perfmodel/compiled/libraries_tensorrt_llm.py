@@ -1,6 +1,6 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "0b672b4421e05f29"
+HASH = "3cc9fb3c65f85d95"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
@@ -108,6 +108,19 @@ DOCUMENT = {
    'operator': 'quantise',
    'chain': {'steps': [['data', 'fp8', 6]]},
    'source': 'TensorRT-LLM quantize_e4m3_per_tensor (cudaFp8Utils.cu, scaleMatrix): flattened, 1024 blocks of 256 threads, an element at a time with an index of 64 bits, the scale given',
+  },
+  'trtllm-rmsnorm': {
+   'operator': 'rmsnorm',
+   'rows': {
+    'held_columns': 24576,
+    'elements_per_thread': 2,
+    'most_threads': 1024,
+    'passes': 2,
+    'load': 2,
+    'held_load': 2,
+    'shuffles': True,
+   },
+   'source': 'TensorRT-LLM rmsnormKernels.cu (generalRmsNorm): a block a row, two elements in a load, the row in shared memory where that holds it: recalled from memory',
   },
  },
 }

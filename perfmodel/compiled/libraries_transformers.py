@@ -1,6 +1,6 @@
 """Compiled from libraries/transformers.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "19338692646c6269"
+HASH = "c6d27f295d82a598"
 DOCUMENT = {
  'library': 'Hugging Face Transformers',
  'kernels': {
@@ -9,6 +9,28 @@ DOCUMENT = {
    'accurate': True,
    'tensors': {'div': 1, 'pow': 1, 'mul': 1, 'where': 1},
    'source': 'transformers modeling_gpt2.py, modeling_bert.py, activations.py: scores over a scalar, powers and three of four products by a scalar, scores where a mask for all heads says so, else a scalar; CUDALoops.cuh',
+  },
+  'hf-rmsnorm': {
+   'operator': 'rmsnorm',
+   'formats': ['fp16', 'bf16'],
+   'chain': {
+    'steps': [
+     ['data', 'fp32', 0],
+     ['fp32', 'fp32', 0],
+     ['fp32', 'fp32', 0],
+     ['fp32', 'fp32', 0],
+     ['fp32', 'data', 0],
+     ['data', 'data', 0],
+    ],
+   },
+   'source': "transformers modeling_llama.py (LlamaRMSNorm) and PyTorch's rms_norm before 2.8: to fp32, squares, their means, product with the reciprocal root, back to the type, product with the weights",
+  },
+  'hf-rmsnorm-fp32': {
+   'operator': 'rmsnorm',
+   'chain': {
+    'steps': [['data', 'data', 0], ['data', 'data', 0], ['data', 'data', 0], ['data', 'data', 0]],
+   },
+   'source': 'as hf-rmsnorm, where values are fp32 as they are',
   },
  },
 }

@@ -1,6 +1,6 @@
 """Compiled from libraries/vllm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "6f9eaae6914292c6"
+HASH = "1b2c96485951e1e9"
 DOCUMENT = {
  'library': 'vLLM',
  'kernels': {
@@ -42,6 +42,20 @@ DOCUMENT = {
     'stages': 2,
    },
    'source': 'vLLM layernorm_kernels.cu: up to 1024 threads a row, one element each, the row read twice',
+  },
+  'vllm-rmsnorm-wide': {
+   'operator': 'rmsnorm',
+   'rows': {
+    'held_columns': 0,
+    'elements_per_thread': 8,
+    'most_threads': 256,
+    'passes': 2,
+    'load': 8,
+    'strided': True,
+    'stages': 2,
+    'shuffles': True,
+   },
+   'source': 'vLLM layernorm_kernels.cu since 0.11: up to 256 threads a row (1024 of fewer rows than 256), eight elements each in one load, the row read twice; cub::BlockReduce folds by shuffles: recalled from memory',
   },
   'vllm-activation': {
    'operator': 'pointwise',

@@ -335,6 +335,8 @@ class RowFacts(KernelFacts):
     """Longest row that is not cut."""
     cut_rows: Annotated[int, "rows a unit"] = 0
     """Rows for each unit from which none is cut."""
+    formats: tuple[str, ...] = ()
+    """The types that it takes, where not all."""
     variants: tuple[str, ...] = ()
     """The element-wise maps that it computes, where not all."""
     tensors: Annotated[Mapping[str, int], "tensors"] = field(default_factory=dict)
@@ -352,8 +354,9 @@ class RowFacts(KernelFacts):
     """Whether its backward pass first multiplies gradient and result in a kernel of its own."""
 
     def computes(self, dtype: str, variant: str) -> bool:
-        """Whether it computes a map, where that is asked."""
-        return not self.variants or variant in self.variants
+        """Whether it takes a type, and computes a map where that is asked."""
+        takes = not self.formats or dtype in self.formats
+        return takes and (not self.variants or variant in self.variants)
 
 
 KINDS: Mapping[str, type[KernelFacts]] = {
