@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "6e97986e014231c3"
+HASH = "98a30d2dc309afeb"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -81,7 +81,7 @@ DOCUMENT = {
    },
    'source': "FlashInfer (2501.01005) section 3: FlashAttention-2's template before Hopper, query heads of a group in one tile without copies",
   },
-  'flashinfer-rmsnorm': {
+  'flashinfer-norm': {
    'operator': 'rmsnorm',
    'rows': {
     'held_columns': 0,

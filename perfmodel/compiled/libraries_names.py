@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "d5073cc901708d4a"
+HASH = "8d4b03a3e2107caf"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -34,9 +34,9 @@ DOCUMENT = {
   {'kernel': 'flash2', 'names': ['flash2', 'flash', 'fa2', 'sdpa', 'vllm']},
   {'kernel': 'aiter', 'names': ['aiter']},
   {'kernel': 'eager', 'names': ['torch', 'megatron', 'eager', 'math', 'standard']},
-  {'kernel': 'inductor-softmax', 'names': ['inductor', 'torch.compile']},
-  {'kernel': 'inductor-layernorm', 'names': ['inductor', 'torch.compile']},
-  {'kernel': 'inductor-rmsnorm', 'names': ['inductor', 'torch.compile']},
+  {'kernel': 'inductor-softmax', 'names': ['torch.compile']},
+  {'kernel': 'inductor-layernorm', 'names': ['torch.compile']},
+  {'kernel': 'inductor-rmsnorm', 'names': ['torch.compile']},
   {
    'kernel': 'torch-softmax',
    'names': ['torch.*[(-](0|1|2\\.[01])\\b', 'torch.*HF fx\\)'],
@@ -45,10 +45,10 @@ DOCUMENT = {
   {'kernel': 'torch-layernorm', 'names': ['torch']},
   {'kernel': 'vllm-rmsnorm-wide', 'names': ['vllm-(0\\.(1[1-9]|[2-9]\\d)|[1-9]\\d*)\\.']},
   {'kernel': 'vllm-rmsnorm', 'names': ['sarathi', 'vllm']},
-  {'kernel': 'flashinfer-rmsnorm', 'names': ['flashinfer', 'sglang']},
-  {'kernel': 'trtllm-rmsnorm', 'names': ['trtllm', 'tensorrt']},
-  {'kernel': 'hf-rmsnorm', 'names': ['HF', 'transformers', 'torch', 'eager']},
-  {'kernel': 'hf-rmsnorm-fp32', 'names': ['HF', 'transformers', 'torch', 'eager']},
+  {'kernel': 'flashinfer-norm', 'names': ['flashinfer', 'sglang']},
+  {'kernel': 'trtllm-rmsnorm', 'names': ['trtllm']},
+  {'kernel': 'hf-rmsnorm', 'names': ['torch', 'transformers']},
+  {'kernel': 'hf-rmsnorm-fp32', 'names': ['torch', 'transformers']},
   {'kernel': 'vllm-activation', 'names': ['sarathi', 'vllm']},
   {'kernel': 'hf-pointwise', 'names': ['HF fx']},
   {'kernel': 'torch-pointwise', 'names': ['torch']},

@@ -1,6 +1,6 @@
 """Compiled from libraries/pytorch.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "b17afb0bf59c46fb"
+HASH = "c4d014aff86f7d56"
 DOCUMENT = {
  'library': 'PyTorch',
  'kernels': {
@@ -31,7 +31,6 @@ DOCUMENT = {
     'most_threads': 1024,
     'passes': 3,
     'load': 4,
-    'leftover': True,
     'wide': True,
     'power_of_two': True,
     'held_load': 1,
@@ -63,7 +62,7 @@ DOCUMENT = {
     'again_special_ops': 1,
    },
    'accurate': True,
-   'backward': 'torch-softmax',
+   'gradient_kernel': 'torch-softmax',
    'source': "PyTorch since 2.2, SoftMax.cu (SoftMaxForward_getBlockSize, cunn_SoftMaxForwardSmem where rows are whole loads and fit sharedMemPerBlock, else cunn_SoftMaxForward), PersistentSoftmax.cuh; of which release AMD's runs are, their steps at every 1024 columns say",
   },
   'torch-layernorm': {

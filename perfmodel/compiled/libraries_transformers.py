@@ -1,6 +1,6 @@
 """Compiled from libraries/transformers.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c6d27f295d82a598"
+HASH = "8fb131a4e2dc75a8"
 DOCUMENT = {
  'library': 'Hugging Face Transformers',
  'kernels': {
@@ -12,7 +12,7 @@ DOCUMENT = {
   },
   'hf-rmsnorm': {
    'operator': 'rmsnorm',
-   'formats': ['fp16', 'bf16'],
+   'types': ['fp16', 'bf16'],
    'chain': {
     'steps': [
      ['data', 'fp32', 0],
@@ -30,7 +30,7 @@ DOCUMENT = {
    'chain': {
     'steps': [['data', 'data', 0], ['data', 'data', 0], ['data', 'data', 0], ['data', 'data', 0]],
    },
-   'source': 'as hf-rmsnorm, where values are fp32 as they are',
+   'source': 'as hf-rmsnorm, where values are of fp32 as they are, so that neither copy is made',
   },
  },
 }

@@ -268,11 +268,11 @@ def _add(total: Estimate, launch: Launch, pick: Callable[[Number], np.ndarray]) 
     for name, seconds in time.terms.items():
         total.terms[name] = total.terms[name] + used * pick(seconds)
     total.terms["gap"] = total.terms["gap"] + used * launch.gap
-    total.matrix_flops = total.matrix_flops + pick(cost.matrix_flops)
-    total.vector_ops = total.vector_ops + pick(cost.vector_ops)
-    total.special_ops = total.special_ops + pick(cost.special_ops)
+    total.matrix_flops = total.matrix_flops + used * pick(cost.matrix_flops)
+    total.vector_ops = total.vector_ops + used * pick(cost.vector_ops)
+    total.special_ops = total.special_ops + used * pick(cost.special_ops)
     for level, crossed in time.bytes.items():
-        total.bytes[level] = total.bytes[level] + pick(crossed)
+        total.bytes[level] = total.bytes[level] + used * pick(crossed)
     if launch.leads:
         total.waves = np.maximum(total.waves, pick(time.waves))
         total.occupancy = np.maximum(total.occupancy, pick(time.occupancy))

@@ -10,7 +10,6 @@ from perfmodel.algorithms.rowwise import VARIANTS, Rowwise
 from perfmodel.arithmetic import Number, product
 from perfmodel.schedules import rowwise
 from perfmodel.schedules.schedule import Schedule
-from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import RowFacts, kernel_facts
 from perfmodel.timing.libraries.facts import Chain, Rows
 from perfmodel.timing.machine import Machine
@@ -45,8 +44,8 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     costs a chain of dependent reductions: `row_price` each, whatever its length.
     """
     machine, constants = setting.machine, setting.constants
-    if problem.direction == "bwd" and kernel.backward is not None:
-        return plan(problem, kernel_facts(kernel.backward), setting)
+    if problem.direction == "bwd" and kernel.gradient_kernel is not None:
+        return plan(problem, kernel_facts(kernel.gradient_kernel), setting)
     problem = _whole_tensors(problem, kernel)
     if kernel.rows is None and problem.op != "pointwise":
         problem = _flat(problem, kernel.chain)
@@ -218,18 +217,18 @@ def _rounds(columns: np.ndarray, layout: _Laid) -> np.ndarray:
     threads = _threads(columns, layout)
     rounds = np.ceil(columns / (threads * layout.load))
     if not layout.leftover:
-        return rounds
+        return np.asarray(rounds)
     first = (columns % layout.load != 0) & (columns > threads)
     left = columns - threads * first
     whole = left // (threads * layout.load)
     single = first + whole + np.ceil((left - whole * threads * layout.load) / threads)
-    return np.where(_shared(columns, layout), rounds, single)
+    return np.asarray(np.where(_shared(columns, layout), rounds, single))
 
 
 def _shared(columns: np.ndarray, layout: _Laid) -> np.ndarray:
     """Whether a row stays in shared memory: one of whole loads that fits there."""
     whole = columns % layout.load == 0
-    return (columns > layout.held_columns) & (columns < layout.shared_columns) & whole
+    return np.asarray((columns > layout.held_columns) & (columns < layout.shared_columns) & whole)
 
 
 def _warp(machine: Machine) -> int:

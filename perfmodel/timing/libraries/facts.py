@@ -335,7 +335,7 @@ class RowFacts(KernelFacts):
     """Longest row that is not cut."""
     cut_rows: Annotated[int, "rows a unit"] = 0
     """Rows for each unit from which none is cut."""
-    formats: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
     """The types that it takes, where not all."""
     variants: tuple[str, ...] = ()
     """The element-wise maps that it computes, where not all."""
@@ -348,14 +348,14 @@ class RowFacts(KernelFacts):
     )
     """Operations in the code of a map, where they are far from the textbook's: floating-point, on
     integer lanes (comparisons, selections), special or conversions."""
-    backward: str | None = None
+    gradient_kernel: str | None = None
     """The kernel that computes the gradients, where it lays rows out in another way."""
     gradient_product: bool = False
     """Whether its backward pass first multiplies gradient and result in a kernel of its own."""
 
     def computes(self, dtype: str, variant: str) -> bool:
         """Whether it takes a type, and computes a map where that is asked."""
-        takes = not self.formats or dtype in self.formats
+        takes = not self.types or dtype in self.types
         return takes and (not self.variants or variant in self.variants)
 
 
