@@ -1,4 +1,4 @@
-"""How libraries lay rows out: in shared memory, in registers, cut over units; what AMD's code takes."""
+"""How libraries lay rows out: in shared memory, in registers, cut over units; AMD's own code."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_wavefront_of_64_folds_six_times():
 
 
 def test_an_exact_exponential_of_amd_takes_more_of_the_vector_unit():
-    # Twelve operations beside v_exp, which takes four slots itself, where CUDA has seven beside ex2.
+    # Twelve operations beside v_exp, which takes four slots; CUDA has seven beside ex2.
     here = machine(MI210)
     plan = planned(Rowwise("softmax", 20000, 512, "fp32"), SHARED, MI210)
     cuda = replace(here, architecture=machine(H100).architecture)
@@ -143,7 +143,9 @@ def test_compiled_code_cuts_few_long_rows_over_all_units(op, device):
     assert cut.footprint_bytes < 1.3 * 2 * 4 * LONG[0] * LONG[1]
 
 
-@pytest.mark.parametrize(("rows", "cols", "cut"), [(16, 8192, 0), (16, 8193, 1), (215, 65536, 1), (216, 65536, 0)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rows", "cols", "cut"), [(16, 8192, 0), (16, 8193, 1), (215, 65536, 1), (216, 65536, 0)]
+)
 def test_rows_are_cut_where_they_are_fewer_than_two_a_unit_and_long(rows, cols, cut):
     plan = planned(Rowwise("layernorm", rows, cols, "fp32"), "inductor-layernorm", A100)
     assert [float(part.used) for part in plan.parts] == [1 - cut, cut]
@@ -174,7 +176,9 @@ def test_an_eager_norm_is_a_chain_of_maps(dtype):
     assert times[0] > 2.5 * times[1]
 
 
-@pytest.mark.parametrize("name", ["flashinfer-norm", "trtllm-rmsnorm", "vllm-rmsnorm-wide", "inductor-rmsnorm"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["flashinfer-norm", "trtllm-rmsnorm", "vllm-rmsnorm-wide", "inductor-rmsnorm"]
+)
 @pytest.mark.parametrize("slug", ["h100-sxm", "b200", "l40s", "mi300x", "t4"])
 def test_norms_of_frameworks_move_what_a_good_library_moves(name, slug):
     problem = Rowwise("rmsnorm", 16384, 4096, "bf16")
