@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "8d4b03a3e2107caf"
+HASH = "518b45de134c2d36"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -51,7 +51,7 @@ DOCUMENT = {
   {'kernel': 'hf-rmsnorm-fp32', 'names': ['torch', 'transformers']},
   {'kernel': 'vllm-activation', 'names': ['sarathi', 'vllm']},
   {'kernel': 'hf-pointwise', 'names': ['HF fx']},
-  {'kernel': 'torch-pointwise', 'names': ['torch']},
+  {'kernel': 'torch-pointwise-rocm', 'names': ['torch']},
   {'kernel': 'vllm-static-quantise', 'names': ['static']},
   {'kernel': 'flat-quantise', 'names': ['torch_ops', 'trtllm']},
   {'kernel': 'eager-quantise', 'names': ['sglang']},
@@ -124,6 +124,11 @@ DOCUMENT = {
    'formats': ['fp8_block', 'nvfp4'],
    'copies': 1,
    'source': 'aiconfigurator, collector/vllm/collect_gemm.py',
+  },
+  {
+   'names': ['torch.compile'],
+   'host_seconds': 9e-05,
+   'source': "a compiled module's call: Dynamo's guards, the wrappers of AOTAutograd and Inductor's own, then the launch: three times an eager call (shortest runs of KernelBench, on A100)",
   },
   {
    'names': ['^sglang'],

@@ -1,6 +1,6 @@
 """Compiled from libraries/pytorch.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c4d014aff86f7d56"
+HASH = "499b16507b51b98a"
 DOCUMENT = {
  'library': 'PyTorch',
  'kernels': {
@@ -90,6 +90,14 @@ DOCUMENT = {
    'accurate': True,
    'compiled': {'gelu': [20, 11.5, 1], 'pow': [56, 33, 6], 'pow_scalar': [53, 30, 5.25]},
    'source': 'PyTorch CUDALoops.cuh: flattened, 128 threads, four elements each in one load',
+  },
+  'torch-pointwise-rocm': {
+   'like': 'torch-pointwise',
+   'compiled': {'gelu': [55, 4, 2], 'pow': [160, 24, 4], 'pow_scalar': [160, 24, 4]},
+   'runs_on': {'instruction': ['mfma']},
+   'fallback': 'torch-pointwise',
+   'dispatches': True,
+   'source': 'PyTorch CUDALoops.cuh compiled by HIP; ROCm device libraries, powF.cl and erfF.cl, of some 200 and 70 instructions: settled by published runs (MI210)',
   },
  },
 }

@@ -1,6 +1,6 @@
 """Compiled from timing/constants.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "a6d67ac6768c556c"
+HASH = "b31f0a5131adccfc"
 DOCUMENT = {
  'version': 1,
  'constants': {
@@ -474,6 +474,15 @@ DOCUMENT = {
    'identified': True,
    'meaning': 'gap between dependent kernels of one operator in a graph or stream, at 1.75 GHz',
    'source': 'CUDA graph node to node',
+  },
+  'host_pace': {
+   'value': 0.83,
+   'unit': '1',
+   'low': 0.6,
+   'high': 1.0,
+   'fitted': False,
+   'meaning': 'time that a host takes for a call of a framework, by that of one a year older: of boards since 2020',
+   'source': 'one thread of servers gains 10 to 15 % a year (SPECint rates of Cascade Lake to Genoa and Sapphire Rapids), and each release of PyTorch has a shorter path; eager calls beside boards of 2022 and 2023 (MI210, H100, L4, L40S) take 0.4 to 0.7 of those beside A100',
   },
   'split_price': {
    'value': 1e-06,

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perfmodel.evidence.records.provenance import as_ran
 from perfmodel.hardware import load
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.floors import pace
 from perfmodel.timing.machine import machine
 from perfmodel.timing.runs import ANY, Run, table
 from perfmodel.validation.compare import LEFT_OUT, predict_table
@@ -64,7 +66,7 @@ def called(rows: pd.DataFrame, constants: Constants) -> np.ndarray:
     marked = constants.with_runs(
         {
             name: replace(
-                run, starts=marks, calls={}, calls_as=None, by_clock=False, library_start=False
+                run, starts=marks, calls={}, calls_as=None, by_clock=(), library_start=False
             )
             for name, run in constants.runs.items()
         }
@@ -90,6 +92,7 @@ def measured_runs(rows: pd.DataFrame, constants: Constants) -> dict[str, Run]:
     )
     device = bare["predicted_us"].to_numpy(float)
     usual = device == timed["predicted_us"].to_numpy(float)
+    kept = kept.assign(harness=as_ran(kept)["harness"])
     known = kept.assign(device_s=device * _MICRO, taken_s=kept["measured_us"] * _MICRO)
     seen = known.assign(called=called(kept, constants))[usual]
     seen = seen[seen["called"] != ""]
@@ -99,7 +102,7 @@ def measured_runs(rows: pd.DataFrame, constants: Constants) -> dict[str, Run]:
         here = {
             str(operator): shown
             for operator, group in mine.groupby("called", sort=True)
-            if (shown := _seen(group, beside=bool(run.calls), by_clock=run.by_clock)) is not None
+            if (shown := _seen(group, run, str(operator), constants)) is not None
         }
         found[name] = _updated(run, here)
     return found
@@ -114,11 +117,12 @@ def _without_starts(constants: Constants, library_start: bool) -> dict[str, Run]
     }
 
 
-def _seen(rows: pd.DataFrame, *, beside: bool, by_clock: bool) -> _Seen | None:
+def _seen(rows: pd.DataFrame, run: Run, operator: str, constants: Constants) -> _Seen | None:
     """What the rows of one operator show; None where they show nothing.
 
-    A start that is the device's own is stated at the constants' clock (`Run.by_clock`).
+    It is stated as `floors.pace` asks: at the constants' clock, for a host of its year.
     """
+    beside = bool(run.calls)
     starts, calls, number = [], [], 0
     for (_, device_name), group in rows.groupby(["source", "device"], sort=True):
         device, taken = group["device_s"].to_numpy(), group["taken_s"].to_numpy()
@@ -127,15 +131,15 @@ def _seen(rows: pd.DataFrame, *, beside: bool, by_clock: bool) -> _Seen | None:
         if len(group) < _FEWEST or share > (_MOST_FOR_CALL if beside else _MOST_FOR_START):
             continue
         number += int(least.sum())
+        slower = pace(run, operator, machine(load(str(device_name))), constants)
         launch = taken - device
         if beside:
             call = float(np.median(taken[least]))
-            calls.append(call)
+            calls.append(call / slower)
             least = (device >= _BESIDE[0] * call) & (device <= _BESIDE[1] * call)
             launch = np.minimum(launch, call)
         if least.any():
-            cycles = 1.0 / machine(load(device_name)).at_clock(1.0) if by_clock else 1.0
-            starts.append(max(float(np.median(launch[least])) * cycles, 0.0))
+            starts.append(max(float(np.median(launch[least])) / slower, 0.0))
     if not starts:
         return None
     return _Seen(float(np.median(starts)), float(np.median(calls)) if beside else None, number)

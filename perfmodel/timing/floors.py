@@ -10,6 +10,7 @@ from perfmodel.arithmetic import Number
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import Caller
 from perfmodel.timing.machine import Machine
+from perfmodel.timing.runs import Run
 
 
 @dataclass(frozen=True)
@@ -51,30 +52,47 @@ def dispatch(
     beside the kernel, so that the longer of the two shows. A caller may add a start of its own,
     another one before a kernel of few rows, and may have host work that nothing of it beats,
     whatever the harness. `calls` is how many plain calls of a framework it takes, where that is not
-    one for all. A start that is the device's own takes as long as its `machine`'s clock says, at
-    the constants' clock where none is given. Raises `ProblemError` naming the harnesses there are.
+    one for all. What is stated holds for a `machine` by its `pace`. Raises `ProblemError` that
+    names the harnesses there are.
     """
     run = constants.run(harness)
     if "floor" in constants.off:
         return Dispatch()
+    slower = 1.0 if machine is None else pace(run, operator, machine, constants)
+    host = 1.0 if run.clocked(operator) else slower
     library: Number = 0.0
     if run.library_start and caller.start_seconds is not None:
         before = caller.few_start_seconds
         before = caller.start_seconds if before is None else before
-        library = run.pace * np.where(few, before, caller.start_seconds)
-    least = run.call_seconds(operator)
+        library = run.pace * host * np.where(few, before, caller.start_seconds)
+    least = host * run.call_seconds(operator)
     own = 0.0
     if run.library_start and caller.host_seconds is not None:
-        least = own = run.pace * caller.host_seconds
-    several = host_seconds(constants, harness, calls)
-    one = host_seconds(constants, harness, 1, operator)
+        least = own = run.pace * host * caller.host_seconds
+    several = host * host_seconds(constants, harness, calls)
+    one = host * host_seconds(constants, harness, 1, operator)
     queued: Number = np.maximum(np.where(several > 0, several, one), own)
     if run.calls_as is None:  # nothing is called: kernels run from a graph, or by themselves
         queued = 0.0
-    start: Number = run.start_seconds(operator)
-    if run.by_clock and machine is not None:
-        start = machine.at_clock(start)
-    return Dispatch(start, library, np.maximum(least, several), queued)
+    return Dispatch(slower * run.start_seconds(operator), library, np.maximum(least, several), queued)
+
+
+# Year of the boards beside whose hosts starts and calls are stated.
+_YEAR = 2020
+
+
+def pace(run: Run, operator: str, machine: Machine, constants: Constants) -> float:
+    """What an operator's start takes on a machine over what is stated of it.
+
+    The device's own go with its clock. The host's where each call is awaited go with its age: a
+    board stands in a server of its time, and runs a framework of later releases.
+    """
+    if run.clocked(operator):
+        return float(machine.at_clock(1.0))
+    if not run.one_at_a_time:
+        return 1.0
+    later = max(float(machine.device.launch_year.value) - _YEAR, 0.0)
+    return float(constants["host_pace"] ** later)
 
 
 def host_seconds(

@@ -38,9 +38,7 @@ class Reuse:
 
     def column(self) -> Reuse:
         """With arrays as columns of shape (n, 1), beside a menu of tiles."""
-        return replace(
-            self, share=_column(self.share), distance_bytes=_column(self.distance_bytes)
-        )
+        return replace(self, share=_column(self.share), distance_bytes=_column(self.distance_bytes))
 
 
 Reuses = Mapping[str, Sequence[Reuse]]

@@ -86,9 +86,7 @@ def _map(
     return replace(part, style=replace(part.style, code=more, block=block))
 
 
-def _reuse(
-    run: Circumstances, whole: Number, before: Number | None
-) -> dict[str, Sequence[Reuse]]:
+def _reuse(run: Circumstances, whole: Number, before: Number | None) -> dict[str, Sequence[Reuse]]:
     """What a step finds: its input of the step before, or of the run before; and its output's
     memory, which the run before wrote.
     """

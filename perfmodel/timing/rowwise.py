@@ -164,7 +164,7 @@ def _compiled(code: Code, problem: Rowwise, kernel: RowFacts) -> Code:
     """The code of a map that takes other operations than the textbook's form of it."""
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     vector, integer, special = kernel.compiled[problem.variant]
-    usual, functions = VARIANTS[problem.variant]
+    usual, functions = VARIANTS.get(problem.variant, (0.0, 0.0))
     return replace(
         code,
         accurate=False,

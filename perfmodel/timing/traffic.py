@@ -220,9 +220,7 @@ class _Kept:
     is there to be written over."""
 
 
-def _found(
-    cache: _Cache, reuses: Reuses, away: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
+def _found(cache: _Cache, reuses: Reuses, away: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The share of each tensor that earlier kernels left in the caches up to a boundary."""
     return {
         name: np.asarray(sum(_left(cache, one) for one in said))

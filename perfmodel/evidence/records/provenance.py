@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Columns of a table that a correction may replace.
-_CORRECTED = ("device", "implementation", "variant")
+_CORRECTED = ("device", "implementation", "variant", "harness")
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Correction:
     """Rows of `source` that name `device` and `implementation`, where given, ran otherwise.
 
     `implementation` is a regular expression for all of a name, `phase` one of attention. They ran
-    on `board`, as `release`, an implementation of its own, or with `variant`; `evidence` says who
-    says so.
+    on `board`, as `release`, an implementation of its own, with `variant` or timed by `harness`;
+    `evidence` says who says so.
     """
 
     source: str
@@ -34,6 +34,7 @@ class Correction:
     board: str = ""
     release: str = ""
     variant: str = ""
+    harness: str = ""
 
     def meant(self, table: pd.DataFrame) -> np.ndarray:
         """The rows of a tidy measured-run table that it speaks of."""
@@ -51,7 +52,9 @@ class Correction:
         """What to tell the reader of a report in which so many rows are meant."""
         implementation = "no kernel" if self.implementation == "$" else self.implementation
         named = " on ".join(part for part in (implementation, self.device) if part)
-        ran = " on ".join(part for part in (self.release or self.variant, self.board) if part)
+        ran = " on ".join(
+            part for part in (self.release or self.variant or self.harness, self.board) if part
+        )
         why = self.evidence.split(":")[0]
         return f"{rows} rows of {self.source} name {named} and are predicted for {ran}: {why}"
 
@@ -73,7 +76,7 @@ def as_ran(table: pd.DataFrame) -> pd.DataFrame:
     """A tidy measured-run table with what the model is to take for what its rows say."""
     found = {name: table[name].to_numpy(dtype=object).copy() for name in _CORRECTED}
     for item in corrections():
-        changes = (item.board, item.release, item.variant)
+        changes = (item.board, item.release, item.variant, item.harness)
         for name, value in zip(_CORRECTED, changes, strict=True):
             if value:
                 found[name][item.meant(table)] = value
