@@ -79,6 +79,7 @@ NAMED = [
     ("softmax", "fp32", "torch-eager(2.1.0)", "torch-softmax"),
     ("softmax", "fp32", "torch-eager(HF fx)", "torch-softmax"),
     ("softmax", "fp16", "torch(2.1)", "torch-softmax"),
+    ("softmax", "fp16", "torch", "torch-softmax-shared"),
     ("softmax", "fp32", "torch-eager", "torch-softmax-shared"),
     ("softmax", "fp32", "torch-eager(HF fx, 2.2)", "torch-softmax-shared"),
     ("softmax", "fp32", "torch-compile", "inductor-softmax"),
