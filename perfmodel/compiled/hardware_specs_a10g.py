@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/a10g.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "cd92982fdb2ce64d"
+HASH = "6c6be941ebc66228"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'a10g',
@@ -55,7 +55,6 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR6',
-   'ecc': 'inline',
    'capacity': {'value': '24 GB', 'source': ['memory'], 'status': 'unverified'},
    'bandwidth': {'value': '600 GB/s', 'source': ['memory'], 'status': 'unverified'},
   },

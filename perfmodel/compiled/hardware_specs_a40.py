@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/a40.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "a97bbb94c6b48618"
+HASH = "a2a0214000bbd07e"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'a40',
@@ -59,7 +59,6 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR6',
-   'ecc': 'inline',
    'capacity': {'value': '48 GB', 'source': ['a40-ds-copy'], 'status': 'spec'},
    'bandwidth': {'value': '696 GB/s', 'source': ['a40-ds-copy'], 'status': 'spec'},
   },

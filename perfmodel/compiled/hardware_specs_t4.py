@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/t4.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c64aa700a92ae56b"
+HASH = "3181e0561c6f6fe1"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 't4',
@@ -48,7 +48,6 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR6',
-   'ecc': 'inline',
    'capacity': {'value': '16 GB', 'source': ['hmc', 'techpowerup'], 'status': 'secondary'},
    'bandwidth': {'value': '320 GB/s', 'source': ['techpowerup'], 'status': 'secondary'},
   },

@@ -50,7 +50,8 @@ class Correction:
 
     def note(self, rows: int) -> str:
         """What to tell the reader of a report in which so many rows are meant."""
-        named = " on ".join(part for part in (self.implementation, self.device) if part)
+        implementation = "no kernel" if self.implementation == "$" else self.implementation
+        named = " on ".join(part for part in (implementation, self.device) if part)
         ran = " on ".join(
             part for part in (self.release or self.variant or self.harness, self.board) if part
         )
