@@ -53,7 +53,10 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
     share = how.matrix_share * kept
     # The first keys are seen by the most queries.
     code = replace(how.code, integer_share=_INTEGER_BACKWARD)
-    how = replace(how, matrix_share=share, longest_first=True, code=code)
+    # Groups of warps that take turns forward share a tile of the backward pass, so that only
+    # another block hides what they wait for (FlashAttention-3, flash_bwd_launch_template.h).
+    turns = replace(how.turns, alone=how.turns.alone or kernel.overlap == "warps")
+    how = replace(how, matrix_share=share, longest_first=True, code=code, turns=turns)
     order, fed = order_of(kernel), fed_by_registers(kernel, machine)
     br, bc, stages = _backward_tiles(problem, machine, order)
     key_slice = None
@@ -76,6 +79,7 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
         stages=stages,
         operand_tile=_BACKWARD_WARP if fed else operand_tile(kernel, machine, br, bc, 256),
         score_vector=problem.score_vector(),
+        converted=True,
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc})
