@@ -161,9 +161,7 @@ def _count_kernel(
         hbm[name] = Traffic(write_bytes=to_bytes(whole, elements[tensors[name].element]))
     for name in kernel.clears:
         whole = rule.size(sizes, tensors[name])
-        l2[name] = hbm[name] = Traffic(
-            write_bytes=to_bytes(whole, elements[tensors[name].element])
-        )
+        l2[name] = hbm[name] = Traffic(write_bytes=to_bytes(whole, elements[tensors[name].element]))
     matrix, vector, special = operations(schedule, kernel, nest)
     shared, registers = footprint(schedule, kernel, nest, elements)
     return KernelCost(

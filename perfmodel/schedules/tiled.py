@@ -165,7 +165,7 @@ def tiled_backward(
     """Backward attention with recomputed scores: one block per key tile, queries streamed.
 
     Order 2 adds dQ atomically in fp32 and takes D = rowsum(dO ∘ O) from a kernel of its own. With
-    `converted` that kernel clears the sums first, and a last one brings them to the gradient's type.
+    `converted` that kernel clears the sums first, and a last one brings them to the output's type.
     Order 1 has one block per head, rewrites dQ on every key tile and touches O on the first only
     ((4Tc + 4)·N·d by the "paper" accounting, (5Tc + 4) by "literal"). `key_slice` lets order 1
     spread the keys over blocks of that many, which add dQ atomically, as later releases did.
