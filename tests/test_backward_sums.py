@@ -56,6 +56,24 @@ def test_groups_of_warps_on_one_tile_hide_nothing_of_each_other(dim):
     assert turns.seconds < sum(turns.terms[name] for name in ("matrix", "special", "vector"))
 
 
+def test_sums_in_tensor_memory_leave_room_for_square_tiles():
+    tiles = {
+        slug: predict(SHAPE, load(slug), implementation="flash4").tile
+        for slug in ("b200", "h100-sxm")
+    }
+    assert tiles["b200"] == {"rows": 128, "keys": 128}
+    assert tiles["h100-sxm"]["rows"] < 128
+
+
+def test_cudnn_has_a_kernel_of_its_own_for_blackwell():
+    forward = Attention(4, 16, 16, 8192, 8192, 128, dtype="bf16")
+    found = {
+        name: predict(forward, load("b200"), implementation=name) for name in ("cudnn", "flash4")
+    }
+    assert found["cudnn"].tile == found["flash4"].tile == {"rows": 256, "keys": 128}
+    assert predict(forward, load("h100-sxm"), implementation="cudnn").tile["rows"] == 128
+
+
 ROW = {
     "source": "flashattention_papers", "device": "a100-sxm4-40gb", "op": "attention",
     "implementation": "torch", "harness": "paper", "dtype": "fp16", "direction": "fwd",

@@ -26,7 +26,7 @@ NAMED = [
     ("attention", "fp16", "triton", "flash-triton"),
     ("attention", "fp16", "torch", "eager"),
     ("attention", "fp16", "megatron", "eager"),
-    ("attention", "fp16", "cudnn", "cudnn"),
+    ("attention", "fp16", "cudnn", "cudnn-hopper"),
     ("attention", "fp16", "xformers-cutlass", "xformers"),
     ("attention", "bf16", "vllm-0.14.0:vllm_flash_attn", "flash3"),
     ("attention", "bf16", "vllm-0.19.0:vllm_flash_attn", "flash3"),
@@ -185,7 +185,7 @@ def test_the_usual_class_follows_the_generation():
     [
         ("flash3", "a100-sxm4-80gb", "flash2"), ("flash3", "b200", "flash2"),
         ("flash3", "h100-sxm", None), ("flash4", "b200", None),
-        ("cudnn", "t4", "flash2"), ("flash2", "b200", None),
+        ("cudnn-hopper", "t4", "flash2"), ("flash2", "b200", None),
         ("cublas-fp32-turing-batched", "v100-sxm2", "cublas-fp32-volta-batched"),
         ("cublas-fp32-batched", "t4", "cublas-fp32-turing-batched"),
     ],

@@ -65,6 +65,13 @@ class Architecture:
         """Whether warps load operands of the native instruction into registers."""
         return self.instruction in ("none", "mma", "mfma")
 
+    @property
+    def sums_apart(self) -> bool:
+        """Whether the native instruction's sums lie in a memory of their own and not in registers
+        (PTX ISA: tensor memory).
+        """
+        return self.instruction == "tcgen05"
+
 
 _PATH = Path(__file__).with_name("architectures.yaml")
 
