@@ -26,7 +26,7 @@ NAMED = [
     ("attention", "fp16", "triton", "flash-triton"),
     ("attention", "fp16", "torch", "eager"),
     ("attention", "fp16", "megatron", "eager"),
-    ("attention", "fp16", "cudnn", "cudnn-hopper"),
+    ("attention", "fp16", "cudnn", "cudnn"),
     ("attention", "fp16", "xformers-cutlass", "xformers"),
     ("attention", "bf16", "vllm-0.14.0:vllm_flash_attn", "flash3"),
     ("attention", "bf16", "vllm-0.19.0:vllm_flash_attn", "flash3"),
@@ -151,7 +151,10 @@ def test_names_that_are_in_no_table_find_their_kernel(op, dtype, name, expected)
 @pytest.mark.parametrize(("op", "dtype", "name", "expected"), NAMED)
 def test_names_of_implementations_find_their_class(op, dtype, name, expected):
     found, said = resolve(
-        op, name, dtype, machine(B200 if expected in ("flash4", "fmha", "trtllm") else H100)
+        op,
+        name,
+        dtype,
+        machine(B200 if expected in ("flash4", "fmha", "trtllm", "cudnn") else H100),
     )
     assert found.name == expected
     assert (f"modelled as {expected}" in " ".join(said)) == (name != expected)
