@@ -22,6 +22,7 @@ from perfmodel.timing.libraries import AttentionFacts
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
+from perfmodel.timing.style import Code, Style
 
 # Share of the vector operations a score that integer lanes do: of 4, two halves of a packed
 # conversion (CUDA C++ Programming Guide, throughput of conversions).
@@ -82,7 +83,9 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
         score_vector=problem.score_vector(),
         converted=True,
     )
-    part = Part(schedule, problem.sizes(), problem.elements(), how)
+    plain = Style(how.compute, code=Code(vector_share=how.code.vector_share), run=how.run)
+    styles = dict.fromkeys(("delta", "conversion"), plain)
+    part = Part(schedule, problem.sizes(), problem.elements(), how, styles)
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc})
 
 
