@@ -12,6 +12,11 @@ from perfmodel.evidence.records.records import tidy
 from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.schedules.tiled import tiled_backward
+from perfmodel.timing import unfused
+from perfmodel.timing.constants import default
+from perfmodel.timing.machine import machine
+from perfmodel.timing.plan import time_plan
+from perfmodel.timing.setting import Setting
 from perfmodel.validation.compare import predict_table
 
 pd = pytest.importorskip("pandas")
@@ -54,6 +59,19 @@ def test_groups_of_warps_on_one_tile_hide_nothing_of_each_other(dim):
     forward = Attention(4, 2048 // dim, 2048 // dim, 8192, 8192, dim, dtype="fp16")
     turns = predict(forward, load("h100-sxm"), implementation="flash3")
     assert turns.seconds < sum(turns.terms[name] for name in ("matrix", "special", "vector"))
+
+
+def test_copies_into_another_order_divide_for_the_place_of_every_element():
+    shape = Attention(32, 16, 16, 512, 512, 128, dtype="fp16")
+    device = load("h100-sxm")
+    here = machine(device)
+    copies = unfused.plans(shape, Setting(here, default()))[0]
+    (found,) = time_plan(here, default(), copies, (1, 1)).launches
+    # Two accesses of four instructions, four dimensions of a division, a remainder and two strides.
+    elements = 4 * 32 * 16 * 512 * 128
+    least = elements * (2 * 4 + 4 * (6 + 2 + 2)) / (here.integer_per_unit * here.units)
+    assert found.time.terms["vector"] == pytest.approx(least, rel=0.02)
+    assert found.time.terms["vector"] > 2 * found.time.terms["hbm"]
 
 
 def test_sums_in_tensor_memory_leave_room_for_square_tiles():
