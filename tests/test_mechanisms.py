@@ -97,8 +97,7 @@ def test_exact_functions_take_six_operations_and_an_integer_one_each():
 
 
 def test_scores_that_pass_through_shared_memory_take_their_bytes_at_its_rate():
-    """xFormers: 2 bytes a score written and read by each warp of its row, d / 32 of them, beside 4·d
-    operations of the matrix unit, one after the other."""
+    """xFormers: 2 bytes a score written once and read by d / 32 warps, beside 4·d operations."""
     columns, style = kernel_facts("xformers").passed_columns, Style("fp16", matrix_share=0.5)
     assert columns == 32
     for dim, passed in ((64, 6), (128, 10), (256, 18)):
