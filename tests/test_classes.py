@@ -172,7 +172,10 @@ def test_names_that_are_in_no_table_find_their_kernel(op, dtype, name, expected)
 @pytest.mark.parametrize(("op", "dtype", "name", "expected"), NAMED)
 def test_names_of_implementations_find_their_class(op, dtype, name, expected):
     found, said = resolve(
-        op, name, dtype, machine(B200 if expected in ("flash4", "fmha", "trtllm") else H100)
+        op,
+        name,
+        dtype,
+        machine(B200 if expected in ("flash4", "fmha", "trtllm", "cudnn") else H100),
     )
     assert found.name == expected
     assert (f"modelled as {expected}" in " ".join(said)) == (name != expected)
@@ -206,7 +209,7 @@ def test_the_usual_class_follows_the_generation():
     [
         ("flash3", "a100-sxm4-80gb", "flash2"), ("flash3", "b200", "flash2"),
         ("flash3", "h100-sxm", None), ("flash4", "b200", None),
-        ("cudnn", "t4", "flash2"), ("flash2", "b200", None),
+        ("cudnn-hopper", "t4", "flash2"), ("flash2", "b200", None),
         ("cublas-fp32-turing-batched", "v100-sxm2", "cublas-fp32-volta-batched"),
         ("cublas-fp32-batched", "t4", "cublas-fp32-turing-batched"),
     ],

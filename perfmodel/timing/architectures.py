@@ -77,6 +77,13 @@ class Architecture:
         """Whether warps load operands of the native instruction into registers."""
         return self.instruction in ("none", "mma", "mfma")
 
+    @property
+    def sums_apart(self) -> bool:
+        """Whether the native instruction's sums lie in a memory of their own and not in registers
+        (PTX ISA: tensor memory).
+        """
+        return self.instruction == "tcgen05"
+
 
 # How a device finds its row, which it may not change.
 _KEYS = ("name", "capabilities", "names")

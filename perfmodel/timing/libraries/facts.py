@@ -147,9 +147,9 @@ class AttentionFacts(MatrixFacts):
     hides keys, and alone."""
     backward: Annotated[float | None, "of the matrix rate"] = None
     """What its backward loop sustains, where not the usual share."""
-    passed_bytes: Annotated[float, "bytes a score"] = 0.0
-    """Bytes of a score through shared memory between the products: written once, read by every
-    warp that shares its row."""
+    passed_columns: Annotated[int | None, "columns of the result"] = None
+    """Columns of the result that a warp makes, where scores pass through shared memory between the
+    products: written once in 16 bits, read by every warp that shares their row."""
     ping_pong: bool = False
     """Whether one group of warps at a time does its softmax, while another multiplies."""
     specialises: bool = False
