@@ -103,7 +103,10 @@ class AttentionOperator(LibraryOperator):
         if request.schedule in ("tiled", "split-kv") and implementation is None:
             return usual("attention", dtype, here), widened
         decode = problem.phase == "decode"
-        kernel, said = resolve("attention", implementation, dtype, here, decode=decode)
+        encode = not decode and not problem.causal and problem.direction == "fwd"
+        kernel, said = resolve(
+            "attention", implementation, dtype, here, decode=decode, encode=encode
+        )
         return kernel, (*widened, *said)
 
     def style(

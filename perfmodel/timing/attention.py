@@ -17,6 +17,7 @@ from perfmodel.timing.attention_style import (
     operand_tile,
     order_of,
     passing,
+    staged_resident,
     style,
 )
 from perfmodel.timing.libraries.facts import AttentionFacts, TileRow
@@ -49,6 +50,7 @@ def forward_plan(
     br, bc, threads = np.array(tiles).T[:, None]
     pack = as_floats(problem.sizes())["r"] if kernel.packs else 1.0
     how = on_tiles(how, problem, mask, kernel, setting, br, bc, pack)
+    how = replace(how, resident=staged_resident(problem, kernel, machine, br, bc, threads))
     query_slice = None
     if kernel.schedule == "tiled-1":
         if kernel.head_rule is not None and "split" not in constants.off:

@@ -14,6 +14,7 @@ from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import AttentionFacts
 from perfmodel.timing.libraries.rules import CAPTURED, SEARCHED
 from perfmodel.timing.machine import Machine
+from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.shares import block_price, hidden_share, matrix_share
 from perfmodel.timing.style import Block, Code, Combining, Style, Turns
@@ -70,6 +71,7 @@ def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
             chained=kernel.ping_pong,
             fetched_by=constants["overlap_power"] if fed_by_registers(kernel, machine) else None,
             alone=kernel.schedule == "tiled-2",
+            waits=kernel.waits,
         ),
         run=setting.run,
     )
@@ -165,6 +167,8 @@ def on_tiles(
     """
     machine, constants = setting.machine, setting.constants
     masked = masking(problem, mask, pack, rows, keys)
+    if kernel.mask_ops:
+        masked = kernel.mask_ops * masking_all(problem, kernel, pack, rows, keys)
     transposed = transposing(problem, kernel, machine, constants, keys)
     return replace(
         how,
@@ -193,6 +197,28 @@ def masking(
     return tiles * cut * rows * keys * (edges + 1.0)
 
 
+def masking_all(
+    problem: Attention, kernel: AttentionFacts, pack: Number, rows: Number, keys: Number
+) -> Number:
+    """What `masking` counts where every visited tile is masked, and hidden ones are tested.
+
+    Triton's kernels compare each score with every edge and select it, wherever the tile lies; a
+    loop that walks over tiles which a window hides finds that out by comparing them all, and by a
+    maximum over the tile.
+    """
+    b, g, r, q, x = (as_floats(problem.sizes())[axis] for axis in "bgrqx")
+    span = ceil_div(rows, pack)
+    blocks = ceil_div(pack * q, rows)
+    seen = x - q + (q + span) / 2.0 if problem.causal else x
+    windowed = problem.windowed()
+    if not kernel.walks and problem.window is not None:
+        reach = np.where(windowed, span + np.asarray(problem.window), x)
+        seen = np.minimum(seen, reach)
+    edges = float(problem.causal) + windowed * (2.0 if kernel.walks else 1.0)
+    tiles = b * g * (r / pack) * blocks * np.maximum(ceil_div(seen, keys), 1.0)
+    return tiles * rows * keys * (edges + 1.0)
+
+
 def transposing(
     problem: Attention, kernel: AttentionFacts, machine: Machine, constants: Constants, keys: Number
 ) -> Number:
@@ -206,6 +232,29 @@ def transposing(
         return 0.0
     per_clock = constants["transposed_bytes"] * machine.clock_hz
     return keys * stored.bytes * np.max(problem.head_dim) / per_clock
+
+
+def staged_resident(
+    problem: Attention,
+    kernel: AttentionFacts,
+    machine: Machine,
+    rows: Number,
+    keys: Number,
+    threads: Number,
+) -> Number:
+    """Most blocks of a unit where tiles of keys and values pass through registers.
+
+    They stand beside the result, the scores and the addresses in the registers of the block.
+    """
+    most = np.inf if kernel.resident is None else kernel.resident
+    if not kernel.waits:
+        return most
+    dim, stored = problem.head_dim, problem.elements()["kv"].bytes
+    tiles = 4.0 * rows * (dim + keys) + 2.0 * keys * dim * stored
+    held = np.minimum(
+        tiles + 4.0 * ADDRESSING_REGISTERS * threads, machine.thread_registers_bytes * threads
+    )
+    return np.clip(machine.registers_bytes // held, 1.0, most)
 
 
 def passing(how: Style, kernel: AttentionFacts, machine: Machine, dim: Number) -> Number:

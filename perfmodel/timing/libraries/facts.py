@@ -166,6 +166,19 @@ class AttentionFacts(MatrixFacts):
     """Slices that the kernel which adds them up loads before it waits for them; 0 for all."""
     decoder: str | None = None
     """The kernel that runs decode, where another one does."""
+    encoder: str | None = None
+    """The kernel that runs queries that see every key, neither causal nor decode, where another
+    one does."""
+    waits: Annotated[int, "loads a tile"] = 0
+    """Loads of a tile of keys that a block waits for in turn, with nothing else of it under way: 2
+    where keys and values have one buffer each, filled through registers; 0 where tiles are loaded
+    ahead."""
+    mask_ops: Annotated[int, "instructions a score"] = 0
+    """Integer instructions of a score for each edge of its mask and for its selection, in every
+    tile that is visited; 0 where one each is left, in the tiles alone that an edge cuts."""
+    walks: bool = False
+    """Whether its loop begins at the first key under a window too, and tests in each tile whether
+    any score of it is seen."""
     prepares: Annotated[int, "kernels"] = 0
     """Small kernels launched before the one for many queries, about lengths of sequences."""
     regroups: bool = False
