@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "afdfe69892a0fb18"
+HASH = "dadf5b69dcacec17"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -82,6 +82,25 @@ DOCUMENT = {
    'operators': ['attention'],
    'captured': True,
    'source': 'vLLM, flash_attn.py: flash_attn_max_num_splits_for_cuda_graph',
+  },
+  {
+   'names': ['^sglang.*(triton|flashinfer)'],
+   'operators': ['attention'],
+   'fresh': True,
+   'source': 'SGLang extend_attention.py (K_Extend, V_Extend) and flashinfer_backend.py (extend_no_prefix: the ragged wrapper)',
+  },
+  {
+   'names': ['^sglang'],
+   'operators': ['attention'],
+   'narrowing': 2,
+   'source': 'SGLang memory_pool.py (MHATokenToKVPool.set_kv_buffer): cache_k.to(dtype) and cache_v.to(dtype) before the store',
+  },
+  {
+   'names': ['^sglang.*trtllm'],
+   'operators': ['attention'],
+   'query_narrowing': 3,
+   'hands_wide': True,
+   'source': 'SGLang trtllm_mha_backend.py: queries in 16 bits, narrowed by scaled_fp8_quant without a scale (zeros, maximum, conversion)',
   },
   {
    'names': ['PLUGIN_V'],

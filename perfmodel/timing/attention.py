@@ -35,6 +35,8 @@ def forward_plan(
 ) -> Plan:
     """Forward attention by the class's schedule; decode adds the choice of slices."""
     machine, constants = setting.machine, setting.constants
+    if kernel.caller.fresh and problem.phase != "decode":
+        problem, kernel = _fresh(problem, kernel)
     how = style(problem, kernel, setting)
     mask = _mask(problem, kernel)
     if kernel.passed_bytes:
@@ -85,6 +87,15 @@ def _preparing(setting: Setting) -> float:
     machine, constants = setting.machine, setting.constants
     launched = machine.at_clock(constants["kernel_gap"] + constants["block_price"])
     return float(launched + 3.0 * machine.l2_latency)
+
+
+def _fresh(problem: Attention, kernel: AttentionFacts) -> tuple[Attention, AttentionFacts]:
+    """The problem and the call where no keys are from before: they lie end to end, as they came."""
+    if not np.all(np.asarray(problem.seq_q == problem.seq_kv)):
+        return problem, kernel
+    return replace(problem, kv_dtype=None), replace(
+        kernel, caller=replace(kernel.caller, paged=False)
+    )
 
 
 def _mask(problem: Attention, kernel: AttentionFacts) -> Band | None:

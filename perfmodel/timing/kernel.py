@@ -137,7 +137,7 @@ def time_kernel(
     sustained = _sustained_seconds(machine, constants, work, moved, style)
     at_boost = _joined(constants, busy, behind, style)
     if style.turns.waits:
-        at_boost = np.maximum(at_boost, in_turn_seconds(terms, even, where, style))
+        at_boost = np.maximum(at_boost, in_turn_seconds(machine, terms, even, where, style))
     working = power.held_down_seconds(at_boost, sustained, style.run.lag_seconds)
     terms["power"] = np.minimum(sustained, working)
     seconds = np.where(where.blocks_per_unit < 1, np.inf, terms["blocks"] + working)
@@ -321,16 +321,21 @@ def busy_seconds(
 
 
 def in_turn_seconds(
-    terms: Mapping[str, np.ndarray], even: Balance, where: Residency, style: Style
+    machine: Machine,
+    terms: Mapping[str, np.ndarray],
+    even: Balance,
+    where: Residency,
+    style: Style,
 ) -> np.ndarray:
     """Seconds of a unit whose blocks load, multiply and fold one tile after the other.
 
     A block with one buffer for its keys and one for its values asks for a tile when it is done with
-    the one before: it waits for each load in turn, takes what comes through the unit's port, and
-    then computes. Only other blocks of the unit work meanwhile.
+    the one before: it waits for each load in turn, takes what comes through the unit's port (64
+    bytes a clock), writes it from registers to shared memory, and then computes. Only other blocks of the unit work meanwhile.
     """
     waited = style.turns.waits * terms["latency"]
-    taken = sum(_stages(terms, style), start=np.asarray(terms["l2"]))
+    staged = 1.0 + 64.0 * machine.clock_hz / machine.shared_bytes_per_unit
+    taken = sum(_stages(terms, style), start=np.asarray(staged * terms["l2"]))
     alone = np.maximum(1.0 / _resident(where), even.longest / even.share)
     return np.asarray(waited + alone * taken)
 

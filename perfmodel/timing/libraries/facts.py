@@ -57,6 +57,15 @@ class Caller:
     """Whether keys and values are found page by page."""
     captured: bool = False
     """Whether decode is captured in CUDA graphs, with a fixed grid of slices."""
+    fresh: bool = False
+    """Whether queries that come with all their keys read these as they come, before the cache."""
+    narrowing: Annotated[int, "kernels"] = 0
+    """Kernels that narrow new keys and values before they are written to a narrower cache; 0 where
+    the writing kernel does."""
+    query_narrowing: Annotated[int, "kernels"] = 1
+    """Kernels that narrow queries for a narrower cache."""
+    hands_wide: bool = False
+    """Whether 16-bit queries, keys and values are handed over where the products take 8 bits."""
     one_copy: bool = False
     """Whether a timing loop has one copy of the weights, where others take turns."""
     start_seconds: Annotated[float | None, "s"] = None
