@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "dadf5b69dcacec17"
+HASH = "0a7fe18329d1649a"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -29,6 +29,7 @@ DOCUMENT = {
   },
   {'kernel': 'trtllm', 'names': ['trtllm']},
   {'kernel': 'sglang-triton', 'names': ['sglang.*triton']},
+  {'kernel': 'vllm-triton', 'names': ['vllm.*triton']},
   {'kernel': 'flash-triton', 'names': ['triton']},
   {'kernel': 'cpu-blocked', 'names': ['^cpu']},
   {'kernel': 'flash2', 'names': ['flash2', 'flash', 'fa2', 'sdpa', 'vllm']},

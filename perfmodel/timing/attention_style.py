@@ -9,6 +9,7 @@ import numpy as np
 from perfmodel.algorithms.algorithm import Band
 from perfmodel.algorithms.attention import Attention
 from perfmodel.arithmetic import Number, as_floats, ceil_div
+from perfmodel.count.executed import next_extent
 from perfmodel.schedules import tiled
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import AttentionFacts
@@ -169,6 +170,7 @@ def on_tiles(
     masked = masking(problem, mask, pack, rows, keys)
     if kernel.mask_ops:
         masked = kernel.mask_ops * masking_all(problem, kernel, pack, rows, keys)
+    masked = masked + widening(problem, kernel, pack, rows, keys)
     transposed = transposing(problem, kernel, machine, constants, keys)
     return replace(
         how,
@@ -206,17 +208,41 @@ def masking_all(
     loop that walks over tiles which a window hides finds that out by comparing them all, and by a
     maximum over the tile.
     """
-    b, g, r, q, x = (as_floats(problem.sizes())[axis] for axis in "bgrqx")
-    span = ceil_div(rows, pack)
-    blocks = ceil_div(pack * q, rows)
-    seen = x - q + (q + span) / 2.0 if problem.causal else x
     windowed = problem.windowed()
-    if not kernel.walks and problem.window is not None:
-        reach = np.where(windowed, span + np.asarray(problem.window), x)
-        seen = np.minimum(seen, reach)
     edges = float(problem.causal) + windowed * (2.0 if kernel.walks else 1.0)
-    tiles = b * g * (r / pack) * blocks * np.maximum(ceil_div(seen, keys), 1.0)
+    tiles = _visited(problem, pack, rows, keys, through=kernel.walks)
     return tiles * rows * keys * (edges + 1.0)
+
+
+def widening(
+    problem: Attention, kernel: AttentionFacts, pack: Number, rows: Number, keys: Number
+) -> Number:
+    """Instructions of the integer lanes that make 16 bits of 8-bit keys and values.
+
+    A block converts every tile that it streams, however few queries it has for it.
+    """
+    elements = problem.elements()
+    if not kernel.widening_ops or elements["kv"].bits > 8 or elements["data"].bits <= 8:
+        return 0.0
+    sizes = as_floats(problem.sizes())
+    if kernel.head_dims:
+        sizes |= {axis: next_extent(sizes[axis], kernel.head_dims) for axis in HEAD_AXES}
+    tiles = _visited(problem, pack, rows, keys, through=False)
+    return kernel.widening_ops * tiles * keys * (sizes["d"] + sizes["e"])
+
+
+def _visited(
+    problem: Attention, pack: Number, rows: Number, keys: Number, *, through: bool
+) -> Number:
+    """Tiles of keys that all row blocks visit; `through` those too that a window hides."""
+    b, g, r, q, x = (as_floats(problem.sizes())[axis] for axis in "bgrqx")
+    span = np.maximum(np.floor(rows / pack), 1.0)
+    seen = x - q + (q + np.minimum(span, q)) / 2.0 if problem.causal else x
+    if not through and problem.window is not None:
+        reach = np.where(problem.windowed(), span + np.asarray(problem.window), x)
+        seen = np.minimum(seen, reach)
+    blocks = np.ceil(r / pack) * ceil_div(q, span) if np.any(pack != 1.0) else r * ceil_div(q, span)
+    return b * g * blocks * np.maximum(ceil_div(seen, keys), 1.0)
 
 
 def transposing(

@@ -54,6 +54,9 @@ def split_plan(
             splits, beside = _in_graph(sizes, tile, graph, setting, how)
         elif kernel.wave_rule is not None:
             splits = slicing.by_waves(sizes, kernel.wave_rule, machine)
+        elif kernel.segment_rule is not None:
+            launched = slicing.by_segments(sizes, kernel.segment_rule)
+            splits, beside = _with_keys(sizes, tile, launched, setting, how)
         elif kernel.split_rule is not None:
             splits = slicing.by_rule(sizes, tile, kernel.split_rule, machine)
         else:

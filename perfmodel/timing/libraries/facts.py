@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from perfmodel.timing.architectures import Architecture, Copies
 from perfmodel.timing.architectures import Instruction as Native
-from perfmodel.timing.libraries.rules import EvenRule, GraphRule, HeadRule, SplitRule, WaveRule
+from perfmodel.timing.libraries.rules import EvenRule, GraphRule, HeadRule, SegmentRule, SplitRule, WaveRule
 
 TileRow = tuple[int, int, int]
 """Rows, columns and threads of a block's tile."""
@@ -164,6 +164,8 @@ class AttentionFacts(MatrixFacts):
     """How it cuts keys into slices, where by whole waves of blocks."""
     graph_rule: GraphRule | None = None
     """Slices of the keys in a framework's graphs."""
+    segment_rule: SegmentRule | None = None
+    """How it cuts keys into slices, where into so many for small grids."""
     head_rule: HeadRule | None = None
     """How a head is spread over blocks where queries stream under an outer loop over keys; without
     one a block takes a whole head."""
@@ -185,6 +187,9 @@ class AttentionFacts(MatrixFacts):
     mask_ops: Annotated[int, "instructions a score"] = 0
     """Integer instructions of a score for each edge of its mask and for its selection, in every
     tile that is visited; 0 where one each is left, in the tiles alone that an edge cuts."""
+    widening_ops: Annotated[int, "instructions an element"] = 0
+    """Integer instructions in which a block turns each 8-bit key and value that it streams into
+    the type of the queries; 0 where the products take both types."""
     walks: bool = False
     """Whether its loop begins at the first key under a window too, and tests in each tile whether
     any score of it is seen."""
