@@ -1,6 +1,6 @@
 """Compiled from libraries/vllm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "1338fe55059cd2b3"
+HASH = "38b003d58d28be39"
 DOCUMENT = {
  'library': 'vLLM',
  'kernels': {
@@ -14,6 +14,7 @@ DOCUMENT = {
    'packs': True,
    'mask_ops': 8,
    'widening_ops': 4,
+   'searches': True,
    'segment_rule': {'slices': 16, 'most_blocks': 128},
    'tiles': {512: [[16, 32, 128]]},
    'decode': {512: [[16, 16, 128]]},

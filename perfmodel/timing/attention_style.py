@@ -46,7 +46,12 @@ def style(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Style
         overlap=_overlap(problem, kernel, constants),
         shared=("V",) if problem.keys_only else (),
         compiled_for=dict.fromkeys(HEAD_AXES, kernel.head_dims) if kernel.head_dims else {},
-        block=replace(how.block, price=how.block.price + ordered, search_seconds=search),
+        block=replace(
+            how.block,
+            price=how.block.price + ordered,
+            search_seconds=search,
+            waits=_halvings(problem) if kernel.searches else 0.0,
+        ),
     )
 
 
@@ -150,6 +155,11 @@ def _search_seconds(problem: Attention, kernel: AttentionFacts, setting: Setting
     load = np.where(np.asarray(sequences) <= CAPTURED, machine.l2_latency, 0.0)
     step = machine.at_clock(constants["tile_search"]) + load
     return np.asarray(ceil_div(sequences, SEARCHED) * step)
+
+
+def _halvings(problem: Attention) -> Number:
+    """Loads that a block waits for, one after another, until it has found its sequence."""
+    return np.asarray(np.ceil(np.log2(as_floats(problem.sizes())["b"] + 1.0)))
 
 
 def on_tiles(

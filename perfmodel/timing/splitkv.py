@@ -56,15 +56,19 @@ def split_plan(
             splits = slicing.by_waves(sizes, kernel.wave_rule, machine)
         elif kernel.segment_rule is not None:
             launched = slicing.by_segments(sizes, kernel.segment_rule)
-            splits, beside = _with_keys(sizes, tile, launched, setting, how)
+            splits = _with_seen_keys(every, sizes, tile, launched)
         elif kernel.split_rule is not None:
             splits = slicing.by_rule(sizes, tile, kernel.split_rule, machine)
         else:
             splits = slicing.promising(sizes, tile, kernel, machine, constants, how, width, keep)
-    launched = splits if launched is None else launched
-    made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, launched)
+    pack = sizes["r"]
     if kernel.regroups:
-        beside = beside + _regrouping(problem, setting)
+        apart = problem.windowed()
+        beside = beside + np.where(apart, 0.0, _regrouping(problem, setting))
+        if np.any(apart):
+            splits, pack = np.where(apart, 1.0, splits), np.where(apart, 1.0, pack)
+    launched = splits if launched is None else launched
+    made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, launched, pack)
     if kernel.caller.paged and kernel.even_rule is not None:
         idle = _idle_combining(sizes, setting)
         beside = beside + np.where(launched > 1, 0.0, idle)
@@ -109,7 +113,8 @@ def sliced_prefill(
         splits, beside = _in_graph(sizes, tile, kernel.graph_rule, setting, how)
     else:
         return None
-    made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, splits)
+    pack = sizes["r"]
+    made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, splits, pack)
     return replace(made, schedule=kernel.schedule, beside=beside, allowed=allowed)
 
 
@@ -150,6 +155,18 @@ def _with_keys(
     return used, idle * machine.at_clock(constants["block_price"] * how.block.price)
 
 
+def _with_seen_keys(
+    every: Mapping[str, Number],
+    seen: Mapping[str, Number],
+    tile: tuple[Number, ...],
+    launched: np.ndarray,
+) -> np.ndarray:
+    """Slices that have keys of those `launched` over whole tiles of `every` key, `seen` or not."""
+    (x,), (within,) = slicing.columns(every, "x"), slicing.columns(seen, "x")
+    length = slicing.slice_keys(x, launched, tile[1])
+    return np.asarray(np.maximum(ceil_div(np.minimum(within, x), length), 1.0))
+
+
 def _rounds(
     sizes: Mapping[str, Number], rows: Number, slices: np.ndarray, machine: Machine
 ) -> np.ndarray:
@@ -168,8 +185,11 @@ def _sliced_plan(
     tile: tuple[Number, ...],
     splits: np.ndarray,
     launched: np.ndarray,
+    pack: Number,
 ) -> Plan:
     """Tiles (rows, keys, threads) and numbers of slices, which broadcast, and what adds them.
+
+    A tile has the rows of `pack` query heads.
 
     Of the slices `launched`, `splits` have keys; a kernel that adds up runs wherever there are two,
     if one alone has anything to add.
@@ -177,7 +197,7 @@ def _sliced_plan(
     rows, keys, threads = tile
     # The second kernel adds rows up: it has no mask, and its blocks cost what plain ones do.
     second = replace(how, resident=np.inf)
-    how = on_tiles(how, problem, mask, kernel, setting, rows, keys, sizes["r"])
+    how = on_tiles(how, problem, mask, kernel, setting, rows, keys, pack)
 
     def part(x: Number, slices: np.ndarray, *only: str) -> Part:
         schedule = tiled.split_kv(
@@ -185,7 +205,7 @@ def _sliced_plan(
             rows,
             slicing.slice_keys(x, slices, keys),
             keys,
-            pack=sizes["r"],
+            pack=pack,
             stages=kernel.stages,
             operand_tile=operand_tile(kernel, setting.machine, rows, keys, threads),
             score_vector=problem.score_vector(),

@@ -190,13 +190,16 @@ class AttentionFacts(MatrixFacts):
     widening_ops: Annotated[int, "instructions an element"] = 0
     """Integer instructions in which a block turns each 8-bit key and value that it streams into
     the type of the queries; 0 where the products take both types."""
+    searches: bool = False
+    """Whether a block finds its sequence by halving the list of where they begin."""
     walks: bool = False
     """Whether its loop begins at the first key under a window too, and tests in each tile whether
     any score of it is seen."""
     prepares: Annotated[int, "kernels"] = 0
     """Small kernels launched before the one for many queries, about lengths of sequences."""
     regroups: bool = False
-    """Whether decode with grouped queries copies them, and the result, into another order."""
+    """Whether decode with grouped queries copies them, and the result, into another order; where a
+    window hides keys each head is then by itself, and its keys are not cut."""
     pages_by_decode: bool = False
     """Whether its decode kernel runs all queries where keys lie in pages."""
     narrow_pages_to: Annotated[int | None, "elements"] = None
