@@ -63,7 +63,7 @@ def split_plan(
             splits = slicing.promising(sizes, tile, kernel, machine, constants, how, width, keep)
     pack = sizes["r"]
     if kernel.regroups:
-        apart = problem.windowed()
+        apart = _with_window(problem)
         beside = beside + np.where(apart, 0.0, _regrouping(problem, setting))
         if np.any(apart):
             splits, pack = np.where(apart, 1.0, splits), np.where(apart, 1.0, pack)
@@ -78,11 +78,14 @@ def split_plan(
 def _seen_keys(keys: Number, window: Number, bc: Number, kernel: AttentionFacts) -> np.ndarray:
     """Keys of the tiles that a window leaves one query.
 
-    One tile more than fill it, since sequences end anywhere in a tile; where the library cuts tiles
+    Those from the tile of the window's first key to that of the last; where the library cuts tiles
     from the window's first key on, those that fill it.
     """
-    beyond = 0 if kernel.aligned_windows else 1
-    return np.asarray(np.minimum(keys, (ceil_div(window, bc) + beyond) * bc))
+    tiles = ceil_div(window, bc)
+    if not kernel.aligned_windows:
+        keys_before = np.maximum(np.asarray(keys) - window, 0)
+        tiles = ceil_div(keys, bc) - keys_before // bc
+    return np.asarray(np.minimum(keys, tiles * bc))
 
 
 def sliced_prefill(
