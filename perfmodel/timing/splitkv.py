@@ -75,6 +75,13 @@ def split_plan(
     return replace(made, beside=beside)
 
 
+def _with_window(problem: Attention) -> np.ndarray:
+    """Whether a call states a window, whatever it hides: so FlashAttention-2 asks (flash_api.cpp,
+    seqlenq_ngroups_swapped)."""
+    window = np.asarray(0 if problem.window is None else problem.window)
+    return np.atleast_2d(window > 0)
+
+
 def _seen_keys(keys: Number, window: Number, bc: Number, kernel: AttentionFacts) -> np.ndarray:
     """Keys of the tiles that a window leaves one query.
 
