@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "0a7fe18329d1649a"
+HASH = "37b6c2c2fe24ba6e"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -8,12 +8,12 @@ DOCUMENT = {
   {'kernel': 'xformers', 'names': ['xformers', 'mem_efficient']},
   {
    'kernel': 'flash3',
+   'names': ['flash3', 'fa3', 'flash_attn_3', 'flash_attention(_v3)?$'],
+  },
+  {
+   'kernel': 'vllm-flash',
    'names': [
-    'flash3',
-    'fa3',
-    'vllm_(vit_)?flash_attn(?!_fa4)',
-    'flash_attn_3',
-    'flash_attention(_v3)?$',
+    'vllm_(vit_)?flash_attn(?!_fa[24])',
     '^vllm(?!.*(fa4|fa2|flashinfer|trtllm|triton|torch|xformers|flex))',
    ],
   },

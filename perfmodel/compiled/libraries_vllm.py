@@ -1,9 +1,15 @@
 """Compiled from libraries/vllm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "38b003d58d28be39"
+HASH = "abb99dec8a33febe"
 DOCUMENT = {
  'library': 'vLLM',
  'kernels': {
+  'vllm-flash': {
+   'like': 'flash3',
+   'fallback': 'flash4',
+   'dispatches': True,
+   'source': 'vLLM fa_utils.py (get_flash_attn_version): FlashAttention-3 on Hopper, 4 on datacentre Blackwell, 2 elsewhere',
+  },
   'vllm-triton': {
    'operator': 'attention',
    'schedule': 'tiled-2',
