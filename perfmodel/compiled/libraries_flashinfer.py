@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "d7afc2a6b1556e40"
+HASH = "c4102c3fbbb54610"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -65,21 +65,63 @@ DOCUMENT = {
    'schedule': 'tiled-2',
    'instruction': 'register',
    'overlap': 'warps',
+   'runs_on': {'architecture': ['ampere-ga100', 'hopper', 'blackwell']},
+   'fallback': 'fmha-small',
+   'dispatches': True,
    'head_dims': [32, 64, 96, 128, 192, 256],
    'stages': 1,
+   'packs': True,
+   'widening_ops': 2,
+   'widens_by_warp': True,
+   'wave_rule': {'keys': 128, 'waves': 2, 'rounds_up': True},
    'tiles': {
-    64: [[128, 128, 128], [64, 128, 128], [64, 64, 128]],
-    128: [[128, 64, 128], [128, 32, 128], [64, 64, 128], [64, 32, 128]],
-    256: [[128, 64, 256], [64, 64, 128], [64, 32, 128], [32, 16, 64]],
-    512: [[64, 16, 256], [16, 16, 64]],
+    64: [[128, 64, 128], [64, 128, 128], [16, 256, 128]],
+    128: [[128, 64, 128], [64, 128, 128], [16, 128, 128]],
+    192: [[128, 32, 128], [64, 64, 128], [16, 64, 128]],
+    256: [[64, 32, 128], [16, 64, 128]],
+    512: [[64, 16, 128], [16, 32, 128]],
    },
    'decode': {
-    64: [[64, 256, 128], [64, 128, 128], [64, 32, 128]],
-    128: [[64, 128, 128], [64, 64, 128], [64, 32, 128]],
-    256: [[64, 64, 128], [64, 32, 128], [16, 16, 64]],
-    512: [[64, 16, 256], [16, 16, 64]],
+    64: [[16, 256, 128]],
+    128: [[16, 128, 128]],
+    192: [[16, 64, 128]],
+    256: [[16, 64, 128]],
+    512: [[16, 32, 128]],
    },
-   'source': "FlashInfer (2501.01005) section 3: FlashAttention-2's template before Hopper, query heads of a group in one tile without copies",
+   'combine_loads': 4,
+   'source': "FlashInfer (2501.01005) section 3: FlashAttention-2's template, query heads of a group in one tile without copies; utils.cuh (FA2DetermineCtaTileQ: 128 rows, 64 for heads of 256, 16 in decode), prefill.cuh (NUM_MMA_KV: as many keys as leave room for two blocks a unit), scheduler.cuh (PrefillPlan: chunks of 128 keys or more in two blocks a unit); 8-bit keys are converted as fragments, in each warp",
+  },
+  'fmha-small': {
+   'like': 'fmha-ampere',
+   'runs_on': {},
+   'fallback': None,
+   'tiles': {
+    64: [[128, 64, 128], [64, 128, 128], [16, 128, 128]],
+    128: [[128, 32, 128], [64, 64, 128], [16, 64, 128]],
+    192: [[128, 64, 128], [64, 64, 128], [16, 64, 128]],
+    256: [[64, 16, 128], [16, 64, 128]],
+    512: [[64, 16, 128], [16, 16, 128]],
+   },
+   'decode': {
+    64: [[16, 128, 128]],
+    128: [[16, 64, 128]],
+    192: [[16, 64, 128]],
+    256: [[16, 64, 128]],
+    512: [[16, 16, 128]],
+   },
+   'source': 'FlashInfer prefill.cuh, by the same rule where a unit has 100 KiB of shared memory',
+  },
+  'sglang-flashinfer': {
+   'like': 'fmha',
+   'fallback': 'sglang-flashinfer-hopper',
+   'decoder': 'fmha-ampere',
+   'source': "SGLang flashinfer_backend.py: BatchPrefillWithRaggedKVCacheWrapper by CUTLASS on datacentre Blackwell, BatchDecodeWithPagedKVCacheWrapper by FlashAttention-2's template everywhere",
+  },
+  'sglang-flashinfer-hopper': {
+   'like': 'fmha-hopper',
+   'fallback': 'fmha-ampere',
+   'decoder': 'fmha-ampere',
+   'source': 'SGLang flashinfer_backend.py, as sglang-flashinfer',
   },
  },
 }

@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "37b6c2c2fe24ba6e"
+HASH = "e6c4a6a042bbea5a"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -19,6 +19,7 @@ DOCUMENT = {
   },
   {'kernel': 'cudnn', 'names': ['cudnn']},
   {'kernel': 'flash4', 'names': ['flash4', 'fa4', 'flash_attention_v4']},
+  {'kernel': 'sglang-flashinfer', 'names': ['sglang.*flashinfer']},
   {
    'kernel': 'fmha',
    'names': [
@@ -89,6 +90,12 @@ DOCUMENT = {
    'operators': ['attention'],
    'fresh': True,
    'source': 'SGLang extend_attention.py (K_Extend, V_Extend) and flashinfer_backend.py (extend_no_prefix: the ragged wrapper)',
+  },
+  {
+   'names': ['^sglang.*flashinfer'],
+   'operators': ['attention'],
+   'windowless': True,
+   'source': 'SGLang flashinfer_backend.py (forward_extend): the ragged wrapper is called without window_left',
   },
   {
    'names': ['^sglang'],

@@ -1,6 +1,6 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "78f37b29b2902764"
+HASH = "0c903e34c5cb38df"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
@@ -40,6 +40,11 @@ DOCUMENT = {
   },
   'trtllm-mma': {
    'like': 'fmha-ampere',
+   'runs_on': {},
+   'fallback': None,
+   'packs': False,
+   'wave_rule': None,
+   'widening_ops': 0,
    'decoder': 'trtllm-xqa',
    'tiles': {
     128: [[64, 128, 128]],

@@ -51,7 +51,7 @@ def forward_plan(
             return sliced
     br, bc, threads = np.array(tiles).T[:, None]
     pack = as_floats(problem.sizes())["r"] if kernel.packs else 1.0
-    how = on_tiles(how, problem, mask, kernel, setting, br, bc, pack)
+    how = on_tiles(how, problem, mask, kernel, setting, br, bc, pack, threads)
     how = replace(how, resident=staged_resident(problem, kernel, machine, br, bc, threads))
     query_slice = None
     if kernel.schedule == "tiled-1":
@@ -93,7 +93,8 @@ def _fresh(problem: Attention, kernel: AttentionFacts) -> tuple[Attention, Atten
     """The problem and the call where no keys are from before: they lie end to end, as they came."""
     if not np.all(np.asarray(problem.seq_q == problem.seq_kv)):
         return problem, kernel
-    return replace(problem, kv_dtype=None), replace(
+    window = None if kernel.caller.windowless else problem.window
+    return replace(problem, kv_dtype=None, window=window), replace(
         kernel, caller=replace(kernel.caller, paged=False)
     )
 

@@ -59,6 +59,8 @@ class Caller:
     """Whether decode is captured in CUDA graphs, with a fixed grid of slices."""
     fresh: bool = False
     """Whether queries that come with all their keys read these as they come, before the cache."""
+    windowless: bool = False
+    """Whether keys that are read as they come are all seen, whatever the window."""
     narrowing: Annotated[int, "kernels"] = 0
     """Kernels that narrow new keys and values before they are written to a narrower cache; 0 where
     the writing kernel does."""
@@ -190,6 +192,9 @@ class AttentionFacts(MatrixFacts):
     widening_ops: Annotated[int, "instructions an element"] = 0
     """Integer instructions in which a block turns each 8-bit key and value that it streams into
     the type of the queries; 0 where the products take both types."""
+    widens_by_warp: bool = False
+    """Whether each warp widens the keys and values that it multiplies for itself, rather than the
+    block those of a tile once."""
     searches: bool = False
     """Whether a block finds its sequence by halving the list of where they begin."""
     walks: bool = False
