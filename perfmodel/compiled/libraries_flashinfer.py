@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c4102c3fbbb54610"
+HASH = "34bed30f88b35afd"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -73,6 +73,8 @@ DOCUMENT = {
    'packs': True,
    'widening_ops': 2,
    'widens_by_warp': True,
+   'rescales': True,
+   'adds_always': True,
    'wave_rule': {'keys': 128, 'waves': 2, 'rounds_up': True},
    'tiles': {
     64: [[128, 64, 128], [64, 128, 128], [16, 256, 128]],
@@ -89,7 +91,7 @@ DOCUMENT = {
     512: [[16, 32, 128]],
    },
    'combine_loads': 4,
-   'source': "FlashInfer (2501.01005) section 3: FlashAttention-2's template, query heads of a group in one tile without copies; utils.cuh (FA2DetermineCtaTileQ: 128 rows, 64 for heads of 256, 16 in decode), prefill.cuh (NUM_MMA_KV: as many keys as leave room for two blocks a unit), scheduler.cuh (PrefillPlan: chunks of 128 keys or more in two blocks a unit); 8-bit keys are converted as fragments, in each warp",
+   'source': "FlashInfer (2501.01005) section 3: FlashAttention-2's template, query heads of a group in one tile without copies; utils.cuh (FA2DetermineCtaTileQ: 128 rows, 64 for heads of 256, 16 in decode), prefill.cuh (NUM_MMA_KV: as many keys as leave room for two blocks a unit), scheduler.cuh (PrefillPlan: chunks of 128 keys or more in two blocks a unit); 8-bit keys are converted as fragments, in each warp, split_kv of plans for CUDA graphs",
   },
   'fmha-small': {
    'like': 'fmha-ampere',

@@ -184,9 +184,13 @@ def on_tiles(
     warps = threads / 32.0 if kernel.widens_by_warp else 1.0
     masked = masked + warps * widening(problem, kernel, pack, rows, keys)
     transposed = transposing(problem, kernel, machine, constants, keys)
+    rescaled: Number = 0.0
+    if kernel.rescales:
+        tiles = _visited(problem, pack, rows, keys, through=False)
+        rescaled = tiles * rows * as_floats(problem.sizes())["e"]
     return replace(
         how,
-        code=replace(how.code, integer_ops=masked),
+        code=replace(how.code, integer_ops=masked, vector_ops=rescaled),
         block=replace(how.block, tile_seconds=transposed),
     )
 

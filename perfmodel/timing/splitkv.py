@@ -68,6 +68,8 @@ def split_plan(
         if np.any(apart):
             splits, pack = np.where(apart, 1.0, splits), np.where(apart, 1.0, pack)
     launched = splits if launched is None else launched
+    if kernel.adds_always and kernel.caller.captured:
+        launched = np.maximum(launched, 2.0)
     made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, launched, pack)
     if kernel.caller.paged and kernel.even_rule is not None:
         idle = _idle_combining(sizes, setting)

@@ -195,6 +195,11 @@ class AttentionFacts(MatrixFacts):
     widens_by_warp: bool = False
     """Whether each warp widens the keys and values that it multiplies for itself, rather than the
     block those of a tile once."""
+    rescales: bool = False
+    """Whether the unfinished result is multiplied by the change of the maximum after each tile, in
+    narrow tiles most of the vector work."""
+    adds_always: bool = False
+    """Whether decode that is captured in graphs adds slices up even where there is one."""
     searches: bool = False
     """Whether a block finds its sequence by halving the list of where they begin."""
     walks: bool = False
