@@ -1,6 +1,6 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "0c903e34c5cb38df"
+HASH = "1893d016af49592b"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
@@ -45,6 +45,7 @@ DOCUMENT = {
    'packs': False,
    'wave_rule': None,
    'widening_ops': 0,
+   'share': None,
    'decoder': 'trtllm-xqa',
    'tiles': {
     128: [[64, 128, 128]],
