@@ -51,7 +51,7 @@ def forward_plan(
             return sliced
     br, bc, threads = np.array(tiles).T[:, None]
     pack = as_floats(problem.sizes())["r"] if kernel.packs else 1.0
-    how = on_tiles(how, problem, mask, kernel, setting, br, bc, pack, threads)
+    how = on_tiles(how, problem, mask, kernel, setting, br, bc, pack)
     how = replace(how, resident=staged_resident(problem, kernel, machine, br, bc, threads))
     query_slice = None
     if kernel.schedule == "tiled-1":

@@ -171,7 +171,6 @@ def on_tiles(
     rows: Number,
     keys: Number,
     pack: Number,
-    threads: Number,
 ) -> Style:
     """`how` with what depends on the tile: what `mask` costs there, and 8-bit values.
 
@@ -181,8 +180,7 @@ def on_tiles(
     masked = masking(problem, mask, pack, rows, keys)
     if kernel.mask_ops:
         masked = kernel.mask_ops * masking_all(problem, kernel, pack, rows, keys)
-    warps = threads / 32.0 if kernel.widens_by_warp else 1.0
-    masked = masked + warps * widening(problem, kernel, pack, rows, keys)
+    masked = masked + widening(problem, kernel, pack, rows, keys)
     transposed = transposing(problem, kernel, machine, constants, keys)
     rescaled: Number = 0.0
     if kernel.rescales:

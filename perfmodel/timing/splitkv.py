@@ -209,7 +209,7 @@ def _sliced_plan(
     rows, keys, threads = tile
     # The second kernel adds rows up: it has no mask, and its blocks cost what plain ones do.
     second = replace(how, resident=np.inf)
-    how = on_tiles(how, problem, mask, kernel, setting, rows, keys, pack, threads)
+    how = on_tiles(how, problem, mask, kernel, setting, rows, keys, pack)
 
     def part(x: Number, slices: np.ndarray, *only: str) -> Part:
         schedule = tiled.split_kv(

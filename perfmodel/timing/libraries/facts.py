@@ -192,9 +192,6 @@ class AttentionFacts(MatrixFacts):
     widening_ops: Annotated[int, "instructions an element"] = 0
     """Integer instructions in which a block turns each 8-bit key and value that it streams into
     the type of the queries; 0 where the products take both types."""
-    widens_by_warp: bool = False
-    """Whether each warp widens the keys and values that it multiplies for itself, rather than the
-    block those of a tile once."""
     rescales: bool = False
     """Whether the unfinished result is multiplied by the change of the maximum after each tile, in
     narrow tiles most of the vector work."""
