@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "b9bce3863a96c2eb"
+HASH = "cbba0eca845f5310"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -12,6 +12,7 @@ DOCUMENT = {
    'runs_on': {'instruction': ['tcgen05']},
    'fallback': 'fmha-hopper',
    'dispatches': True,
+   'narrow_products': True,
    'head_dims': [32, 64, 96, 128, 192, 256],
    'packs': True,
    'resident': 1,
@@ -20,7 +21,7 @@ DOCUMENT = {
    'tiles': {
     64: [[256, 128, 384]],
     128: [[256, 128, 384], [128, 128, 256]],
-    256: [[128, 64, 256]],
+    256: [[256, 32, 384], [128, 64, 256]],
     512: [[128, 16, 256], [64, 32, 256], [16, 16, 64]],
    },
    'decode': {

@@ -1,11 +1,12 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "1893d016af49592b"
+HASH = "824477caee11f5af"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
   'trtllm': {
    'like': 'fmha',
+   'narrow_products': False,
    'fallback': 'trtllm-hopper',
    'prepares': 1,
    'source': 'TensorRT-LLM on Blackwell: fmhaKernels.h, as fmha',

@@ -30,15 +30,21 @@ HEAD_AXES = ("d", "e")
 _INTEGER = 1.5 / 3.5
 
 
-def compute_type(problem: Attention, machine: Machine) -> str:
-    """The type whose rate both contractions run at: that of the queries, where there is one."""
+def compute_type(
+    problem: Attention, machine: Machine, kernel: AttentionFacts | None = None
+) -> str:
+    """The type whose rate both contractions run at: that of the queries, or of a narrower cache
+    that they are narrowed for.
+    """
+    if kernel is not None and kernel.narrow_products:
+        return machine.multiplied_as(problem.elements()["kv"].name)
     return machine.multiplied_as(problem.dtype)
 
 
 def style(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Style:
     """The class's facts and constants as the kernel timer wants them."""
     constants = setting.constants
-    how = chained(kernel, compute_type(problem, setting.machine), setting)
+    how = chained(kernel, compute_type(problem, setting.machine, kernel), setting)
     ordered = _ordered(problem, kernel) * constants["ordered_price"] / constants["block_price"]
     search = _search_seconds(problem, kernel, setting)
     return replace(

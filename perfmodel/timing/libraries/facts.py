@@ -195,6 +195,8 @@ class AttentionFacts(MatrixFacts):
     rescales: bool = False
     """Whether the unfinished result is multiplied by the change of the maximum after each tile, in
     narrow tiles most of the vector work."""
+    narrow_products: bool = False
+    """Whether its products take the type of a narrower cache, queries being narrowed before."""
     adds_always: bool = False
     """Whether decode that is captured in graphs adds slices up even where there is one."""
     searches: bool = False
