@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "cbba0eca845f5310"
+HASH = "f73b85de9008aef9"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -14,7 +14,6 @@ DOCUMENT = {
    'dispatches': True,
    'narrow_products': True,
    'head_dims': [32, 64, 96, 128, 192, 256],
-   'packs': True,
    'resident': 1,
    'wave_rule': {'keys': 512, 'waves': 1, 'rounds_up': True},
    'combines_inside': True,
