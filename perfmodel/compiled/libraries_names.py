@@ -1,15 +1,16 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "e6c4a6a042bbea5a"
+HASH = "2503e2ae29ea1092"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
   {'kernel': 'flash1-first', 'names': ['^flash1.first']},
   {'kernel': 'xformers', 'names': ['xformers', 'mem_efficient']},
   {
-   'kernel': 'flash3',
-   'names': ['flash3', 'fa3', 'flash_attn_3', 'flash_attention(_v3)?$'],
+   'kernel': 'sglang-flash',
+   'names': ['sglang.*(fa3|flash_attention(_v3)?$)', 'flash_attention(_v3)?$'],
   },
+  {'kernel': 'flash3', 'names': ['flash3', 'fa3', 'flash_attn_3']},
   {
    'kernel': 'vllm-flash',
    'names': [
@@ -101,7 +102,8 @@ DOCUMENT = {
    'names': ['^sglang'],
    'operators': ['attention'],
    'narrowing': 2,
-   'source': 'SGLang memory_pool.py (MHATokenToKVPool.set_kv_buffer): cache_k.to(dtype) and cache_v.to(dtype) before the store',
+   'prompts': True,
+   'source': 'SGLang forward_batch_info.py (ForwardMode.EXTEND); memory_pool.py (MHATokenToKVPool.set_kv_buffer): cache_k.to(dtype) and cache_v.to(dtype) before the store',
   },
   {
    'names': ['^sglang.*trtllm'],

@@ -1,9 +1,15 @@
 """Compiled from libraries/sglang.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "63ec47e1a3cf03b5"
+HASH = "4b57252b9607b1b1"
 DOCUMENT = {
  'library': 'SGLang',
  'kernels': {
+  'sglang-flash': {
+   'like': 'flash3',
+   'fallback': 'flash3-mma',
+   'dispatches': True,
+   'source': "SGLang's build of FlashAttention-3 (sgl_kernel.flash_attn), for capability 8 too",
+  },
   'sglang-triton': {
    'operator': 'attention',
    'schedule': 'tiled-2',

@@ -20,7 +20,7 @@ from perfmodel.timing.attention_style import (
     staged_resident,
     style,
 )
-from perfmodel.timing.libraries.facts import AttentionFacts, TileRow
+from perfmodel.timing.libraries.facts import AttentionFacts, Caller, TileRow
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
@@ -35,17 +35,18 @@ def forward_plan(
 ) -> Plan:
     """Forward attention by the class's schedule; decode adds the choice of slices."""
     machine, constants = setting.machine, setting.constants
-    if kernel.caller.fresh and problem.phase != "decode":
+    decodes = decoding(problem, kernel.caller)
+    if kernel.caller.fresh and not decodes:
         problem, kernel = _fresh(problem, kernel)
     how = style(problem, kernel, setting)
     mask = _mask(problem, kernel)
     if kernel.passed_bytes:
         exchange = passing(how, kernel, machine, problem.head_dim)
         how = replace(how, turns=replace(how.turns, exchange=exchange))
-    if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
+    if (split or decodes) and kernel.schedule != "tiled-1":
         return splitkv.split_plan(problem, mask, kernel, setting, how)
     tiles, allowed = _tiles(problem, kernel, machine)
-    if kernel.caller.paged and problem.phase != "decode" and "split" not in constants.off:
+    if kernel.caller.paged and not decodes and "split" not in constants.off:
         sliced = splitkv.sliced_prefill(problem, mask, kernel, setting, how, tiles, allowed)
         if sliced is not None:
             return sliced
@@ -75,18 +76,14 @@ def forward_plan(
         score_vector=problem.score_vector(),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
-    beside = kernel.prepares * _preparing(setting)
+    beside = kernel.prepares * splitkv.preparing(setting)
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc}, beside=beside, allowed=allowed)
 
 
-def _preparing(setting: Setting) -> float:
-    """Seconds of a small kernel that reads lengths of sequences and leaves where each begins.
-
-    Its launch, its block, and a load, a sum and a store that wait for each other in the L2.
-    """
-    machine, constants = setting.machine, setting.constants
-    launched = machine.at_clock(constants["kernel_gap"] + constants["block_price"])
-    return float(launched + 3.0 * machine.l2_latency)
+def decoding(problem: Attention, caller: Caller) -> bool:
+    """Whether a decode kernel runs: for one query, unless prompts of one token are told apart."""
+    alone = caller.prompts and np.all(np.asarray(problem.seq_kv == 1))
+    return problem.phase == "decode" and not alone
 
 
 def _fresh(problem: Attention, kernel: AttentionFacts) -> tuple[Attention, AttentionFacts]:

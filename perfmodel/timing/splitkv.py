@@ -49,6 +49,8 @@ def split_plan(
         graph = kernel.graph_rule if kernel.caller.captured else None
         if kernel.even_rule is not None:
             launched = slicing.evenly(every, tile, kernel.even_rule, machine, graph)
+            if not kernel.caller.captured:
+                launched = np.where(_cuttable(every, tile, kernel, machine), launched, 1.0)
             splits, beside = _with_keys(sizes, tile, launched, setting, how)
         elif graph is not None:
             splits, beside = _in_graph(sizes, tile, graph, setting, how)
@@ -72,9 +74,34 @@ def split_plan(
         launched = np.maximum(launched, 2.0)
     made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, launched, pack)
     if kernel.caller.paged and kernel.even_rule is not None:
+        found = kernel.caller.captured | _cuttable(every, tile, kernel, machine)
         idle = _idle_combining(sizes, setting)
-        beside = beside + np.where(launched > 1, 0.0, idle)
+        beside = beside + np.where((launched > 1) | ~found, 0.0, idle)
+    if kernel.prepares_decode:
+        beside = beside + kernel.prepares * preparing(setting)
     return replace(made, beside=beside)
+
+
+def preparing(setting: Setting) -> float:
+    """Seconds of a small kernel that reads lengths of sequences and leaves where each begins.
+
+    Its launch, its block, and a load, a sum and a store that wait for each other in the L2.
+    """
+    machine, constants = setting.machine, setting.constants
+    launched = machine.at_clock(constants["kernel_gap"] + constants["block_price"])
+    return float(launched + 3.0 * machine.l2_latency)
+
+
+def _cuttable(
+    every: Mapping[str, Number], tile: tuple[Number, ...], kernel: AttentionFacts, machine: Machine
+) -> np.ndarray:
+    """Whether the library's host cuts keys at all, which asks for more tiles and a smaller grid.
+
+    Where nobody says how many slices there may be, FlashAttention-3 finds them for one sequence
+    (num_splits_heuristic); the scheduler on the device takes no more.
+    """
+    assert kernel.even_rule is not None
+    return slicing.cuts(every, tile, kernel.even_rule, machine, None)
 
 
 def _with_window(problem: Attention) -> np.ndarray:

@@ -57,6 +57,8 @@ class Caller:
     """Whether keys and values are found page by page."""
     captured: bool = False
     """Whether decode is captured in CUDA graphs, with a fixed grid of slices."""
+    prompts: bool = False
+    """Whether a sequence of one token runs as a prompt, and not as decode."""
     fresh: bool = False
     """Whether queries that come with all their keys read these as they come, before the cache."""
     windowless: bool = False
@@ -206,6 +208,8 @@ class AttentionFacts(MatrixFacts):
     any score of it is seen."""
     prepares: Annotated[int, "kernels"] = 0
     """Small kernels launched before the one for many queries, about lengths of sequences."""
+    prepares_decode: bool = False
+    """Whether these are launched before decode too."""
     regroups: bool = False
     """Whether decode with grouped queries copies them, and the result, into another order; where a
     window hides keys each head is then by itself, and its keys are not cut."""
