@@ -39,6 +39,8 @@ def split_plan(
     machine, constants = setting.machine, setting.constants
     every = as_floats(problem.sizes())
     tile, width = _tile(problem, kernel, machine), problem.elements()["kv"].bytes
+    if kernel.sliced is not None and kernel.even_rule is not None:
+        tile = _tile_where_cut(problem, kernel, machine, tile)
     sizes = every
     if problem.phase == "decode" and mask is not None and mask.left is not None:
         sizes = {**every, "x": _seen_keys(every["x"], mask.left, tile[1], kernel)}
@@ -276,6 +278,16 @@ def _tile(problem: Attention, kernel: AttentionFacts, machine: Machine) -> tuple
     if usual == other or not np.any(hides):
         return usual
     return other if np.all(hides) else tuple(np.where(hides, other, usual).T[..., None])
+
+
+def _tile_where_cut(
+    problem: Attention, kernel: AttentionFacts, machine: Machine, usual: tuple[Number, ...]
+) -> tuple[Number, ...]:
+    """Rows, keys and threads of decode where the host may cut keys, which it asks that tile for."""
+    dim, stored = int(np.max(problem.head_dim)), problem.elements()["kv"]
+    other = decode_tile(replace(kernel, decode=kernel.sliced), machine, dim, stored)
+    cut = _cuttable(as_floats(problem.sizes()), other, kernel, machine)
+    return tuple(np.where(cut, there, here) for there, here in zip(other, usual, strict=True))
 
 
 def decode_tile(

@@ -144,6 +144,8 @@ class AttentionFacts(MatrixFacts):
     """Tiles where a window hides keys, where it has others."""
     narrow_decode: Annotated[Menus | None, "[rows, keys, threads]"] = None
     """Tiles of decode over 8-bit keys that no window hides, where it has others."""
+    sliced: Annotated[Menus | None, "[rows, keys, threads]"] = None
+    """Tiles of decode where its host cuts keys, where it has others."""
     few_queries: Annotated[int, "queries"] = 0
     """Most queries of a group, its heads together, that tiles of decode serve where no window
     hides keys, and alone."""

@@ -16,7 +16,7 @@ from perfmodel.timing.libraries.facts import (
 )
 from perfmodel.timing.libraries.reading import Misfit
 
-_MENUS = ("tiles", "decode", "narrow", "windowed", "narrow_decode")
+_MENUS = ("tiles", "decode", "narrow", "windowed", "narrow_decode", "sliced")
 _LINKS = ("fallback", "batched", "decoder", "encoder")
 # Counts of a row's layout that something is divided by.
 _LAYOUT = ("elements_per_thread", "most_threads", "passes", "load", "held_load", "least_threads")
