@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "f73b85de9008aef9"
+HASH = "fe4cfb9ae11b1c6d"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -74,7 +74,7 @@ DOCUMENT = {
    'widening_ops': 10,
    'share': 0.6,
    'rescales': True,
-   'adds_always': True,
+   'adds_in_graphs': True,
    'wave_rule': {'keys': 128, 'waves': 2, 'rounds_up': True},
    'tiles': {
     64: [[128, 64, 128], [64, 128, 128], [16, 256, 128]],

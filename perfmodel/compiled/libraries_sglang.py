@@ -1,6 +1,6 @@
 """Compiled from libraries/sglang.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "4b57252b9607b1b1"
+HASH = "257ce2a7c0e6b63c"
 DOCUMENT = {
  'library': 'SGLang',
  'kernels': {
@@ -92,7 +92,9 @@ DOCUMENT = {
     'rounds_up': True,
     'begun': True,
    },
-   'waits': 2,
+   'waits': 3,
+   'grid_slices': 8,
+   'adds_plainly': True,
    'tiles': {576: [[16, 32, 128]]},
    'decode': {576: [[16, 32, 128]]},
    'combine_loads': 1,

@@ -30,9 +30,7 @@ HEAD_AXES = ("d", "e")
 _INTEGER = 1.5 / 3.5
 
 
-def compute_type(
-    problem: Attention, machine: Machine, kernel: AttentionFacts | None = None
-) -> str:
+def compute_type(problem: Attention, machine: Machine, kernel: AttentionFacts | None = None) -> str:
     """The type whose rate both contractions run at: that of the queries, or of a narrower cache
     that they are narrowed for.
     """
@@ -93,7 +91,8 @@ def _combining(kernel: AttentionFacts, constants: Constants) -> Combining | None
     """The kernel that adds slices of the keys up, where the class has one."""
     if kernel.combines_inside:
         return None
-    return Combining(constants["combine_price"], kernel.combines_ahead)
+    start = constants["block_price" if kernel.adds_plainly else "combine_price"]
+    return Combining(start, kernel.combines_ahead)
 
 
 def _matrix_share(compute: str, kernel: AttentionFacts, setting: Setting) -> float:

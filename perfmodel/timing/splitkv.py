@@ -22,8 +22,8 @@ from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Block, Style
 
-# Blocks of a combining kernel that finds nothing, of 256 threads, that a unit holds at once.
-_IDLE_COMBINING = 8.0
+# Blocks that find nothing to do, of some 256 threads, that a unit holds at once.
+_IDLE_BLOCKS = 8.0
 
 
 def split_plan(
@@ -72,8 +72,13 @@ def split_plan(
         if np.any(apart):
             splits, pack = np.where(apart, 1.0, splits), np.where(apart, 1.0, pack)
     launched = splits if launched is None else launched
-    if kernel.adds_always and kernel.caller.captured:
+    if kernel.adds_in_graphs and kernel.caller.captured:
         launched = np.maximum(launched, 2.0)
+    if kernel.grid_slices:
+        launched = np.full_like(splits, float(kernel.grid_slices))
+        # A block that finds no keys leaves at once, and others of its unit beside it.
+        idle = _rounds(sizes, tile[0], launched - splits, machine) - 1.0
+        beside = beside + idle / _IDLE_BLOCKS * setting.at_clock("block_price")
     made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, launched, pack)
     if kernel.caller.paged and kernel.even_rule is not None:
         found = kernel.caller.captured | _cuttable(every, tile, kernel, machine)
@@ -338,7 +343,7 @@ def _idle_combining(sizes: Mapping[str, Number], setting: Setting) -> np.ndarray
     b, g, r, q, d = slicing.columns(sizes, "bgrqd")
     columns = np.where(d <= 64, 64.0, 128.0)
     blocks = b * np.ceil(g * r * q * columns / 1024) * np.ceil(d / columns)
-    rounds = np.maximum(blocks / (machine.units * _IDLE_COMBINING), 1.0)
+    rounds = np.maximum(blocks / (machine.units * _IDLE_BLOCKS), 1.0)
     start = setting.at_clock("block_price")
     seconds = rounds * (start + 3.0 * machine.l2_latency)
     return np.where(b <= CAPTURED, seconds, 0.0)

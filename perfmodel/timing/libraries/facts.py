@@ -14,7 +14,14 @@ from typing import Annotated, Literal
 
 from perfmodel.timing.architectures import Architecture, Copies
 from perfmodel.timing.architectures import Instruction as Native
-from perfmodel.timing.libraries.rules import EvenRule, GraphRule, HeadRule, SegmentRule, SplitRule, WaveRule
+from perfmodel.timing.libraries.rules import (
+    EvenRule,
+    GraphRule,
+    HeadRule,
+    SegmentRule,
+    SplitRule,
+    WaveRule,
+)
 
 TileRow = tuple[int, int, int]
 """Rows, columns and threads of a block's tile."""
@@ -201,8 +208,13 @@ class AttentionFacts(MatrixFacts):
     narrow tiles most of the vector work."""
     narrow_products: bool = False
     """Whether its products take the type of a narrower cache, queries being narrowed before."""
-    adds_always: bool = False
+    adds_in_graphs: bool = False
     """Whether decode that is captured in graphs adds slices up even where there is one."""
+    grid_slices: Annotated[int, "slices"] = 0
+    """Slices of decode's grid, and of what adds them up, whichever of them have keys; 0 where the
+    grid has those alone."""
+    adds_plainly: bool = False
+    """Whether the kernel that adds slices up has no statistics to gather first."""
     searches: bool = False
     """Whether a block finds its sequence by halving the list of where they begin."""
     walks: bool = False
