@@ -68,6 +68,8 @@ def _kv_write(
         output_dtype=elements["kv"].name,
     )
     seconds = rowwise.beside(setting, fresh, "cache-write")
+    if kernel.caller.writes_ahead and setting.machine.architecture.copies == "tensor":
+        seconds = seconds - setting.at_clock("kernel_gap")
     native = isinstance(kernel, MatrixFacts) and kernel.instruction == "native"
     if elements["kv"].bits >= elements["data"].bits:
         return seconds

@@ -70,6 +70,9 @@ class Caller:
     """Whether queries that come with all their keys read these as they come, before the cache."""
     windowless: bool = False
     """Whether keys that are read as they come are all seen, whatever the window."""
+    writes_ahead: bool = False
+    """Whether the kernel after the one that writes to the cache is launched before that one ends,
+    where the architecture can (Hopper and later)."""
     narrowing: Annotated[int, "kernels"] = 0
     """Kernels that narrow new keys and values before they are written to a narrower cache; 0 where
     the writing kernel does."""
