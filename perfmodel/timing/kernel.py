@@ -331,7 +331,8 @@ def in_turn_seconds(
 
     A block with one buffer for its keys and one for its values asks for a tile when it is done with
     the one before: it waits for each load in turn, takes what comes through the unit's port (64
-    bytes a clock), writes it from registers to shared memory, and then computes. Only other blocks of the unit work meanwhile.
+    bytes a clock), writes it from registers to shared memory, and then computes. Only other blocks
+    of the unit work meanwhile.
     """
     waited = style.turns.waits * terms["latency"]
     staged = 1.0 + 64.0 * machine.clock_hz / machine.shared_bytes_per_unit
