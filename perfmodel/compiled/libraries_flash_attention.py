@@ -1,6 +1,6 @@
 """Compiled from libraries/flash_attention.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "693b8c7e61600886"
+HASH = "bc6dbbfc95db7689"
 DOCUMENT = {
  'library': 'FlashAttention',
  'kernels': {
@@ -112,7 +112,7 @@ DOCUMENT = {
    'specialises': True,
    'source': "FlashAttention-3 (2407.08608) sections 3.1-3.2; hopper/tile_size.h and heuristics.h of vLLM's branch: one group of 64 rows for heads of 64 and 128 and few queries without a window (8-bit heads of 128 too: so their runs say), query heads packed in varlen calls; block.h: windows from their first key on; flash_prepare_scheduler.cu: slices by even shares of the tiles of all keys; flash_fwd_combine_kernel.h: four stages, three of them in flight; vLLM allows it 32 slices in its graphs; warp-specialised kernels are bound to one block a unit; the combining kernel is launched ahead (programmatic dependent launch)",
   },
-  'flash3-mma': {
+  'flash3-ampere': {
    'operator': 'attention',
    'schedule': 'tiled-2',
    'instruction': 'register',

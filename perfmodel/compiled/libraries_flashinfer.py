@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "fe4cfb9ae11b1c6d"
+HASH = "e348a9bc8d507b1c"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -112,18 +112,6 @@ DOCUMENT = {
     512: [[16, 16, 128]],
    },
    'source': 'FlashInfer prefill.cuh, by the same rule where a unit has 100 KiB of shared memory',
-  },
-  'sglang-flashinfer': {
-   'like': 'fmha',
-   'fallback': 'sglang-flashinfer-hopper',
-   'decoder': 'fmha-ampere',
-   'source': "SGLang flashinfer_backend.py: BatchPrefillWithRaggedKVCacheWrapper by CUTLASS on datacentre Blackwell, BatchDecodeWithPagedKVCacheWrapper by FlashAttention-2's template everywhere",
-  },
-  'sglang-flashinfer-hopper': {
-   'like': 'fmha-hopper',
-   'fallback': 'fmha-ampere',
-   'decoder': 'fmha-ampere',
-   'source': 'SGLang flashinfer_backend.py, as sglang-flashinfer',
   },
  },
 }

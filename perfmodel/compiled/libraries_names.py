@@ -1,16 +1,16 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "63ad3d6da46e6632"
+HASH = "bf49265c8c886be3"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
   {'kernel': 'flash1-first', 'names': ['^flash1.first']},
   {'kernel': 'xformers', 'names': ['xformers', 'mem_efficient']},
+  {'kernel': 'sglang-flash', 'names': ['sglang.*(fa3|flash_attention(_v3)?$)']},
   {
-   'kernel': 'sglang-flash',
-   'names': ['sglang.*(fa3|flash_attention(_v3)?$)', 'flash_attention(_v3)?$'],
+   'kernel': 'flash3',
+   'names': ['flash3', 'fa3', 'flash_attn_3', 'flash_attention(_v3)?$'],
   },
-  {'kernel': 'flash3', 'names': ['flash3', 'fa3', 'flash_attn_3']},
   {
    'kernel': 'vllm-flash',
    'names': [

@@ -1,12 +1,12 @@
 """Compiled from libraries/sglang.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "257ce2a7c0e6b63c"
+HASH = "4dd2ae5d8ea944b1"
 DOCUMENT = {
  'library': 'SGLang',
  'kernels': {
   'sglang-flash': {
    'like': 'flash3',
-   'fallback': 'flash3-mma',
+   'fallback': 'flash3-ampere',
    'dispatches': True,
    'source': "SGLang's build of FlashAttention-3 (sgl_kernel.flash_attn), for capability 8 too",
   },
@@ -99,6 +99,18 @@ DOCUMENT = {
    'decode': {576: [[16, 32, 128]]},
    'combine_loads': 1,
    'source': 'SGLang triton_backend.py (get_num_kv_splits_triton, triton_attention_num_kv_splits 8) and decode_attention.py (BLOCK_H 16, BLOCK 32, 4 warps, 2 stages)',
+  },
+  'sglang-flashinfer': {
+   'like': 'fmha',
+   'fallback': 'sglang-flashinfer-hopper',
+   'decoder': 'fmha-ampere',
+   'source': "SGLang flashinfer_backend.py: BatchPrefillWithRaggedKVCacheWrapper by CUTLASS on datacentre Blackwell, BatchDecodeWithPagedKVCacheWrapper by FlashAttention-2's template everywhere",
+  },
+  'sglang-flashinfer-hopper': {
+   'like': 'fmha-hopper',
+   'fallback': 'fmha-ampere',
+   'decoder': 'fmha-ampere',
+   'source': 'SGLang flashinfer_backend.py, as sglang-flashinfer',
   },
   'eager-quantise': {
    'operator': 'quantise',
