@@ -1,6 +1,6 @@
 """Compiled from libraries/sglang.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "4dd2ae5d8ea944b1"
+HASH = "fde6fda6f6f0865f"
 DOCUMENT = {
  'library': 'SGLang',
  'kernels': {
@@ -54,8 +54,8 @@ DOCUMENT = {
   },
   'sglang-triton-small': {
    'like': 'sglang-triton',
-   'runs_on': {},
-   'fallback': None,
+   'runs_on': {'architecture': ['ampere', 'ada', 'blackwell-gb20x']},
+   'fallback': 'sglang-triton-other',
    'tiles': {
     64: [[64, 128, 128]],
     128: [[64, 128, 256]],
@@ -63,6 +63,17 @@ DOCUMENT = {
     576: [[32, 32, 256]],
    },
    'source': 'SGLang extend_attention.py, capabilities 8.6, 8.9 and 12, of little shared memory; the rest as sglang-triton',
+  },
+  'sglang-triton-other': {
+   'like': 'sglang-triton',
+   'runs_on': {},
+   'fallback': None,
+   'tiles': {
+    64: [[64, 64, 128]],
+    128: [[64, 64, 256], [32, 32, 256]],
+    576: [[32, 32, 256], [16, 16, 64]],
+   },
+   'source': "SGLang extend_attention.py: 64 by 64 on AMD's and before Ampere, 32 by 32 for heads above 128; the least is what shared memory of 64 KiB holds",
   },
   'sglang-triton-encode': {
    'like': 'sglang-triton',
@@ -95,8 +106,8 @@ DOCUMENT = {
    'waits': 3,
    'grid_slices': 8,
    'adds_plainly': True,
-   'tiles': {576: [[16, 32, 128]]},
-   'decode': {576: [[16, 32, 128]]},
+   'tiles': {576: [[16, 32, 128], [16, 16, 128]]},
+   'decode': {576: [[16, 32, 128], [16, 16, 128]]},
    'combine_loads': 1,
    'source': 'SGLang triton_backend.py (get_num_kv_splits_triton, triton_attention_num_kv_splits 8) and decode_attention.py (BLOCK_H 16, BLOCK 32, 4 warps, 2 stages)',
   },

@@ -1,6 +1,6 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "824477caee11f5af"
+HASH = "d13e90c999920bf8"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
@@ -44,6 +44,7 @@ DOCUMENT = {
    'runs_on': {},
    'fallback': None,
    'packs': False,
+   'rescales': False,
    'wave_rule': None,
    'widening_ops': 0,
    'share': None,
