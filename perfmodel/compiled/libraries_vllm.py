@@ -1,14 +1,19 @@
 """Compiled from libraries/vllm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "abb99dec8a33febe"
+HASH = "c1987bf7b1bc57df"
 DOCUMENT = {
  'library': 'vLLM',
  'kernels': {
   'vllm-flash': {
    'like': 'flash3',
-   'fallback': 'flash4',
+   'fallback': 'vllm-flash-blackwell',
    'dispatches': True,
    'source': 'vLLM fa_utils.py (get_flash_attn_version): FlashAttention-3 on Hopper, 4 on datacentre Blackwell, 2 elsewhere',
+  },
+  'vllm-flash-blackwell': {
+   'like': 'flash4',
+   'fallback': 'flash2',
+   'source': 'vLLM fa_utils.py (get_flash_attn_version), as vllm-flash',
   },
   'vllm-triton': {
    'operator': 'attention',

@@ -39,8 +39,9 @@ def split_plan(
     machine, constants = setting.machine, setting.constants
     every = as_floats(problem.sizes())
     tile, width = _tile(problem, kernel, machine), problem.elements()["kv"].bytes
-    if kernel.sliced is not None and kernel.even_rule is not None:
-        tile = _tile_where_cut(problem, kernel, machine, tile)
+    cuttable: np.ndarray | bool = True
+    if kernel.even_rule is not None:
+        tile, cuttable = _where_cut(problem, kernel, machine, tile)
     sizes = every
     if problem.phase == "decode" and mask is not None and mask.left is not None:
         sizes = {**every, "x": _seen_keys(every["x"], mask.left, tile[1], kernel)}
@@ -51,8 +52,7 @@ def split_plan(
         graph = kernel.graph_rule if kernel.caller.captured else None
         if kernel.even_rule is not None:
             launched = slicing.evenly(every, tile, kernel.even_rule, machine, graph)
-            if not kernel.caller.captured:
-                launched = np.where(_cuttable(every, tile, kernel, machine), launched, 1.0)
+            launched = np.where(cuttable, launched, 1.0)
             splits, beside = _with_keys(sizes, tile, launched, setting, how)
         elif graph is not None:
             splits, beside = _in_graph(sizes, tile, graph, setting, how)
@@ -81,9 +81,8 @@ def split_plan(
         beside = beside + idle / _IDLE_BLOCKS * setting.at_clock("block_price")
     made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, launched, pack)
     if kernel.caller.paged and kernel.even_rule is not None:
-        found = kernel.caller.captured | _cuttable(every, tile, kernel, machine)
         idle = _idle_combining(sizes, setting)
-        beside = beside + np.where((launched > 1) | ~found, 0.0, idle)
+        beside = beside + np.where((launched > 1) | ~np.asarray(cuttable), 0.0, idle)
     if kernel.prepares_decode:
         beside = beside + kernel.prepares * preparing(setting)
     return replace(made, beside=beside)
@@ -97,18 +96,6 @@ def preparing(setting: Setting) -> float:
     machine, constants = setting.machine, setting.constants
     launched = machine.at_clock(constants["kernel_gap"] + constants["block_price"])
     return float(launched + 3.0 * machine.l2_latency)
-
-
-def _cuttable(
-    every: Mapping[str, Number], tile: tuple[Number, ...], kernel: AttentionFacts, machine: Machine
-) -> np.ndarray:
-    """Whether the library's host cuts keys at all, which asks for more tiles and a smaller grid.
-
-    Where nobody says how many slices there may be, FlashAttention-3 finds them for one sequence
-    (num_splits_heuristic); the scheduler on the device takes no more.
-    """
-    assert kernel.even_rule is not None
-    return slicing.cuts(every, tile, kernel.even_rule, machine, None)
 
 
 def _with_window(problem: Attention) -> np.ndarray:
@@ -285,14 +272,26 @@ def _tile(problem: Attention, kernel: AttentionFacts, machine: Machine) -> tuple
     return other if np.all(hides) else tuple(np.where(hides, other, usual).T[..., None])
 
 
-def _tile_where_cut(
+def _where_cut(
     problem: Attention, kernel: AttentionFacts, machine: Machine, usual: tuple[Number, ...]
-) -> tuple[Number, ...]:
-    """Rows, keys and threads of decode where the host may cut keys, which it asks that tile for."""
-    dim, stored = int(np.max(problem.head_dim)), problem.elements()["kv"]
-    other = decode_tile(replace(kernel, decode=kernel.sliced), machine, dim, stored)
-    cut = _cuttable(as_floats(problem.sizes()), other, kernel, machine)
-    return tuple(np.where(cut, there, here) for there, here in zip(other, usual, strict=True))
+) -> tuple[tuple[Number, ...], np.ndarray | bool]:
+    """Rows, keys and threads of decode, and where the library's host cuts keys at all.
+
+    Graphs say how many slices there may be. Where nobody does, FlashAttention-3 finds out for one
+    sequence, and asks for more tiles and a smaller grid (num_splits_heuristic); its scheduler on
+    the device takes no more. It may have another tile for that.
+    """
+    assert kernel.even_rule is not None
+    other = usual
+    if kernel.sliced is not None:
+        dim, stored = int(np.max(problem.head_dim)), problem.elements()["kv"]
+        other = decode_tile(replace(kernel, decode=kernel.sliced), machine, dim, stored)
+    cut: np.ndarray | bool = True
+    if not kernel.caller.captured:
+        cut = slicing.cuts(as_floats(problem.sizes()), other, kernel.even_rule, machine, None)
+    if kernel.sliced is None:
+        return usual, cut
+    return tuple(np.where(cut, a, b) for a, b in zip(other, usual, strict=True)), cut
 
 
 def decode_tile(
