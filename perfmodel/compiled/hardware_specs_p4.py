@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/p4.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "5260c5e36d651ed2"
+HASH = "2ed85b9bc1473def"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'p4',
@@ -53,6 +53,7 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR5',
+   'ecc': 'inline',
    'capacity': {'value': '8 GB', 'source': ['hmc'], 'status': 'secondary'},
    'bandwidth': {'value': '192.3 GB/s', 'source': ['techpowerup'], 'status': 'secondary'},
   },
@@ -88,6 +89,29 @@ DOCUMENT = {
   'source': ['cccl-traits'],
   'status': 'spec',
  },
+ 'latency': {
+  'shared': {
+   'value': '23 cycles',
+   'at_clock': '1531 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': "at the board's highest clock",
+  },
+  'l1': {
+   'value': '82 cycles',
+   'at_clock': '1531 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': "at the board's highest clock",
+  },
+  'l2': {
+   'value': '216 cycles',
+   'at_clock': '1531 MHz',
+   'source': ['jia2018'],
+   'status': 'unverified',
+   'note': "at the board's highest clock",
+  },
+ },
  'links': {
   'host': {
    'name': 'PCIe 3 x16',
@@ -106,6 +130,7 @@ DOCUMENT = {
   'cuda-guide-via': 'CUDA programming guide arithmetic throughput table (columns to cc 7.x): MUFU 16 (6.0), 32 (6.1/6.2), 16 (7.x). https://docs.nvidia.com/cuda/cuda-c-programming-guide/',
   'formula': 'Computed from other facts of the same file; the note says how',
   'hmc': 'hmc-tech GPU pages: dense rates, clocks including the tensor clock. https://hmc-tech.com/gpus',
+  'jia2018': 'Jia et al. 2018, Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, Table 3.1, recalled from memory: hits of shared memory, L1, L2 in cycles on P100 24, 82, 234; P4 23, 82, 216; M60 23, 82, 207. https://arxiv.org/abs/1804.06826',
   'memory': 'unverified: from memory',
   'techpowerup': 'TechPowerUp-derived comparison pages: sysrqmts.com, fpsbench.com, topcpu.net',
  },

@@ -1,24 +1,26 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "518b45de134c2d36"
+HASH = "a3238a326e2bcac7"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
   {'kernel': 'flash1-first', 'names': ['^flash1.first']},
   {'kernel': 'xformers', 'names': ['xformers', 'mem_efficient']},
+  {'kernel': 'sglang-flash', 'names': ['sglang.*(fa3|flash_attention(_v3)?$)']},
   {
    'kernel': 'flash3',
+   'names': ['flash3', 'fa3', 'flash_attn_3', 'flash_attention(_v3)?$'],
+  },
+  {
+   'kernel': 'vllm-flash',
    'names': [
-    'flash3',
-    'fa3',
-    'vllm_(vit_)?flash_attn(?!_fa4)',
-    'flash_attn_3',
-    'flash_attention(_v3)?$',
+    'vllm_(vit_)?flash_attn(?!_fa[24])',
     '^vllm(?!.*(fa4|fa2|flashinfer|trtllm|triton|torch|xformers|flex))',
    ],
   },
   {'kernel': 'cudnn', 'names': ['cudnn']},
   {'kernel': 'flash4', 'names': ['flash4', 'fa4', 'flash_attention_v4']},
+  {'kernel': 'sglang-flashinfer', 'names': ['sglang.*flashinfer']},
   {
    'kernel': 'fmha',
    'names': [
@@ -29,6 +31,7 @@ DOCUMENT = {
   },
   {'kernel': 'trtllm', 'names': ['trtllm']},
   {'kernel': 'sglang-triton', 'names': ['sglang.*triton']},
+  {'kernel': 'vllm-triton', 'names': ['vllm.*triton']},
   {'kernel': 'flash-triton', 'names': ['triton']},
   {'kernel': 'cpu-blocked', 'names': ['^cpu']},
   {'kernel': 'flash2', 'names': ['flash2', 'flash', 'fa2', 'sdpa', 'vllm']},
@@ -56,21 +59,33 @@ DOCUMENT = {
   {'kernel': 'flat-quantise', 'names': ['torch_ops', 'trtllm']},
   {'kernel': 'eager-quantise', 'names': ['sglang']},
   {'kernel': 'vllm-quantise', 'names': ['vllm', 'dynamic']},
+  {'kernel': 'ck-gemm', 'names': ['aiter:ck']},
+  {'kernel': 'ck-gemm-block', 'names': ['aiter:ck']},
+  {'kernel': 'aiter-asm', 'names': ['aiter:asm']},
+  {'kernel': 'triton-fp8-block', 'names': ['(?i)triton', 'w8a8_block']},
   {'kernel': 'triton-gemm', 'names': ['(?i)triton']},
   {'kernel': 'triton-gemm-fp32', 'names': ['(?i)triton']},
   {'kernel': 'weight-only', 'names': ['weight_only', 'marlin', 'awq', 'gptq']},
   {'kernel': 'cutlass-int8', 'names': ['smooth_quant', 'int8']},
   {'kernel': 'cutlass-fp8-block', 'names': ['CutlassFp8Block']},
+  {'kernel': 'vllm-deepgemm', 'names': ['^vllm']},
   {
    'kernel': 'deepgemm',
    'names': ['(?i)deep_?gemm', 'fp8_block', 'Fp8Block', '^vllm', '^sglang', '^trtllm'],
   },
+  {'kernel': 'trtllm-fp8', 'names': ['^trtllm']},
+  {'kernel': 'sgl-fp8', 'names': ['^sglang', 'sgl_kernel']},
   {
    'kernel': 'cutlass-fp8',
    'names': ['Fp8Scaled', 'FP8Scaled', 'fp8', '^vllm', '^sglang'],
   },
+  {'kernel': 'vllm-fp4', 'names': ['^vllm']},
+  {'kernel': 'cutlass-fp4', 'names': ['^sglang', '^trtllm', 'flashinfer']},
+  {'kernel': 'cublas-int8', 'names': ['torch', 'cublas']},
   {'kernel': 'cublas-fp32', 'names': ['torch', 'cublas']},
-  {'kernel': 'blas-fp32', 'names': ['rocblas', 'hipblas', 'mkl']},
+  {'kernel': 'rocblas', 'names': ['rocblas']},
+  {'kernel': 'rocblas-fp32', 'names': ['rocblas', 'hipblas']},
+  {'kernel': 'blas-fp32', 'names': ['mkl']},
   {
    'kernel': 'cublas',
    'names': ['torch', 'blas', 'aiter', '^vllm', '^sglang', '^trtllm', 'flashinfer'],
@@ -94,6 +109,57 @@ DOCUMENT = {
    'operators': ['attention'],
    'captured': True,
    'source': 'vLLM, flash_attn.py: flash_attn_max_num_splits_for_cuda_graph',
+  },
+  {
+   'names': ['^cublas$'],
+   'operators': ['gemm'],
+   'column_major': True,
+   'source': "DeepBench, code/nvidia/gemm_bench.cu: cublasSgemm and cublasGemmEx with m, n and k as they are. PyTorch's at::cuda::blas::gemm swaps the operands, so that what menus call rows is the library's n",
+  },
+  {
+   'names': ['^cublas$'],
+   'operators': ['gemm'],
+   'formats': ['int8'],
+   'activity': 0.7,
+   'source': 'DeepBench, code/nvidia/tensor.h (rand): uniform numbers between 0 and 1 become integers, which are zeros; as other loops over zeros (runs.yaml)',
+  },
+  {
+   'names': ['^sglang'],
+   'operators': ['gemm'],
+   'activity': 1.0,
+   'source': 'aiconfigurator, collector/sglang/collect_gemm.py: operands are random numbers (torch.nn.Linear, torch.randn), where layers of other frameworks have weights that nobody set; recalled, and seen in published runs: large products of one library are 10 to 25 % slower there, most on boards that their power limits',
+  },
+  {
+   'names': ['^sglang.*(triton|flashinfer)'],
+   'operators': ['attention'],
+   'fresh': True,
+   'source': 'SGLang extend_attention.py (K_Extend, V_Extend) and flashinfer_backend.py (extend_no_prefix: the ragged wrapper)',
+  },
+  {
+   'names': ['^sglang.*flashinfer'],
+   'operators': ['attention'],
+   'windowless': True,
+   'source': 'SGLang flashinfer_backend.py (forward_extend): the ragged wrapper is called without window_left',
+  },
+  {
+   'names': ['^sglang'],
+   'operators': ['attention'],
+   'narrowing': 2,
+   'prompts': True,
+   'source': 'SGLang forward_batch_info.py (ForwardMode.EXTEND); memory_pool.py (MHATokenToKVPool.set_kv_buffer): cache_k.to(dtype) and cache_v.to(dtype) before the store',
+  },
+  {
+   'names': ['^sglang.*(fa3|trtllm)'],
+   'operators': ['attention'],
+   'writes_ahead': True,
+   'source': "SGLang jit_kernel kvcache.cuh (store_cache with programmatic dependent launch); that FlashAttention-3's and TensorRT-LLM's kernels follow without a gap was settled by published runs",
+  },
+  {
+   'names': ['^sglang.*trtllm'],
+   'operators': ['attention'],
+   'query_narrowing': 3,
+   'hands_wide': True,
+   'source': 'SGLang trtllm_mha_backend.py: queries in 16 bits, narrowed by scaled_fp8_quant without a scale (zeros, maximum, conversion)',
   },
   {
    'names': ['PLUGIN_V'],
@@ -120,6 +186,24 @@ DOCUMENT = {
    'source': 'shortest runs of vLLM 0.14 and 0.24 on H100 (aiconfigurator): descriptors, look-up of what was compiled',
   },
   {
+   'names': ['CutlassFp8BlockScaledMM'],
+   'instruction': ['tcgen05'],
+   'host_seconds': 0.000261,
+   'source': 'shortest runs of vLLM 0.24 on B200 (aiconfigurator); as above, on that host',
+  },
+  {
+   'names': ['(DeepGemm|FlashInfer)Fp8BlockScaledMM', 'vllm_default'],
+   'formats': ['fp8_block'],
+   'instruction': ['tcgen05'],
+   'host_seconds': 0.000239,
+   'source': 'shortest runs of vLLM 0.24 on B200 (aiconfigurator): scales become UE8M0, are spread over rows and packed, by a dozen framework operators a call (DeepGEMM layout.hpp)',
+  },
+  {
+   'names': ['TritonFp8BlockScaledMM'],
+   'host_seconds': 0.000438,
+   'source': 'shortest runs of vLLM 0.24 on L40S (aiconfigurator): a launch of a Triton kernel through the custom operators of the framework, another one before it; host time, which differs by host',
+  },
+  {
    'names': ['^vllm'],
    'formats': ['fp8_block', 'nvfp4'],
    'copies': 1,
@@ -144,6 +228,7 @@ DOCUMENT = {
   {'kernel': 'flash2'},
   {'kernel': 'weight-only', 'formats': ['w8a16', 'w4a16']},
   {'kernel': 'cutlass-int8', 'formats': ['w8a8_int8', 'int8']},
+  {'kernel': 'cublas-int8', 'formats': ['w8a8_int8', 'int8']},
   {'kernel': 'cutlass-fp8-block', 'formats': ['fp8_block']},
   {'kernel': 'cutlass-fp8', 'formats': ['fp8']},
   {'kernel': 'cublas-fp32', 'formats': ['fp32', 'fp64']},

@@ -1,11 +1,12 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "3cc9fb3c65f85d95"
+HASH = "7f05ddee6f924161"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
   'trtllm': {
    'like': 'fmha',
+   'narrow_products': False,
    'fallback': 'trtllm-hopper',
    'prepares': 1,
    'source': 'TensorRT-LLM on Blackwell: fmhaKernels.h, as fmha',
@@ -40,6 +41,13 @@ DOCUMENT = {
   },
   'trtllm-mma': {
    'like': 'fmha-ampere',
+   'runs_on': {},
+   'fallback': None,
+   'packs': False,
+   'rescales': False,
+   'wave_rule': None,
+   'widening_ops': 0,
+   'share': None,
    'decoder': 'trtllm-xqa',
    'tiles': {
     128: [[64, 128, 128]],
@@ -87,6 +95,23 @@ DOCUMENT = {
    'formats': ['w8a8_int8', 'int8'],
    'instruction': 'register',
    'overlap': 'pipelined',
+   'runs_on': {
+    'architecture': [
+     'turing',
+     'ampere-ga100',
+     'ampere',
+     'ada',
+     'hopper',
+     'blackwell',
+     'blackwell-gb20x',
+     'cdna',
+     'cdna2',
+     'cdna3',
+     'cdna4',
+     'other',
+    ],
+   },
+   'fallback': 'cublas-int8',
    'tiles': {
     4: [[4, 8, 512]],
     1000000000: [
@@ -108,6 +133,13 @@ DOCUMENT = {
    'operator': 'quantise',
    'chain': {'steps': [['data', 'fp8', 6]]},
    'source': 'TensorRT-LLM quantize_e4m3_per_tensor (cudaFp8Utils.cu, scaleMatrix): flattened, 1024 blocks of 256 threads, an element at a time with an index of 64 bits, the scale given',
+  },
+  'trtllm-fp8': {
+   'like': 'cublas',
+   'formats': ['fp8'],
+   'quantises': True,
+   'quantiser': 'flat-quantise',
+   'source': 'TensorRT-LLM linear.py (FP8QDQLinearMethod): static_quantize_e4m3_per_tensor in each call, then cublas_scaled_mm',
   },
   'trtllm-rmsnorm': {
    'operator': 'rmsnorm',

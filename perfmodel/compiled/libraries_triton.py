@@ -1,6 +1,6 @@
 """Compiled from libraries/triton.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "150462e71c73398b"
+HASH = "4c2af1e45ed6857b"
 DOCUMENT = {
  'library': 'Triton',
  'kernels': {
@@ -45,6 +45,19 @@ DOCUMENT = {
    'splits': [1],
    'specialises': False,
    'source': "Triton matrix multiplication tutorial and the bundled kernel: a block a tile, in groups that share operands in L2; tl.dot uses the device's best instruction, and blocks neither form clusters nor keep a warp for loading",
+  },
+  'triton-fp8-block': {
+   'operator': 'gemm',
+   'formats': ['fp8_block'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'tiles': [[64, 128, 128]],
+   'splits': [1],
+   'specialises': False,
+   'promoted': True,
+   'quantises': True,
+   'quantiser': 'vllm-group-quantise',
+   'source': 'vLLM and SGLang fp8_utils / fp8_kernel (w8a8_block_fp8_matmul) where no tuned file is shipped: BLOCK_SIZE_M 64, N and K those of a block of scales, GROUP_SIZE_M 32, 4 warps, 2 stages; scales are multiplied in after each step of k',
   },
   'triton-gemm-fp32': {
    'operator': 'gemm',

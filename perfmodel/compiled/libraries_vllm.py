@@ -1,16 +1,44 @@
 """Compiled from libraries/vllm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "1b2c96485951e1e9"
+HASH = "e74841c2b7411d22"
 DOCUMENT = {
  'library': 'vLLM',
  'kernels': {
+  'vllm-flash': {
+   'like': 'flash3',
+   'fallback': 'vllm-flash-blackwell',
+   'dispatches': True,
+   'source': 'vLLM fa_utils.py (get_flash_attn_version): FlashAttention-3 on Hopper, 4 on datacentre Blackwell, 2 elsewhere',
+  },
+  'vllm-flash-blackwell': {
+   'like': 'flash4',
+   'fallback': 'flash2',
+   'source': 'vLLM fa_utils.py (get_flash_attn_version), as vllm-flash',
+  },
+  'vllm-triton': {
+   'operator': 'attention',
+   'schedule': 'tiled-2',
+   'instruction': 'register',
+   'overlap': 'warps',
+   'head_dims': [16, 32, 64, 128, 256, 512],
+   'stages': 3,
+   'packs': True,
+   'mask_ops': 8,
+   'widening_ops': 4,
+   'searches': True,
+   'segment_rule': {'slices': 16, 'most_blocks': 128},
+   'tiles': {512: [[16, 32, 128]]},
+   'decode': {512: [[16, 16, 128]]},
+   'source': "vLLM triton_unified_attention.py: 16 rows of queries and heads of a group by 32 keys (16 in decode), 4 warps and 3 stages as Triton's default, head dimension padded to a power of two; decode of a grid of up to 128 (MIN_LAUNCH_GRID_SIZE_2D) in 16 segments (NUM_PAR_SOFTMAX_SEGMENTS), reduced by a second kernel; 8-bit keys go through fp32 by their scale (K_load.to(float32) * k_scale); instructions of masks and conversions as sglang-triton's, settled by published runs",
+  },
   'cutlass-fp8': {
    'operator': 'gemm',
    'formats': ['fp8'],
    'instruction': 'native',
    'overlap': 'pipelined',
    'runs_on': {'instruction': ['wgmma']},
-   'fallback': 'cublas',
+   'fallback': 'cutlass-fp8-sm100',
+   'dispatches': True,
    'tiles': {
     64: [[64, 16, 256], [64, 64, 256]],
     128: [[64, 128, 256]],
@@ -20,6 +48,42 @@ DOCUMENT = {
    'swizzles': False,
    'splits': [1],
    'source': 'vLLM scaled_mm_sm90_fp8_dispatch.cuh: 64x64x128, 64x128x128 and 128x128x128, operands swapped for few rows, clusters of two row blocks; CUTLASS persistent tile scheduler: raster along the shorter side, no swizzle',
+  },
+  'cutlass-fp8-sm100': {
+   'operator': 'gemm',
+   'formats': ['fp8'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'runs_on': {'instruction': ['tcgen05']},
+   'fallback': 'cutlass-fp8-sm89',
+   'dispatches': True,
+   'tiles': {
+    64: [[64, 64, 256]],
+    256: [[64, 128, 256], [128, 64, 256], [128, 128, 256]],
+    1000000000: [[128, 128, 256]],
+   },
+   'splits': [1],
+   'source': 'vLLM scaled_mm_sm100_fp8_dispatch.cuh, from memory: 64x64 for few rows, 128x128 up to 256 and by pairs of blocks, then 256x128 by pairs; k whole; that a block has half of the tile up to 256 rows was settled by published runs',
+  },
+  'cutlass-fp8-sm89': {
+   'operator': 'gemm',
+   'formats': ['fp8'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'runs_on': {'architecture': ['ada', 'blackwell-gb20x']},
+   'fallback': 'cublas',
+   'dispatches': True,
+   'tiles': {
+    16: [[16, 64, 64]],
+    32: [[32, 64, 128]],
+    64: [[64, 64, 128]],
+    128: [[64, 128, 128]],
+    256: [[64, 128, 128], [128, 64, 128]],
+    1000000000: [[128, 128, 128], [128, 256, 256], [256, 128, 256]],
+   },
+   'splits': [1],
+   'specialises': False,
+   'source': 'vLLM scaled_mm_c2x_sm89_fp8_dispatch.cuh, from memory: 16x64 to 256x128 by rows, then by columns; k whole',
   },
   'cutlass-fp8-block': {
    'operator': 'gemm',
@@ -108,6 +172,26 @@ DOCUMENT = {
     'waits': 1,
    },
    'source': 'vLLM csrc/quantization/w8a8/fp8/common.cu (scaled_fp8_quant_kernel_strided): a block of 256 threads a row that stride over loads of 16 elements, whatever its length; the scale, in memory, is read first',
+  },
+  'group-quantise': {
+   'operator': 'quantise',
+   'source': 'vLLM and SGLang per_token_group_quant.cu: 16 threads hold a group of 128 elements, each loaded once, 16 bytes at a time; groups of all rows in one grid',
+  },
+  'vllm-group-quantise': {
+   'operator': 'quantise',
+   'rows': {
+    'group': 128,
+    'held_columns': 128,
+    'elements_per_thread': 8,
+    'most_threads': 32,
+    'passes': 1,
+    'load': 8,
+    'held_load': 8,
+    'vector_ops': 7,
+    'special_ops': 1,
+    'integer_ops': 12,
+   },
+   'source': 'vLLM per_token_group_quant.cu: 16 threads a group of 128 elements, 8 a load, held in shared memory; each is divided by its scale and becomes a c10::Float8_e4m3fn, which is computed in software: compares, shifts, rounding to even',
   },
  },
 }
