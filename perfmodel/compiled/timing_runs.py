@@ -1,6 +1,6 @@
 """Compiled from timing/runs.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "deec2d0759630253"
+HASH = "0c2a648d142c714e"
 DOCUMENT = {
  'version': 1,
  'values': {
@@ -100,16 +100,16 @@ DOCUMENT = {
    },
    'starts': {
     'any': {
-     'value': 2.84e-06,
-     'source': 'the 272 smallest problems timed so, by the median of 3 operators',
+     'value': 2.56e-06,
+     'source': 'the 1396 smallest problems timed so, by the median of 3 operators',
     },
-    'gemm': {'value': 2.84e-06, 'source': 'the 53 smallest problems timed so'},
-    'attention': {'value': 3.93e-06, 'source': 'the 171 smallest problems timed so'},
+    'gemm': {'value': 2.56e-06, 'source': 'the 372 smallest problems timed so'},
+    'attention': {'value': 2.92e-06, 'source': 'the 881 smallest problems timed so'},
     'rowwise': {
-     'value': 1.56e-06,
-     'source': 'the 48 smallest problems timed so, by the median of 1 operators',
+     'value': 1.39e-06,
+     'source': 'the 143 smallest problems timed so, by the median of 1 operators',
     },
-    'quantise': {'value': 1.56e-06, 'source': 'the 48 smallest problems timed so'},
+    'quantise': {'value': 1.39e-06, 'source': 'the 143 smallest problems timed so'},
    },
   },
   'cuda_events_eager': {
@@ -122,34 +122,34 @@ DOCUMENT = {
    },
    'starts': {
     'any': {
-     'value': 2.81e-05,
-     'source': 'the 633 smallest problems timed so, by the median of 6 operators',
+     'value': 2.62e-05,
+     'source': 'the 659 smallest problems timed so, by the median of 6 operators',
     },
-    'gemm': {'value': 4.51e-05, 'source': 'the 90 smallest problems timed so'},
-    'bmm': {'value': 2.44e-05, 'source': 'the 179 smallest problems timed so'},
-    'softmax': {'value': 3.17e-05, 'source': 'the 68 smallest problems timed so'},
-    'layernorm': {'value': 3.95e-05, 'source': 'the 69 smallest problems timed so'},
-    'pointwise': {'value': 1.82e-05, 'source': 'the 124 smallest problems timed so'},
-    'scalar': {'value': 2.1e-05, 'source': 'the 103 smallest problems timed so'},
+    'gemm': {'value': 4.62e-05, 'source': 'the 97 smallest problems timed so'},
+    'bmm': {'value': 2.44e-05, 'source': 'the 190 smallest problems timed so'},
+    'softmax': {'value': 2.79e-05, 'source': 'the 70 smallest problems timed so'},
+    'layernorm': {'value': 4.03e-05, 'source': 'the 73 smallest problems timed so'},
+    'pointwise': {'value': 1.75e-05, 'source': 'the 123 smallest problems timed so'},
+    'scalar': {'value': 2.03e-05, 'source': 'the 106 smallest problems timed so'},
     'rowwise': {
-     'value': 2.64e-05,
-     'source': 'the 364 smallest problems timed so, by the median of 4 operators',
+     'value': 2.41e-05,
+     'source': 'the 372 smallest problems timed so, by the median of 4 operators',
     },
    },
    'calls': {
     'any': {
-     'value': 3.98e-05,
-     'source': 'the 633 smallest problems timed so, by the median of 6 operators',
+     'value': 3.99e-05,
+     'source': 'the 659 smallest problems timed so, by the median of 6 operators',
     },
-    'gemm': {'value': 6.17e-05, 'source': 'the 90 smallest problems timed so'},
-    'bmm': {'value': 4.24e-05, 'source': 'the 179 smallest problems timed so'},
-    'softmax': {'value': 3.73e-05, 'source': 'the 68 smallest problems timed so'},
-    'layernorm': {'value': 4.83e-05, 'source': 'the 69 smallest problems timed so'},
-    'pointwise': {'value': 2.95e-05, 'source': 'the 124 smallest problems timed so'},
-    'scalar': {'value': 3.48e-05, 'source': 'the 103 smallest problems timed so'},
+    'gemm': {'value': 5.85e-05, 'source': 'the 97 smallest problems timed so'},
+    'bmm': {'value': 4.27e-05, 'source': 'the 190 smallest problems timed so'},
+    'softmax': {'value': 3.72e-05, 'source': 'the 70 smallest problems timed so'},
+    'layernorm': {'value': 4.79e-05, 'source': 'the 73 smallest problems timed so'},
+    'pointwise': {'value': 2.96e-05, 'source': 'the 123 smallest problems timed so'},
+    'scalar': {'value': 3.46e-05, 'source': 'the 106 smallest problems timed so'},
     'rowwise': {
-     'value': 3.6e-05,
-     'source': 'the 364 smallest problems timed so, by the median of 4 operators',
+     'value': 3.59e-05,
+     'source': 'the 372 smallest problems timed so, by the median of 4 operators',
     },
    },
    'calls_as': {
@@ -168,16 +168,16 @@ DOCUMENT = {
    },
    'starts': {
     'any': {
-     'value': 3.76e-05,
-     'source': 'the 12 smallest problems timed so, by the median of 4 operators',
+     'value': 3.75e-05,
+     'source': 'the 15 smallest problems timed so, by the median of 4 operators',
     },
-    'gemm': {'value': 2.75e-05, 'source': 'the 3 smallest problems timed so'},
-    'softmax': {'value': 1.13e-05, 'source': 'the 3 smallest problems timed so'},
-    'layernorm': {'value': 4.84e-05, 'source': 'the 3 smallest problems timed so'},
-    'pointwise': {'value': 4.77e-05, 'source': 'the 3 smallest problems timed so'},
+    'gemm': {'value': 2.79e-05, 'source': 'the 3 smallest problems timed so'},
+    'softmax': {'value': 1.14e-05, 'source': 'the 3 smallest problems timed so'},
+    'layernorm': {'value': 4.71e-05, 'source': 'the 3 smallest problems timed so'},
+    'pointwise': {'value': 4.78e-05, 'source': 'the 6 smallest problems timed so'},
     'rowwise': {
-     'value': 4.77e-05,
-     'source': 'the 9 smallest problems timed so, by the median of 3 operators',
+     'value': 4.71e-05,
+     'source': 'the 12 smallest problems timed so, by the median of 3 operators',
     },
    },
    'calls_as': {
@@ -190,19 +190,16 @@ DOCUMENT = {
    'warm': {'value': 1.0, 'source': 'no L2 flush between repetitions, whose inputs are the same'},
    'starts': {
     'any': {
-     'value': 2.77e-06,
-     'source': 'the 92 smallest problems timed so, by the median of 3 operators',
+     'value': 2.82e-06,
+     'source': 'the 217 smallest problems timed so, by the median of 4 operators',
     },
-    'gemm': {
-     'value': 4.5918e-06,
-     'source': 'least squares over the published runs under this harness',
-    },
-    'pointwise': {'value': 2.47e-06, 'source': 'the 50 smallest problems timed so'},
-    'layernorm': {'value': 3.95e-06, 'source': 'the 7 smallest problems timed so'},
-    'rmsnorm': {'value': 2.77e-06, 'source': 'the 35 smallest problems timed so'},
+    'gemm': {'value': 6.48e-06, 'source': 'the 60 smallest problems timed so'},
+    'pointwise': {'value': 2.01e-06, 'source': 'the 86 smallest problems timed so'},
+    'layernorm': {'value': 3.07e-06, 'source': 'the 14 smallest problems timed so'},
+    'rmsnorm': {'value': 2.57e-06, 'source': 'the 57 smallest problems timed so'},
     'rowwise': {
-     'value': 2.77e-06,
-     'source': 'the 92 smallest problems timed so, by the median of 3 operators',
+     'value': 2.57e-06,
+     'source': 'the 157 smallest problems timed so, by the median of 3 operators',
     },
    },
   },

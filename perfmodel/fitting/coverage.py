@@ -74,11 +74,11 @@ def categories(
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     """Each category with its runs, predicted as if so much were known, and their ranges.
 
-    `by` are the folds of "implementation", "device" and "architecture". A category that no run
-    is of is left out.
+    `by` are the folds of "framework", "device" and "architecture". A category that no run is of is
+    left out.
     """
-    table = fit.table
-    usual = left_out(fit, "implementation", known=by["implementation"])
+    table, values = fit.table, values_of(fit.constants, fit.runs)
+    usual = predict_table(table, constants=values)
     group = table["source"] + " " + table["device"] + " " + table["implementation"]
     yield "all known", held_against_others(usual, group, usual, widened=False)
     for name, predicted, groups in _lacking(fit, by):
@@ -100,14 +100,12 @@ def _lacking(
     yield "device: calibrated", found[measured], architecture[measured]
     found = left_out(fit, "architecture", known=by["architecture"], device=ranges.sheet)
     yield "device: generation", found, architecture
+    framework = labels(table, "framework")
+    yield "implementation: named", left_out(fit, "framework", known=by["framework"]), framework
     values = values_of(fit.constants, fit.runs)
     for column in ("implementation", "harness"):
         blank = predict_table(unnamed(table, column), constants=values)
-        yield (
-            f"{column}: assumed",
-            blank.assign(**{column: table[column]}),
-            labels(table, "framework"),
-        )
+        yield f"{column}: assumed", blank.assign(**{column: table[column]}), framework
 
 
 def first_met(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Rows of one kind that enter the fit: all while few, then as their square root, since the rows of a
 # kind mostly repeat each other.
-_PER_KIND, _PER_ROOT = 60, 4.0
+_PER_KIND, _PER_ROOT = 60, 2.5
 # Steps of a fit: half while the loss grows with every error, half while it lets go of the largest.
 STEPS = 12
 _KIND = ("source", "device", "op", "implementation", "dtype", "kv_dtype", "direction", "phase")

@@ -4,10 +4,11 @@ A side of a range is a family's own width times a factor for each thing that is 
 (`perfmodel.timing.spread`). Both are percentiles of ln(measured / predicted) over runs predicted
 without them in view:
 
-width            implementations left out one at a time, everything else known
+width            everything known: the fit's own errors, but no less than two frameworks differ
 sibling          devices left out whose architecture stays
 calibrated       architectures left out; of their devices what microbenchmarks measured is kept
 generation       the same, with their data sheets alone
+named            frameworks left out
 assumed          names of implementations, or of harnesses, blanked
 
 Groups (one source, device and implementation) weigh alike, however many runs they have: a new one
@@ -227,12 +228,13 @@ def table_of(fit: Linearised, runs: pd.DataFrame) -> dict[str, Any]:
 
     values = values_of(fit.constants, fit.runs)
     seen = predict_table(fit.table, constants=values)
-    widths = spread_of(left_out(fit, "implementation"), between_frameworks(runs, seen))
+    widths = spread_of(seen, between_frameworks(runs, seen))
+    by_others = Missed(widths).add(left_out(fit, "framework")).add_met(met(implementation="named"))
     factors = {
         "device": {"fitted": [1.0, 1.0], **_device_factors(fit, widths)},
         "implementation": {
             "fitted": [1.0, 1.0],
-            "named": Missed(widths).add_met(met(implementation="named")).factors(),
+            "named": by_others.factors(),
             "assumed": _blanked(fit, "implementation", values, widths),
         },
         "harness": {"known": [1.0, 1.0], "assumed": _blanked(fit, "harness", values, widths)},
