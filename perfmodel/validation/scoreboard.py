@@ -314,56 +314,6 @@ without it or its architecture, *named* by constants and starts without the fram
 with names blanked. They are held against 80 % ranges whose widths and factors come from all other
 groups: sources, devices and implementations for *all known*; devices, architectures or frameworks.
 """
-_COVERED, markdown(coverage_by_line(known)), "",
-        "## When first met\n", _MET, markdown(first_met()), "",
-    ]  # fmt: skip
-
-
-def _worths(fit: Linearised, folds: Folds) -> list[str]:
-    """What terms, constants and measured rates are worth where an architecture is left out."""
-    if "architecture" not in folds:
-        return []
-    known = folds["architecture"]
-    return [
-        "\n## What each term is worth\n", _TERMS, markdown(term_worth(fit, known).T),
-        "\n" + "\n".join(f"* `{name}`: {said}" for name, said in ablation.TERMS.items()),
-        "\n## What each constant is worth\n", _WORTH, markdown(constant_worth(fit, known)),
-        "\n## What measured rates are worth\n", _CALIBRATED,
-        markdown(calibrated_worth(fit, known)),
-    ]  # fmt: skip
-
-
-def _seen(rows: pd.DataFrame) -> str:
-    """The tables of what was in the fit."""
-    others = {
-        "roofline median": scores(rows, ["family"], "roofline_us")["median"],
-        "scaled median": scores(rows, ["family"], "scaled_us")["median"],
-    }
-    ours = scores(rows, ["family"])
-    whole = ours.assign(**others, noise=[NOISE_FLOOR.get(name, "") for name in ours.index])
-    parts = ["## In sample, by operator\n", _SEEN, markdown(whole)]
-    for by in ("device", "implementation"):
-        parts += [f"\n## In sample, by operator and {by}\n", markdown(scores(rows, ["family", by]))]
-    return "\n".join(parts)
-
-
-_HEAD = """# Accuracy
-
-Written by `make scoreboard DATA=table`; figures only. {n:,} measured runs on {devices} devices,
-{said:.1%} of them predicted. Errors are |ln(predicted / measured)|, so 0.10 is about 10 %; bias is
-the geometric mean of predicted over measured; coverage the share of runs inside the 80 % range,
-width the median of ln(high / low).
-"""
-_HELD = """Median / 90th percentile by line, of a sample of the runs. *In sample*: by the shipped
-constants. *Without its ...*: every run predicted by constants and starts that were fitted without
-any run of its source, framework, implementation (a version of a framework and its kernel),
-architecture or device. What people settled with the runs in view stays in: facts of kernels and of
-architectures. So these figures flatter what is new in kind; *When first met* does not.
-"""
-_RANGES = """Runs predicted as if so much were known, by constants that have not seen them, held
-against 80 % ranges whose widths and factors come from all other groups: sources, devices and
-implementations for *all known*, devices or architectures for the device, frameworks for names.
-"""
 _COVERED = """Coverage / width by line:
 """
 _MET = """Groups of runs that came when the model stood already, each met once, by what was then
