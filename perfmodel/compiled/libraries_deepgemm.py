@@ -1,6 +1,6 @@
 """Compiled from libraries/deepgemm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "73b299e501f46a7f"
+HASH = "2f69b3edde92fdac"
 DOCUMENT = {
  'library': 'DeepGEMM',
  'kernels': {
@@ -65,6 +65,16 @@ DOCUMENT = {
    'fallback': 'deepgemm-blackwell',
    'quantiser': 'vllm-group-quantise',
    'source': "as deepgemm, activations narrowed by vLLM's own kernel",
+  },
+  'trtllm-deepgemm': {
+   'like': 'deepgemm',
+   'fallback': 'trtllm-deepgemm-blackwell',
+   'source': "TensorRT-LLM linear.py (FP8BlockScalesLinearMethod): fp8_quantize_1x128, then fp8_block_scaling_gemm, which compiles DeepGEMM's kernels",
+  },
+  'trtllm-deepgemm-blackwell': {
+   'like': 'deepgemm-blackwell',
+   'prepares': 0,
+   'source': 'TensorRT-LLM linear.py (FP8BlockScalesLinearMethod): scales of weights are packed once, when they are loaded, and those of activations by the kernel that narrows them (per_token_quant_and_transform); recalled',
   },
  },
 }

@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "81c3c215edc89a0e"
+HASH = "c6588d51b94de4c6"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -54,6 +54,7 @@ DOCUMENT = {
   {'kernel': 'cutlass-int8', 'names': ['smooth_quant', 'int8']},
   {'kernel': 'cutlass-fp8-block', 'names': ['CutlassFp8Block']},
   {'kernel': 'vllm-deepgemm', 'names': ['^vllm']},
+  {'kernel': 'trtllm-deepgemm', 'names': ['^trtllm']},
   {
    'kernel': 'deepgemm',
    'names': ['(?i)deep_?gemm', 'fp8_block', 'Fp8Block', '^vllm', '^sglang', '^trtllm'],
