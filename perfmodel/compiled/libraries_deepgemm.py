@@ -1,6 +1,6 @@
 """Compiled from libraries/deepgemm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "ab7f89e2915afa55"
+HASH = "06921469c1979ecd"
 DOCUMENT = {
  'library': 'DeepGEMM',
  'kernels': {
@@ -56,7 +56,7 @@ DOCUMENT = {
    'splits': [1],
    'quantises': True,
    'quantiser': 'group-quantise',
-   'prepares': 4,
+   'prepares': 5,
    'spread_cycles': 1,
    'spread_depth': 512,
    'step_cycles': 220,
