@@ -63,6 +63,7 @@ NAMED = [
     ("gemm", "fp8_block", "trtllm-1.0.0:deepgemm", "deepgemm"),
     ("gemm", "fp32", "torch-eager(2.1.0)", "cublas-fp32"),
     ("gemm", "fp32", "torch-eager(HF fx)", "cublas-fp32"),
+    ("gemm", "fp32", "torch-compile", "cublas-fp32"),
     ("gemm", "fp32", "cublas", "cublas-fp32"),
     ("gemm", "bf16", "aiter:ck", "ck-gemm"),
     ("gemm", "fp8", "aiter:ck", "ck-gemm"),
@@ -107,7 +108,7 @@ ALSO_NAMED = [
     ("rmsnorm", "fp16", "vllm-0.14.0:rms_norm", "vllm-rmsnorm"),
     ("pointwise", "fp16", "sarathi/vllm", "vllm-activation"),
     ("pointwise", "fp32", "torch-eager(HF fx)", "hf-pointwise"),
-    ("pointwise", "fp32", "torch-eager(2.1.0)", "torch-pointwise"),
+    ("pointwise", "fp32", "torch-eager(2.1.0)", "torch-pointwise-rocm"),
     ("quantise", "bf16", "vllm-0.14.0:static_fp8", "vllm-static-quantise"),
     ("quantise", "bf16", "trtllm-1.0.0:torch_ops", "flat-quantise"),
     ("quantise", "bf16", "sglang-0.5.5:sglang", "eager-quantise"),
@@ -309,7 +310,7 @@ def test_runs_that_are_timed_otherwise_are_told_by_name(dtype, name, start, host
 def test_how_runs_were_timed_stays_where_a_class_falls_back(device):
     found, _ = resolve("gemm", "vllm-0.14.0:vllm_default", "fp8_block", machine(device))
     there = resolve("gemm", "vllm:DeepGemmFp8BlockScaledMMKernel", "fp8_block", machine(H100))[0]
-    assert (found.caller.host_seconds, found.caller.one_copy) == (there.caller.host_seconds, True)
+    assert (found.caller.host_seconds, found.caller.copies) == (there.caller.host_seconds, 1)
     assert there.caller.host_seconds is not None
 
 

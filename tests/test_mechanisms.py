@@ -19,6 +19,7 @@ from perfmodel.schedules import rowwise
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import attention_style, circumstances, memory, splitkv
 from perfmodel.timing import kernel as kernel_module
+from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import default
 from perfmodel.timing.kernel import time_kernel
 from perfmodel.timing.libraries import kernel_facts
@@ -36,7 +37,7 @@ def traffic_of(problem, schedule, device=H100):
     elements = problem.elements()
     (cost,) = count(schedule, problem.sizes(), elements).kernels
     held = residency(device, cost)
-    return cost, held, traffic(device, CONSTANTS, schedule, cost, elements, held, 0.0)
+    return cost, held, traffic(device, CONSTANTS, schedule, cost, elements, held, Circumstances())
 
 
 # ---- Memory --------------------------------------------------------------------------------------

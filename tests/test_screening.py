@@ -274,7 +274,7 @@ def test_what_a_wave_finds_in_the_l2_worked_by_hand():
 
     assert missed(grid) == near(5 / 12)
     touched = 512 * 2 * (1024 + 512)
-    knee = replace(here, l2_capacity=touched / CONSTANTS["l2_knee"])
+    knee = replace(here, l2_capacity=touched / 0.667 / CONSTANTS["l2_knee"])
     assert missed(grid, here=knee) == near(1 - 7 / 12 / 2)
     # Two blocks a unit are waves of 32: 8 row blocks of 4 columns, k · (1024 + 1024) · 2 B in 4.
     assert missed(grid, 2.0) == near(10240 / (4 * 4096))

@@ -16,6 +16,7 @@ from perfmodel.hardware.levels import LINKS
 from perfmodel.operators import operator_of
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.exchange import link_of
+from perfmodel.timing.floors import pace
 from perfmodel.timing.machine import machine
 from perfmodel.timing.runs import paced
 from perfmodel.units import binary, seconds, si
@@ -156,7 +157,7 @@ def _launch(setting: Setting) -> float:
     operator = operator_of(setting.problem).called_as(setting.problem)
     run = setting.constants.run(setting.harness)
     start = run.start_seconds(operator)
-    return float(machine(setting.device).at_clock(start)) if run.by_clock else start
+    return start * pace(run, operator, machine(setting.device), setting.constants)
 
 
 _ALL = (

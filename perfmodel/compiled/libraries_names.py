@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c6588d51b94de4c6"
+HASH = "9b931cd1da8bfeeb"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -164,7 +164,7 @@ DOCUMENT = {
    'source': 'aiconfigurator, collector/vllm/collect_gemm.py',
   },
   {
-   'names': ['inductor', 'torch.compile'],
+   'names': ['torch.compile'],
    'host_seconds': 9e-05,
    'source': "a compiled module's call: Dynamo's guards, the wrappers of AOTAutograd and Inductor's own, then the launch: three times an eager call (shortest runs of KernelBench, on A100)",
   },

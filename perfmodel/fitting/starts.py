@@ -66,7 +66,7 @@ def called(rows: pd.DataFrame, constants: Constants) -> np.ndarray:
     marked = constants.with_runs(
         {
             name: replace(
-                run, starts=marks, calls={}, calls_as=None, by_clock=False, library_start=False
+                run, starts=marks, calls={}, calls_as=None, by_clock=(), library_start=False
             )
             for name, run in constants.runs.items()
         }
@@ -102,7 +102,7 @@ def measured_runs(rows: pd.DataFrame, constants: Constants) -> dict[str, Run]:
         here = {
             str(operator): shown
             for operator, group in mine.groupby("called", sort=True)
-            if (shown := _seen(group, run, constants)) is not None
+            if (shown := _seen(group, run, str(operator), constants)) is not None
         }
         found[name] = _updated(run, here)
     return found
@@ -117,7 +117,7 @@ def _without_starts(constants: Constants, library_start: bool) -> dict[str, Run]
     }
 
 
-def _seen(rows: pd.DataFrame, run: Run, constants: Constants) -> _Seen | None:
+def _seen(rows: pd.DataFrame, run: Run, operator: str, constants: Constants) -> _Seen | None:
     """What the rows of one operator show; None where they show nothing.
 
     It is stated as `floors.pace` asks: at the constants' clock, for a host of its year.
@@ -131,7 +131,7 @@ def _seen(rows: pd.DataFrame, run: Run, constants: Constants) -> _Seen | None:
         if len(group) < _FEWEST or share > (_MOST_FOR_CALL if beside else _MOST_FOR_START):
             continue
         number += int(least.sum())
-        slower = pace(run, machine(load(device_name)), constants)
+        slower = pace(run, operator, machine(load(str(device_name))), constants)
         launch = taken - device
         if beside:
             call = float(np.median(taken[least]))

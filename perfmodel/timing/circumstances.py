@@ -16,7 +16,7 @@ class Circumstances:
     repeats: bool = False
     """Whether the run before was of the same kernel, on the same memory."""
     copies: float = 1.0
-    """Copies of the weights that the loop goes round: so many calls pass until one is used again."""
+    """Copies of the weights that the loop goes round: one is used again after as many calls."""
     own_operands: bool = False
     """Whether each of them has data and results of its own, so that all operands take turns."""
     activity: float = 1.0

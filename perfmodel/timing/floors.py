@@ -52,13 +52,14 @@ def dispatch(
     beside the kernel, so that the longer of the two shows. A caller may add a start of its own,
     another one before a kernel of few rows, and may have host work that nothing of it beats,
     whatever the harness. `calls` is how many plain calls of a framework it takes, where that is not
-    one for all. What is stated holds for a `machine` by its `pace`. Raises `ProblemError` naming the harnesses there are.
+    one for all. What is stated holds for a `machine` by its `pace`. Raises `ProblemError` that
+    names the harnesses there are.
     """
     run = constants.run(harness)
     if "floor" in constants.off:
         return Dispatch()
-    slower = 1.0 if machine is None else pace(run, machine, constants)
-    host = 1.0 if run.by_clock else slower
+    slower = 1.0 if machine is None else pace(run, operator, machine, constants)
+    host = 1.0 if run.clocked(operator) else slower
     library: Number = 0.0
     if run.library_start and caller.start_seconds is not None:
         before = caller.few_start_seconds
@@ -79,13 +80,13 @@ def dispatch(
 _YEAR = 2020
 
 
-def pace(run: Run, machine: Machine, constants: Constants) -> float:
-    """What starts take on a machine over what is stated of them.
+def pace(run: Run, operator: str, machine: Machine, constants: Constants) -> float:
+    """What an operator's start takes on a machine over what is stated of it.
 
     The device's own go with its clock. The host's where each call is awaited go with its age: a
     board stands in a server of its time, and runs a framework of later releases.
     """
-    if run.by_clock:
+    if run.clocked(operator):
         return float(machine.at_clock(1.0))
     if not run.one_at_a_time:
         return 1.0

@@ -205,7 +205,8 @@ def handed(plans: Sequence[Plan], reuses: Reuses | None) -> list[Plan]:
     def finding(part: Part, leads: bool) -> Part:
         if part.reuse is not None and not leads:  # it reads what a kernel of the plan left
             return part
-        mine = {name: columns[name] for name in part.inputs if name in columns}
+        known = (*part.inputs, *part.schedule.algorithm.outputs)
+        mine = {name: columns[name] for name in known if name in columns}
         return replace(part, reuse=mine)
 
     return [

@@ -22,8 +22,8 @@ class Correction:
     """Rows of `source` that name `device` and `implementation`, where given, ran otherwise.
 
     `implementation` is a regular expression for all of a name, `phase` one of attention. They ran
-    on `board`, as `release`, an implementation of its own, with `variant` or timed by `harness`; `evidence` says
-    who says so.
+    on `board`, as `release`, an implementation of its own, with `variant` or timed by `harness`;
+    `evidence` says who says so.
     """
 
     source: str
