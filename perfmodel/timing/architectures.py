@@ -146,7 +146,9 @@ def _with_own_facts(row: Architecture, device: Device) -> Architecture:
             )
         if not _fits(value, hints[key]):
             raise SpecError(f"{device.slug}: {key} must be {_wanted(hints[key])}, not {value!r}")
-    facts = {k: tuple(v) if isinstance(v, list) else v for k, v in own.values.items()}
+    facts: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in own.values.items()
+    }
     return replace(row, **facts)
 
 
