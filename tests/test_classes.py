@@ -68,6 +68,7 @@ NAMED = [
     ("gemm", "fp8", "aiter:ck", "ck-gemm"),
     ("gemm", "fp8_block", "aiter:cktile", "ck-gemm-block"),
     ("gemm", "int8", "aiter:asm", "aiter-asm"),
+    ("gemm", "fp8_block", "aiter:asm", "aiter-asm-block"),
     ("gemm", "fp8", "vllm-0.24.0:CutlassFP8ScaledMMLinearKernel", "cutlass-fp8"),
     ("gemm", "fp8_block", "vllm-0.24.0:CutlassFp8BlockScaledMMKernel", "cutlass-fp8-block"),
     ("gemm", "fp8_block", "vllm-0.24.0:DeepGemmFp8BlockScaledMMKernel", "deepgemm"),

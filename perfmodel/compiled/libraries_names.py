@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "e8da1b19343d49ef"
+HASH = "8619d5d36a976eb3"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -47,6 +47,7 @@ DOCUMENT = {
   {'kernel': 'ck-gemm', 'names': ['aiter:ck']},
   {'kernel': 'ck-gemm-block', 'names': ['aiter:ck']},
   {'kernel': 'aiter-asm', 'names': ['aiter:asm']},
+  {'kernel': 'aiter-asm-block', 'names': ['aiter:asm']},
   {'kernel': 'triton-gemm', 'names': ['(?i)triton']},
   {'kernel': 'triton-gemm-fp32', 'names': ['(?i)triton']},
   {'kernel': 'weight-only', 'names': ['weight_only', 'marlin', 'awq', 'gptq']},
