@@ -18,7 +18,7 @@ from perfmodel.graph.spread import Spread, together
 from perfmodel.graph.touches import reuses
 from perfmodel.hardware import load
 from perfmodel.predict import predict
-from perfmodel.timing import physical
+from perfmodel.timing import floors, physical
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 from perfmodel.timing.runs import harnesses
@@ -156,18 +156,18 @@ def chain(rows, cols=4096):
 
 def test_a_node_finds_what_the_one_before_left_by_hand():
     """y, 2048 × 4096 in bf16, is 16.8 MB. Between writing and reading it go by y itself, half of x
-    and half of z: 33.6 MB. Of these an H100's 50 MiB keep 1 / (1 + (33.6 / (0.724 · 52.4))⁴), 62 %.
+    and half of z: 33.6 MB. Of these an H100's 50 MiB, two thirds of them for distinct lines, keep 1 / (1 + (33.6 / 35)⁴), 54 %.
     """
     one = 2048 * 4096 * 2
     found = predict_graph(chain(2048), H100)
     first, second = (node.prediction.bytes["hbm"] for node in found.nodes)
-    kept = 1 / (1 + (2 * one / (CONSTANTS["l2_knee"] * 50 * 2**20)) ** 4)
-    assert kept == pytest.approx(0.62, abs=0.01)
+    kept = 1 / (1 + (2 * one / (CONSTANTS["l2_knee"] * 0.667 * 50 * 2**20)) ** 4)
+    assert kept == pytest.approx(0.54, abs=0.01)
     assert first == pytest.approx(2 * one)
     assert second == pytest.approx(one + (1 - kept) * one)
     # Run again and again, the first one finds x: x, y and z, each once, went by since.
     again = predict_graph(chain(2048), H100, harness="cuda_graph")
-    kept = 1 / (1 + (3 * one / (CONSTANTS["l2_knee"] * 50 * 2**20)) ** 4)
+    kept = 1 / (1 + (3 * one / (CONSTANTS["l2_knee"] * 0.667 * 50 * 2**20)) ** 4)
     assert again.nodes[0].prediction.bytes["hbm"] == pytest.approx(one + (1 - kept) * one)
 
 
@@ -238,9 +238,12 @@ def test_the_end_is_that_of_a_queue_run_call_by_call(calls, gap):
 def test_small_kernels_wait_for_the_host_and_large_ones_do_not():
     run = CONSTANTS.run("cuda_events_eager")
     small, large = (predict_graph(chain(rows), H100, harness=run.name) for rows in (16, 65536))
-    assert small.seconds == pytest.approx(2 * run.call_seconds("pointwise"))
+    pace = floors.pace(
+        run, "pointwise", machine(H100), CONSTANTS
+    )  # a host younger than the one that is stated
+    assert small.seconds == pytest.approx(2 * pace * run.call_seconds("pointwise"))
     device = sum(node.seconds for node in large.nodes) + large.gap_seconds
-    assert large.seconds == pytest.approx(device + run.start_seconds("pointwise"))
+    assert large.seconds == pytest.approx(device + pace * run.start_seconds("pointwise"))
     captured = predict_graph(chain(16), H100, harness="cuda_graph")
     assert captured.seconds < small.seconds / 4
 

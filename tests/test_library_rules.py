@@ -64,15 +64,16 @@ def test_swapped_operands_pad_few_queries_little():
 
 
 def test_a_single_copy_of_the_weights_is_still_there_where_several_take_turns():
-    # 16 MiB of 4-bit weights, on a device whose L2 holds 126 MB.
-    problem = Matmul(16, 8192, 4096, dtype="nvfp4")
+    # 38 MiB of 4-bit weights with their scales, six times that where copies take turns, on a device
+    # whose L2 holds 84 MiB of distinct lines.
+    problem = Matmul(16, 8192, 8192, dtype="nvfp4")
     several, single = (
         predict(problem, B200, harness="cuda_graph", implementation=name).bytes["hbm"]
         for name in ("trtllm-1.0.0:torch_flow", "vllm-0.14.0:vllm_default")
     )
     assert single < 0.1 * several
     alone = predict(problem, B200, implementation="vllm-0.14.0:vllm_default").bytes["hbm"]
-    assert alone == several  # nothing is there without a loop
+    assert alone == pytest.approx(several, rel=0.02)  # but for the result that is written over
 
 
 @pytest.mark.parametrize(
@@ -261,7 +262,7 @@ def test_scalar_operands_of_traced_graphs_move_nothing(variant):
     one = Rowwise("pointwise", 16384, 4096, "fp32", variant, inputs=1)
     named = {p.inputs: predict(p, A100, implementation="torch-eager(HF fx)") for p in (both, one)}
     assert named[2].seconds == pytest.approx(named[1].seconds)
-    assert predict(both, A100, implementation="torch").seconds > 1.3 * named[2].seconds
+    assert predict(both, A100, implementation="torch").bytes["hbm"] == 1.5 * named[2].bytes["hbm"]
 
 
 def called_as(problem):

@@ -17,9 +17,10 @@ from perfmodel.analysis.sweep.plan import _told
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import load
 from perfmodel.predict import predict
-from perfmodel.timing import runs
+from perfmodel.timing import floors, runs
 from perfmodel.timing.circumstances import circumstances
 from perfmodel.timing.constants import default
+from perfmodel.timing.machine import machine
 
 A100 = load("a100-sxm4-80gb")
 CONSTANTS = default()
@@ -67,6 +68,7 @@ def test_a_slower_host_adds_its_own_time_and_no_more(harness, pace):
     bare = predict(problem, A100, harness=harness, constants=CONSTANTS.without("floor")).seconds
     run = CONSTANTS.run(harness)
     start, call = (pace * one("softmax") for one in (run.start_seconds, run.call_seconds))
+    start *= floors.pace(run, "softmax", machine(A100), CONSTANTS)
     found = predict(problem, A100, harness=harness, constants=slow).seconds
     assert found == pytest.approx(max(call, start + bare), rel=1e-9)
 
@@ -88,15 +90,17 @@ def test_an_operator_without_a_start_of_its_own_has_that_of_those_it_stands_amon
 
 def test_a_harness_of_ones_own_is_data():
     base = CONSTANTS.run("kernel")
-    made = replace(base, name="bench", starts={"any": 1e-3}, warm=1.0, rotates=("gemm",))
+    made = replace(
+        base, name="bench", starts={"any": 1e-3}, warm=1.0, rotates=("gemm",), copies=6.0
+    )
     constants = CONSTANTS.with_runs({**CONSTANTS.runs, "bench": made})
     problem = PROBLEMS["softmax"]
     bare = predict(problem, A100, constants=CONSTANTS.without("floor")).seconds
     found = predict(problem, A100, harness="bench", constants=constants).seconds
     assert 1e-3 < found <= 1e-3 + bare
     assert circumstances("bench", "softmax", constants).warm == 1.0
-    assert circumstances("bench", "gemm", constants).warm == 0.0
-    assert circumstances("bench", "gemm", constants).rotated
+    assert circumstances("bench", "softmax", constants).copies == 1.0
+    assert circumstances("bench", "gemm", constants).copies == 6.0
     with pytest.raises(ProblemError, match="harness 'bench' is not known; it is one of kernel, "):
         predict(problem, A100, harness="bench")
 

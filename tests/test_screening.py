@@ -22,7 +22,7 @@ from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Style
 
 CONSTANTS = default()
-DEVICES = ("h100-sxm", "a100-sxm4-80gb", "t4", "mi300x", "p100-pcie-16gb")
+DEVICES = ("h100-sxm", "a100-sxm4-80gb", "b200", "t4", "mi300x", "p100-pcie-16gb")
 DTYPES = ("fp16", "fp32", "w4a16")
 N = 12
 
@@ -142,7 +142,8 @@ def test_seconds_at_the_l2_are_those_of_the_full_model(slug, dtype):
     # Tiles of a cluster share their reads.
     inputs, output = found.grid.input_bytes, found.grid.output_bytes
     moved = np.maximum(found.grid.asked_bytes / how.multicast, inputs) + output
-    full = memory.l2_seconds(here, CONSTANTS, cost, found.where, found.columns(moved), tensors)
+    options = (found.where, found.columns(moved), tensors, how.paired_rows)
+    full = memory.l2_seconds(here, CONSTANTS, cost, *options)
     paged = 0.0
     if how.pitches:
         paged = memory.translation_seconds(here, CONSTANTS, cost, found.where, how.pitches)
@@ -280,7 +281,7 @@ def test_what_a_wave_finds_in_the_l2_worked_by_hand():
 
     assert missed(grid) == near(5 / 12)
     touched = 512 * 2 * (1024 + 512)
-    knee = replace(here, l2_capacity=touched / CONSTANTS["l2_knee"])
+    knee = replace(here, l2_capacity=touched / 0.667 / CONSTANTS["l2_knee"])
     assert missed(grid, here=knee) == near(1 - 7 / 12 / 2)
     # Two blocks a unit are waves of 32: 8 row blocks of 4 columns, k · (1024 + 1024) · 2 B in 4.
     assert missed(grid, 2.0) == near(10240 / (4 * 4096))

@@ -100,4 +100,4 @@ def test_a_start_of_the_library_is_not_taken_for_one_of_the_harness():
     library = table.assign(implementation="trtllm-1.0.0:weight_only_L257/PLUGIN_V2_")
     assert measured_runs(library, CONSTANTS) == dict(CONSTANTS.runs)
     plain = table.assign(implementation="marlin")
-    assert measured_runs(plain, CONSTANTS)["cuda_graph"].starts["gemm"] > 4e-5
+    assert measured_runs(plain, CONSTANTS)["cuda_graph"].starts["gemm"] > 3e-5

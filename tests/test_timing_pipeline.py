@@ -17,6 +17,7 @@ from perfmodel.operators.included import included_seconds
 from perfmodel.predict import predict
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import attention_style, memory, pipes, power, rowwise, slicing, traffic
+from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import default
 from perfmodel.timing.kernel import busy_seconds, fill_seconds
 from perfmodel.timing.libraries import kernel_facts
@@ -120,7 +121,9 @@ def missed(m: int, n: int, k: int, warm: float = 0.0) -> float:
     cost = count(schedule, problem.sizes(), elements).kernels[0]
     here = machine(H100)
     where = residency(here, cost)
-    found = traffic.traffic(here, CONSTANTS, schedule, cost, elements, where, warm)
+    found = traffic.traffic(
+        here, CONSTANTS, schedule, cost, elements, where, Circumstances(warm=warm, repeats=True)
+    )
     return float(found.missed)
 
 
@@ -298,7 +301,9 @@ def row_traffic(op: str, rows: int, cols: int, device=H100):
     part = rowwise.plan(problem, kernel, Setting(here, CONSTANTS)).parts[0]
     cost = count(part.schedule, part.sizes, part.elements).kernels[0]
     where = residency(here, cost)
-    found = traffic.traffic(here, CONSTANTS, part.schedule, cost, part.elements, where, 0.0)
+    found = traffic.traffic(
+        here, CONSTANTS, part.schedule, cost, part.elements, where, Circumstances()
+    )
     return found, cost
 
 

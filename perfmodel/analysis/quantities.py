@@ -16,6 +16,8 @@ from perfmodel.hardware.levels import LINKS
 from perfmodel.operators import operator_of
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.exchange import link_of
+from perfmodel.timing.floors import pace
+from perfmodel.timing.machine import machine
 from perfmodel.timing.runs import paced
 from perfmodel.units import binary, seconds, si
 
@@ -153,7 +155,9 @@ def _capacity(device: Device, name: str) -> float | None:
 
 def _launch(setting: Setting) -> float:
     operator = operator_of(setting.problem).called_as(setting.problem)
-    return setting.constants.run(setting.harness).start_seconds(operator)
+    run = setting.constants.run(setting.harness)
+    start = run.start_seconds(operator)
+    return start * pace(run, operator, machine(setting.device), setting.constants)
 
 
 _ALL = (

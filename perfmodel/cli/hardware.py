@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say, to_stdout, write
-from perfmodel.errors import OutputError, UnknownName
+from perfmodel.errors import OutputError, SpecError, UnknownName
 from perfmodel.hardware import Device, Level, check, load, loads, names, validate_file
 from perfmodel.hardware.copying import like as copied
 from perfmodel.hardware.facts import Sourced, walk
@@ -95,7 +95,9 @@ def new(
     """
     path = Path(file)
     if path.suffix != ".yaml":
-        raise OutputError(f"{file}: a spec's file ends in .yaml; write {path.stem or 'my-gpu'}.yaml")
+        raise OutputError(
+            f"{file}: a spec's file ends in .yaml; write {path.stem or 'my-gpu'}.yaml"
+        )
     if path.exists() or path.is_symlink():
         raise OutputError(f"{file}: the file is there already; choose another name, or remove it")
     text = copied(load(like), path.stem).dump().replace(SCHEMA_LINE, schema_line(), 1)
@@ -116,7 +118,7 @@ def validate(
     """
     bad = lines = 0
     for path in files:
-        problems = validate_file(path)
+        problems = validate_file(path) or _own_facts(path)
         bad, lines = bad + bool(problems), lines + len(problems)
         for problem in problems:
             say(problem)
@@ -128,6 +130,19 @@ def validate(
             say(f"{bad} of {len(files)} specs cannot be used")
         raise typer.Exit(2)
     to_stdout(iter([f"{len(files)} {'spec is' if len(files) == 1 else 'specs are'} valid\n"]))
+
+
+def _own_facts(path: str) -> list[str]:
+    """What is wrong with the facts by which a device differs from its architecture."""
+    from perfmodel.hardware import yamlfile
+    from perfmodel.timing.architectures import architecture_of
+
+    try:
+        architecture_of(load(path if "/" in path else f"./{path}"))
+    except SpecError as error:
+        document = yamlfile.parse(yamlfile.read(Path(path)), path)
+        return [f"{path}:{document.line(('architecture_facts',))}: {error}"]
+    return []
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/a10.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "aba148b64e8693a1"
+HASH = "5e594a754836c165"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'a10',
@@ -74,6 +74,7 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR6',
+   'ecc': 'inline',
    'capacity': {'value': '24 GB', 'source': ['techpowerup'], 'status': 'secondary'},
    'bandwidth': {'value': '600.2 GB/s', 'source': ['techpowerup'], 'status': 'secondary'},
   },

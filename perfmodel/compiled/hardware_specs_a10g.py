@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/a10g.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "6c6be941ebc66228"
+HASH = "cd92982fdb2ce64d"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'a10g',
@@ -55,6 +55,7 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR6',
+   'ecc': 'inline',
    'capacity': {'value': '24 GB', 'source': ['memory'], 'status': 'unverified'},
    'bandwidth': {'value': '600 GB/s', 'source': ['memory'], 'status': 'unverified'},
   },

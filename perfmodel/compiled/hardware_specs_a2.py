@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/a2.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "a9718562af674d55"
+HASH = "29f6751cff7d2ec1"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'a2',
@@ -89,13 +89,19 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR6',
-   'capacity': {'value': '16 GB', 'source': ['memory'], 'status': 'unverified'},
+   'capacity': {
+    'value': '16 GB',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': 'error correction is on as shipped: the driver reports 15,356 MiB (recalled)',
+   },
    'bandwidth': {
     'value': '200 GB/s',
     'source': ['memory'],
     'status': 'unverified',
     'note': '128 bit x 12.5 Gb/s',
    },
+   'ecc': 'inline',
   },
   'l2': {
    'capacity': {'value': '2 MiB', 'source': ['technical-city'], 'status': 'secondary'},

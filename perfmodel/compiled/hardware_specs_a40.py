@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/a40.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "a2a0214000bbd07e"
+HASH = "a97bbb94c6b48618"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'a40',
@@ -59,6 +59,7 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR6',
+   'ecc': 'inline',
    'capacity': {'value': '48 GB', 'source': ['a40-ds-copy'], 'status': 'spec'},
    'bandwidth': {'value': '696 GB/s', 'source': ['a40-ds-copy'], 'status': 'spec'},
   },

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/l20.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "46158f182d2b0b5e"
+HASH = "b191621224efb774"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'l20',
@@ -59,8 +59,14 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR6',
-   'capacity': {'value': '48 GB', 'source': ['techpowerup'], 'status': 'secondary'},
+   'capacity': {
+    'value': '48 GB',
+    'source': ['techpowerup'],
+    'status': 'secondary',
+    'note': 'error correction is on as shipped: the driver reports 46,068 MiB (recalled)',
+   },
    'bandwidth': {'value': '864 GB/s', 'source': ['techpowerup'], 'status': 'secondary'},
+   'ecc': 'inline',
   },
   'l2': {
    'capacity': {'value': '96 MiB', 'source': ['techpowerup'], 'status': 'secondary'},

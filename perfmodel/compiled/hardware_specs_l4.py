@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/l4.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "8d0ad8e78f56418c"
+HASH = "815447691cc895eb"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'l4',
@@ -84,6 +84,7 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR6',
+   'ecc': 'inline',
    'capacity': {'value': '24 GB', 'source': ['techpowerup'], 'status': 'secondary'},
    'bandwidth': {'value': '300 GB/s', 'source': ['llm-calc', 'techpowerup'], 'status': 'via'},
   },

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/l40.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c01c87c06d5f667a"
+HASH = "cc81db3aa8d0d158"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'l40',
@@ -60,6 +60,7 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR6',
+   'ecc': 'inline',
    'capacity': {'value': '48 GB', 'source': ['l40s-ds-copy'], 'status': 'spec'},
    'bandwidth': {'value': '864 GB/s', 'source': ['l40s-ds-copy'], 'status': 'spec'},
   },

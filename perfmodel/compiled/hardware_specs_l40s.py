@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/l40s.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "1a5b435ae38a26eb"
+HASH = "51c54606a3522499"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'l40s',
@@ -77,6 +77,7 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR6',
+   'ecc': 'inline',
    'capacity': {'value': '48 GB', 'source': ['l40s-ds-copy'], 'status': 'spec'},
    'bandwidth': {'value': '864 GB/s', 'source': ['l40s-ds-copy'], 'status': 'spec'},
   },

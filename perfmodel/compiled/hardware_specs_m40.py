@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/m40.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c1912f609907fc9a"
+HASH = "70a83b0b5a5fe9c6"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'm40',
@@ -51,13 +51,19 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR5',
-   'capacity': {'value': '12 GB', 'source': ['techpowerup'], 'status': 'secondary'},
+   'capacity': {
+    'value': '12 GB',
+    'source': ['techpowerup'],
+    'status': 'secondary',
+    'note': 'error correction is on as shipped: the driver reports 11,443 MiB (recalled)',
+   },
    'bandwidth': {
     'value': '288.4 GB/s',
     'source': ['techpowerup'],
     'status': 'secondary',
     'note': '384 bit x 6 Gb/s; a 24 GB version exists',
    },
+   'ecc': 'inline',
   },
   'l2': {
    'capacity': {'value': '3 MiB', 'source': ['techpowerup'], 'status': 'secondary'},

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/p4.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "aa2afc6b7a6360a4"
+HASH = "2ed85b9bc1473def"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'p4',
@@ -53,6 +53,7 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR5',
+   'ecc': 'inline',
    'capacity': {'value': '8 GB', 'source': ['hmc'], 'status': 'secondary'},
    'bandwidth': {'value': '192.3 GB/s', 'source': ['techpowerup'], 'status': 'secondary'},
   },

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/p40.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "6623b6b809410595"
+HASH = "ea3ac8a112b3edd8"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'p40',
@@ -58,13 +58,19 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR5',
-   'capacity': {'value': '24 GB', 'source': ['alldbin'], 'status': 'secondary'},
+   'capacity': {
+    'value': '24 GB',
+    'source': ['alldbin'],
+    'status': 'secondary',
+    'note': 'error correction is on as shipped: the driver reports 22,919 MiB (recalled)',
+   },
    'bandwidth': {
     'value': '347.1 GB/s',
     'source': ['alldbin'],
     'status': 'secondary',
     'note': '384 bit x 7.2 Gb/s',
    },
+   'ecc': 'inline',
   },
   'l2': {
    'capacity': {'value': '3 MiB', 'source': ['techpowerup'], 'status': 'secondary'},

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/t4.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "3181e0561c6f6fe1"
+HASH = "c64aa700a92ae56b"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 't4',
@@ -48,6 +48,7 @@ DOCUMENT = {
  'memory': {
   'hbm': {
    'technology': 'GDDR6',
+   'ecc': 'inline',
    'capacity': {'value': '16 GB', 'source': ['hmc', 'techpowerup'], 'status': 'secondary'},
    'bandwidth': {'value': '320 GB/s', 'source': ['techpowerup'], 'status': 'secondary'},
   },

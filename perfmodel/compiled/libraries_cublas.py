@@ -1,16 +1,16 @@
 """Compiled from libraries/cublas.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "2df5a3ab5fd68e59"
+HASH = "ee6191434a7a3d4c"
 DOCUMENT = {
  'library': 'cuBLAS',
  'kernels': {
   'cublas': {
    'operator': 'gemm',
-   'formats': ['fp16', 'bf16', 'tf32', 'fp8', 'int8', 'nvfp4', 'mxfp4'],
+   'formats': ['fp16', 'bf16', 'tf32', 'fp8', 'nvfp4', 'mxfp4'],
    'instruction': 'native',
    'overlap': 'pipelined',
    'runs_on': {'instruction': ['wgmma', 'tcgen05']},
-   'fallback': 'cublas-dot',
+   'fallback': 'cublas-mma',
    'dispatches': True,
    'tiles': [
     [256, 128, 256],
@@ -34,7 +34,7 @@ DOCUMENT = {
   },
   'cublas-mma': {
    'operator': 'gemm',
-   'formats': ['fp16', 'bf16', 'tf32', 'fp8', 'int8', 'nvfp4', 'mxfp4'],
+   'formats': ['fp16', 'bf16', 'tf32', 'fp8', 'nvfp4', 'mxfp4'],
    'instruction': 'native',
    'overlap': 'pipelined',
    'runs_on': {
@@ -63,17 +63,18 @@ DOCUMENT = {
    'splits': [1, 2, 3, 4, 6, 8, 12, 16],
    'source': 'cuBLAS kernel names where matrix instructions are fed from registers (volta_..._884gemm, ampere_..._16816gemm): 64x64 to 256x128, with splitK',
   },
-  'cublas-dot': {
+  'cublas-int8': {
    'operator': 'gemm',
-   'formats': ['w8a8_int8', 'int8'],
+   'formats': ['int8', 'w8a8_int8'],
    'instruction': 'vector',
    'overlap': 'pipelined',
-   'runs_on': {'architecture': ['pascal']},
-   'fallback': 'cublas-mma',
+   'runs_on': {'architecture': ['pascal', 'volta', 'turing']},
+   'fallback': 'cublas',
    'dispatches': True,
-   'tiles': [[128, 128, 256], [128, 64, 128], [64, 128, 128]],
-   'splits': [1, 2, 3, 4, 6, 8, 12, 16],
-   'source': 'cublasGemmEx of int8 from CUDA 8 on: DP4A on capability 6.1, tiles taken to be those of maxwell_sgemm; recalled, no list of kernel names was at hand',
+   'tiles': {4: [[4, 64, 512]], 1000000000: [[128, 128, 256]]},
+   'few_load': 16,
+   'splits': [1],
+   'source': 'cuBLAS kernel names maxwell_igemm_int8_128x128_ldg4 and volta_igemm_int8_128x128_ldg4, on integer lanes (DP4A): plain cublasGemmEx runs them before Ampere, for the matrix units of Turing take operands in a layout of their own (CUBLASLT_ORDER_COL32); that few columns have a kernel that keeps k whole was settled by published runs',
   },
   'cublas-fp32': {
    'operator': 'gemm',

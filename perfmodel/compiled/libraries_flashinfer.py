@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "d7afc2a6b1556e40"
+HASH = "02e7060b6ace0eaa"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -80,6 +80,67 @@ DOCUMENT = {
     512: [[64, 16, 256], [16, 16, 64]],
    },
    'source': "FlashInfer (2501.01005) section 3: FlashAttention-2's template before Hopper, query heads of a group in one tile without copies",
+  },
+  'cutlass-fp4': {
+   'operator': 'gemm',
+   'formats': ['nvfp4', 'mxfp4'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'runs_on': {'instruction': ['tcgen05']},
+   'fallback': 'cutlass-fp4-sm120',
+   'dispatches': True,
+   'tiles': [[128, 64, 256], [128, 128, 256], [128, 192, 256], [128, 256, 256]],
+   'splits': [1],
+   'step_cycles': 250,
+   'quantises': True,
+   'quantiser': 'fp4-quantise',
+   'source': 'FlashInfer fp4_gemm_template_sm100.h and dense_blockscaled_gemm_persistent.py, TensorRT-LLM fp4_gemm: 128x64 to 256x256 a block or pair of blocks, k whole; scales go to the tensor memory before each step, behind a barrier; activations come in 16 bits and are narrowed in each call',
+  },
+  'cutlass-fp4-sm120': {
+   'operator': 'gemm',
+   'formats': ['nvfp4', 'mxfp4'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'runs_on': {'architecture': ['blackwell-gb20x']},
+   'fallback': 'cublas',
+   'tiles': [[128, 128, 384], [256, 128, 384], [128, 256, 384]],
+   'splits': [1],
+   'specialises': False,
+   'quantises': True,
+   'quantiser': 'fp4-quantise',
+   'source': 'FlashInfer and vLLM nvfp4_scaled_mm_sm120: 128x128x128 to 256x128x128, fed from registers by mma.sync',
+  },
+  'vllm-fp4': {
+   'like': 'cutlass-fp4',
+   'prepares': 1,
+   'source': 'vLLM scaled_fp4_quant: the tensor of swizzled scales, padded to 128 rows, is filled with zeros before activations are narrowed',
+  },
+  'fp4-quantise': {
+   'operator': 'quantise',
+   'rows': {
+    'held_columns': 0,
+    'elements_per_thread': 16,
+    'least_threads': 32,
+    'most_threads': 512,
+    'passes': 1,
+    'load': 16,
+    'packed': 2,
+   },
+   'source': 'vLLM nvfp4_quant_kernels.cu, FlashInfer quantization.cu (quantize_with_block_size): a block a row, 8 to 16 elements a thread in one load, a maximum of each 16 elements by pairs; pairs are converted at once',
+  },
+  'flashinfer-norm': {
+   'operator': 'rmsnorm',
+   'rows': {
+    'held_columns': 0,
+    'elements_per_thread': 8,
+    'most_threads': 1024,
+    'passes': 2,
+    'load': 8,
+    'strided': True,
+    'stages': 2,
+    'shuffles': True,
+   },
+   'source': 'FlashInfer norm.cuh (RMSNormKernel): a block a row, 16 bytes of it in a load, as many warps as that takes up to 32, shuffles, then the row again; SGLang calls it: recalled from memory',
   },
  },
 }

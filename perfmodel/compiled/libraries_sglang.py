@@ -1,6 +1,6 @@
 """Compiled from libraries/sglang.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "7f3eb49a174250ec"
+HASH = "521b551e7ee3e4e7"
 DOCUMENT = {
  'library': 'SGLang',
  'kernels': {
@@ -31,8 +31,73 @@ DOCUMENT = {
   },
   'eager-quantise': {
    'operator': 'quantise',
-   'chain': {'kernels': 6, 'streams': 13},
-   'source': 'inferred from published rates (8 us at least, 27 bytes an element): magnitude, maximum, scale, division, clamp and conversion as framework operators',
+   'chain': {
+    'steps': [['data', 'fp32', 50], ['fp32', 'fp32', 0], ['fp32', 'fp8', 0], ['fp8', 'fp8', 0]],
+    'start_seconds': 4.5e-07,
+   },
+   'source': "aiconfigurator, collector/sglang/collect_computescale.py (_static_quantize_e4m3_per_tensor): out.copy_((x / scale).clamp(...).to(fp8)), framework operators. x / scale has a scale of one element, which is no scalar: the result is fp32, and types and strides that differ take the kernel that computes each element's offset and looks up its type (CUDALoops.cuh, launch_legacy_kernel); that those are 50 operations, and the half microsecond in which each kernel loads its parameters, were settled by published runs",
+  },
+  'sgl-fp8': {
+   'operator': 'gemm',
+   'formats': ['fp8'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'runs_on': {'instruction': ['wgmma']},
+   'fallback': 'sgl-fp8-sm100',
+   'dispatches': True,
+   'tiles': {256: [[64, 64, 256]], 1000000000: [[128, 128, 384]]},
+   'swizzles': False,
+   'splits': [1],
+   'quantiser': 'sgl-token-quantise',
+   'source': 'sgl-kernel fp8_gemm_kernel.cu (sm90_fp8_dispatch_shape), from memory: 64x64x128 up to 256 rows, then 128x128x128; k whole',
+  },
+  'sgl-fp8-sm100': {
+   'operator': 'gemm',
+   'formats': ['fp8'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'runs_on': {'instruction': ['tcgen05']},
+   'fallback': 'sgl-fp8-sm89',
+   'dispatches': True,
+   'tiles': {
+    64: [[64, 64, 256]],
+    256: [[64, 64, 256], [128, 128, 256]],
+    1000000000: [[128, 128, 256]],
+   },
+   'splits': [1],
+   'quantiser': 'sgl-token-quantise',
+   'source': 'sgl-kernel fp8_gemm_kernel.cu (sm100_fp8_dispatch_shape), from memory: 64x64x128 for few rows (for some up to 256, as published runs show), 128x128, then 256x128 by pairs of blocks; k whole',
+  },
+  'sgl-fp8-sm89': {
+   'operator': 'gemm',
+   'formats': ['fp8'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'runs_on': {'architecture': ['ada', 'blackwell-gb20x']},
+   'fallback': 'cublas',
+   'dispatches': True,
+   'tiles': {
+    16: [[16, 64, 64]],
+    64: [[32, 64, 128]],
+    256: [[64, 128, 128]],
+    1000000000: [[128, 128, 128]],
+   },
+   'splits': [1],
+   'specialises': False,
+   'quantiser': 'sgl-token-quantise',
+   'source': 'sgl-kernel fp8_gemm_kernel.cu (sm89_fp8_dispatch_shape), from memory: 16x64x128 to 128x128x64 by rows; k whole',
+  },
+  'sgl-token-quantise': {
+   'operator': 'quantise',
+   'rows': {
+    'held_columns': 0,
+    'elements_per_thread': 16,
+    'least_threads': 32,
+    'most_threads': 256,
+    'passes': 2,
+    'load': 16,
+   },
+   'source': 'sgl-kernel per_token_quant_fp8.cu: a warp a row, eight rows a block, where rows are many, else 256 threads a row; 16 elements a load, the maximum first, then the row again',
   },
  },
 }

@@ -1,6 +1,6 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c03c219d8be59f85"
+HASH = "491daefdbf54e826"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
@@ -87,8 +87,23 @@ DOCUMENT = {
    'formats': ['w8a8_int8', 'int8'],
    'instruction': 'register',
    'overlap': 'pipelined',
-   'runs_on': {'instruction': ['mma', 'wgmma', 'tcgen05', 'mfma']},
-   'fallback': 'cublas-dot',
+   'runs_on': {
+    'architecture': [
+     'turing',
+     'ampere-ga100',
+     'ampere',
+     'ada',
+     'hopper',
+     'blackwell',
+     'blackwell-gb20x',
+     'cdna',
+     'cdna2',
+     'cdna3',
+     'cdna4',
+     'other',
+    ],
+   },
+   'fallback': 'cublas-int8',
    'tiles': {
     4: [[4, 8, 512]],
     1000000000: [
@@ -108,7 +123,28 @@ DOCUMENT = {
   },
   'flat-quantise': {
    'operator': 'quantise',
-   'source': 'TensorRT-LLM quantize_e4m3_per_tensor: flattened, the scale given',
+   'chain': {'steps': [['data', 'fp8', 6]]},
+   'source': 'TensorRT-LLM quantize_e4m3_per_tensor (cudaFp8Utils.cu, scaleMatrix): flattened, 1024 blocks of 256 threads, an element at a time with an index of 64 bits, the scale given',
+  },
+  'trtllm-fp8': {
+   'like': 'cublas',
+   'formats': ['fp8'],
+   'quantises': True,
+   'quantiser': 'flat-quantise',
+   'source': 'TensorRT-LLM linear.py (FP8QDQLinearMethod): static_quantize_e4m3_per_tensor in each call, then cublas_scaled_mm',
+  },
+  'trtllm-rmsnorm': {
+   'operator': 'rmsnorm',
+   'rows': {
+    'held_columns': 24576,
+    'elements_per_thread': 2,
+    'most_threads': 1024,
+    'passes': 2,
+    'load': 2,
+    'held_load': 2,
+    'shuffles': True,
+   },
+   'source': 'TensorRT-LLM rmsnormKernels.cu (generalRmsNorm): a block a row, two elements in a load, the row in shared memory where that holds it: recalled from memory',
   },
  },
 }

@@ -1,6 +1,6 @@
 """Compiled from libraries/triton.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "3297deb519a8e7fd"
+HASH = "4c2af1e45ed6857b"
 DOCUMENT = {
  'library': 'Triton',
  'kernels': {
@@ -46,6 +46,19 @@ DOCUMENT = {
    'specialises': False,
    'source': "Triton matrix multiplication tutorial and the bundled kernel: a block a tile, in groups that share operands in L2; tl.dot uses the device's best instruction, and blocks neither form clusters nor keep a warp for loading",
   },
+  'triton-fp8-block': {
+   'operator': 'gemm',
+   'formats': ['fp8_block'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'tiles': [[64, 128, 128]],
+   'splits': [1],
+   'specialises': False,
+   'promoted': True,
+   'quantises': True,
+   'quantiser': 'vllm-group-quantise',
+   'source': 'vLLM and SGLang fp8_utils / fp8_kernel (w8a8_block_fp8_matmul) where no tuned file is shipped: BLOCK_SIZE_M 64, N and K those of a block of scales, GROUP_SIZE_M 32, 4 warps, 2 stages; scales are multiplied in after each step of k',
+  },
   'triton-gemm-fp32': {
    'operator': 'gemm',
    'formats': ['fp32'],
@@ -65,13 +78,15 @@ DOCUMENT = {
   'fused-rows': {
    'operator': 'rowwise',
    'rows': {
-    'held_columns': 16384,
-    'elements_per_thread': 8,
-    'most_threads': 1024,
+    'held_columns': 32768,
+    'elements_per_thread': 16,
+    'most_threads': 512,
     'passes': 2,
     'load': 4,
+    'power_of_two': True,
+    'shuffles': True,
    },
-   'source': 'the bundled kernels: a row stays on chip while it fits',
+   'source': "the bundled kernels (norms.py, softmax.py): a row stays on chip while it fits, 16 elements of it in a thread, or 32 (Liger's calculate_settings has 8 to 32); tl.sum and tl.max fold by shuffles",
   },
  },
 }

@@ -1,6 +1,6 @@
 """Compiled from libraries/vllm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "a1c21862d3c40cb5"
+HASH = "4eb3c16fa37b0f85"
 DOCUMENT = {
  'library': 'vLLM',
  'kernels': {
@@ -10,7 +10,8 @@ DOCUMENT = {
    'instruction': 'native',
    'overlap': 'pipelined',
    'runs_on': {'instruction': ['wgmma']},
-   'fallback': 'cublas',
+   'fallback': 'cutlass-fp8-sm100',
+   'dispatches': True,
    'tiles': {
     64: [[64, 16, 256], [64, 64, 256]],
     128: [[64, 128, 256]],
@@ -20,6 +21,42 @@ DOCUMENT = {
    'swizzles': False,
    'splits': [1],
    'source': 'vLLM scaled_mm_sm90_fp8_dispatch.cuh: 64x64x128, 64x128x128 and 128x128x128, operands swapped for few rows, clusters of two row blocks; CUTLASS persistent tile scheduler: raster along the shorter side, no swizzle',
+  },
+  'cutlass-fp8-sm100': {
+   'operator': 'gemm',
+   'formats': ['fp8'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'runs_on': {'instruction': ['tcgen05']},
+   'fallback': 'cutlass-fp8-sm89',
+   'dispatches': True,
+   'tiles': {
+    64: [[64, 64, 256]],
+    256: [[64, 128, 256], [128, 64, 256], [128, 128, 256]],
+    1000000000: [[128, 128, 256]],
+   },
+   'splits': [1],
+   'source': 'vLLM scaled_mm_sm100_fp8_dispatch.cuh, from memory: 64x64 for few rows, 128x128 up to 256 and by pairs of blocks, then 256x128 by pairs; k whole; that a block has half of the tile up to 256 rows was settled by published runs',
+  },
+  'cutlass-fp8-sm89': {
+   'operator': 'gemm',
+   'formats': ['fp8'],
+   'instruction': 'native',
+   'overlap': 'pipelined',
+   'runs_on': {'architecture': ['ada', 'blackwell-gb20x']},
+   'fallback': 'cublas',
+   'dispatches': True,
+   'tiles': {
+    16: [[16, 64, 64]],
+    32: [[32, 64, 128]],
+    64: [[64, 64, 128]],
+    128: [[64, 128, 128]],
+    256: [[64, 128, 128], [128, 64, 128]],
+    1000000000: [[128, 128, 128], [128, 256, 256], [256, 128, 256]],
+   },
+   'splits': [1],
+   'specialises': False,
+   'source': 'vLLM scaled_mm_c2x_sm89_fp8_dispatch.cuh, from memory: 16x64 to 256x128 by rows, then by columns; k whole',
   },
   'cutlass-fp8-block': {
    'operator': 'gemm',
@@ -42,6 +79,20 @@ DOCUMENT = {
     'stages': 2,
    },
    'source': 'vLLM layernorm_kernels.cu: up to 1024 threads a row, one element each, the row read twice',
+  },
+  'vllm-rmsnorm-wide': {
+   'operator': 'rmsnorm',
+   'rows': {
+    'held_columns': 0,
+    'elements_per_thread': 8,
+    'most_threads': 256,
+    'passes': 2,
+    'load': 8,
+    'strided': True,
+    'stages': 2,
+    'shuffles': True,
+   },
+   'source': 'vLLM layernorm_kernels.cu since 0.11: up to 256 threads a row (1024 of fewer rows than 256), eight elements each in one load, the row read twice; cub::BlockReduce folds by shuffles: recalled from memory',
   },
   'vllm-activation': {
    'operator': 'pointwise',
@@ -86,11 +137,34 @@ DOCUMENT = {
    'rows': {
     'held_columns': 0,
     'elements_per_thread': 16,
+    'least_threads': 256,
     'most_threads': 256,
     'passes': 1,
     'load': 16,
+    'strided': True,
+    'waits': 1,
    },
-   'source': 'vLLM common.cu (scaled_fp8_quant_kernel_strided): a block of up to 256 threads a row, 16 elements a load, the scale given',
+   'source': 'vLLM csrc/quantization/w8a8/fp8/common.cu (scaled_fp8_quant_kernel_strided): a block of 256 threads a row that stride over loads of 16 elements, whatever its length; the scale, in memory, is read first',
+  },
+  'group-quantise': {
+   'operator': 'quantise',
+   'source': 'vLLM and SGLang per_token_group_quant.cu: 16 threads hold a group of 128 elements, each loaded once, 16 bytes at a time; groups of all rows in one grid',
+  },
+  'vllm-group-quantise': {
+   'operator': 'quantise',
+   'rows': {
+    'group': 128,
+    'held_columns': 128,
+    'elements_per_thread': 8,
+    'most_threads': 32,
+    'passes': 1,
+    'load': 8,
+    'held_load': 8,
+    'vector_ops': 7,
+    'special_ops': 1,
+    'integer_ops': 12,
+   },
+   'source': 'vLLM per_token_group_quant.cu: 16 threads a group of 128 elements, 8 a load, held in shared memory; each is divided by its scale and becomes a c10::Float8_e4m3fn, which is computed in software: compares, shifts, rounding to even',
   },
  },
 }

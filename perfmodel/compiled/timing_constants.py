@@ -1,6 +1,6 @@
 """Compiled from timing/constants.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "4651aec08139ffb7"
+HASH = "b31f0a5131adccfc"
 DOCUMENT = {
  'version': 1,
  'constants': {
@@ -31,8 +31,17 @@ DOCUMENT = {
    'low': 0.8,
    'high': 1.0,
    'fitted': False,
-   'meaning': 'the same with GDDR6 since Ampere',
+   'meaning': 'the same with GDDR6 since Turing',
    'source': 'read benchmarks of A40 and L40: 0.976 and 0.979 (gpu-benches)',
+  },
+  'inline_ecc_share': {
+   'value': 0.8,
+   'unit': '1',
+   'low': 0.65,
+   'high': 0.94,
+   'fitted': False,
+   'meaning': 'bandwidth that is left where error correction keeps its bits in the memory itself',
+   'source': 'CUDA C++ Best Practices Guide 8.2.1: with GDDR, ECC takes 6.25 % of the memory and about 20 % of the bandwidth; streams of T4 and L4 reach 0.74-0.78 of their peaks',
   },
   'turn_price': {
    'value': 0.012387,
@@ -55,8 +64,8 @@ DOCUMENT = {
    'prior': 0.77,
    'interval': [0.775, 0.788],
    'identified': True,
-   'meaning': 'the same on Pascal and Turing',
-   'source': 'stream benchmarks on P100 and T4',
+   'meaning': 'the same on Maxwell and Pascal',
+   'source': 'stream benchmarks on P100',
   },
   'hbm_share_gddr7': {
    'value': 0.85,
@@ -110,16 +119,16 @@ DOCUMENT = {
    'source': 'read microbenchmark against mixed kernels',
   },
   'l2_knee': {
-   'value': 0.72394,
+   'value': 1.0,
    'unit': '1',
-   'low': 0.3,
-   'high': 1.0,
+   'low': 0.45,
+   'high': 1.5,
    'fitted': True,
-   'prior': 0.7,
-   'interval': [0.708, 0.74],
+   'prior': 1.0,
+   'interval': [0.98, 1.02],
    'identified': True,
-   'meaning': 'working set, as a share of L2 capacity, at which half the re-reads miss',
-   'source': 'two partitions hold some lines twice (A100, H100)',
+   'meaning': 'working set, as a share of the distinct lines that a cache holds, at which half the re-reads miss',
+   'source': 'a cache that replaces what was used longest ago, with hashed sets',
   },
   'latency_share': {
    'value': 1.9559,
@@ -465,6 +474,15 @@ DOCUMENT = {
    'identified': True,
    'meaning': 'gap between dependent kernels of one operator in a graph or stream, at 1.75 GHz',
    'source': 'CUDA graph node to node',
+  },
+  'host_pace': {
+   'value': 0.83,
+   'unit': '1',
+   'low': 0.6,
+   'high': 1.0,
+   'fitted': False,
+   'meaning': 'time that a host takes for a call of a framework, by that of one a year older: of boards since 2020',
+   'source': 'one thread of servers gains 10 to 15 % a year (SPECint rates of Cascade Lake to Genoa and Sapphire Rapids), and each release of PyTorch has a shorter path; eager calls beside boards of 2022 and 2023 (MI210, H100, L4, L40S) take 0.4 to 0.7 of those beside A100',
   },
   'split_price': {
    'value': 1e-06,

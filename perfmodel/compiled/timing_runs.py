@@ -1,6 +1,6 @@
 """Compiled from timing/runs.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "d8301920c17118a0"
+HASH = "deec2d0759630253"
 DOCUMENT = {
  'version': 1,
  'values': {
@@ -10,7 +10,12 @@ DOCUMENT = {
   },
   'rotates': {
    'unit': 'names',
-   'meaning': 'operators whose weights take turns with copies, so that they come from memory',
+   'meaning': 'operators whose weights take turns with copies, so that each is found again after a round of all',
+  },
+  'copies': {'unit': '1', 'meaning': 'copies of the weights of those operators, the first included'},
+  'repeats': {
+   'unit': 'yes or no',
+   'meaning': 'calls of the same kernel on the same memory follow each other: each finds what the one before swept, and writes over what it wrote',
   },
   'activity': {
    'unit': '1',
@@ -23,6 +28,10 @@ DOCUMENT = {
   'starts': {
    'unit': 's',
    'meaning': 'what passes before the first instruction of a call, by operator',
+  },
+  'by_clock': {
+   'unit': 'names',
+   'meaning': "operators whose starts are the device's own cycles, in seconds at 1.75 GHz: its front end goes from kernel to kernel by itself",
   },
   'calls': {
    'unit': 's',
@@ -73,28 +82,44 @@ DOCUMENT = {
     'value': ['gemm'],
     'source': "graph captures of serving frameworks go round several copies of a product's weights (aiconfigurator, collector/vllm/collect_gemm.py)",
    },
+   'copies': {
+    'value': 6.0,
+    'source': 'outside_loop_count in collect_gemm.py of vLLM and SGLang (aiconfigurator, collector/)',
+   },
+   'repeats': {
+    'value': True,
+    'source': 'a captured call writes to the same memory in each repetition',
+   },
+   'by_clock': {
+    'value': ['gemm', 'rowwise'],
+    'source': 'products and quantisation are captured five or six times in one graph, whose kernels follow each other without the host, attention once (aiconfigurator, collector/)',
+   },
    'activity': {
     'value': 0.7,
     'source': 'prepared inputs, small numbers or zeros: zeros run 15 % faster than random data (A100 8192^3)',
    },
    'starts': {
     'any': {
-     'value': 2.32e-06,
+     'value': 2.84e-06,
      'source': 'the 272 smallest problems timed so, by the median of 3 operators',
     },
-    'gemm': {'value': 2.32e-06, 'source': 'the 53 smallest problems timed so'},
-    'attention': {'value': 3.6e-06, 'source': 'the 171 smallest problems timed so'},
+    'gemm': {'value': 2.84e-06, 'source': 'the 53 smallest problems timed so'},
+    'attention': {'value': 3.93e-06, 'source': 'the 171 smallest problems timed so'},
     'rowwise': {
-     'value': 1.24e-06,
+     'value': 1.56e-06,
      'source': 'the 48 smallest problems timed so, by the median of 1 operators',
     },
-    'quantise': {'value': 1.24e-06, 'source': 'the 48 smallest problems timed so'},
+    'quantise': {'value': 1.56e-06, 'source': 'the 48 smallest problems timed so'},
    },
   },
   'cuda_events_eager': {
    'about': 'events around eager calls of the framework',
    'warm': {'value': 1.0, 'source': 'no L2 flush between repetitions, whose inputs are the same'},
    'one_at_a_time': {'value': True, 'source': 'each call is awaited before the next'},
+   'repeats': {
+    'value': True,
+    'source': 'a caching allocator hands out the memory that the call before gave back',
+   },
    'starts': {
     'any': {
      'value': 2.81e-05,
@@ -137,6 +162,10 @@ DOCUMENT = {
    'warm': {'value': 1.0, 'source': 'no L2 flush between repetitions, whose inputs are the same'},
    'activity': {'value': 0.7, 'source': 'as cuda_graph'},
    'one_at_a_time': {'value': True, 'source': 'each call is awaited before the next'},
+   'repeats': {
+    'value': True,
+    'source': 'a caching allocator hands out the memory that the call before gave back',
+   },
    'starts': {
     'any': {
      'value': 3.76e-05,

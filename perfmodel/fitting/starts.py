@@ -21,7 +21,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perfmodel.evidence.records.provenance import as_ran
+from perfmodel.hardware import load
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.floors import pace
+from perfmodel.timing.machine import machine
 from perfmodel.timing.runs import ANY, Run, table
 from perfmodel.validation.compare import LEFT_OUT, predict_table
 
@@ -37,6 +41,8 @@ _BESIDE = (0.5, 1.5)
 # Seconds that tell operators apart: longer than any kernel takes.
 _MARK = 1e4
 _MICRO = 1e-6
+# What the source of a value says that was read off rows.
+_READ = "smallest problems timed so"
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,9 @@ def called(rows: pd.DataFrame, constants: Constants) -> np.ndarray:
     marks = {name: _MARK * 2.0**i for i, name in enumerate(names)}
     marked = constants.with_runs(
         {
-            name: replace(run, starts=marks, calls={}, calls_as=None, library_start=False)
+            name: replace(
+                run, starts=marks, calls={}, calls_as=None, by_clock=(), library_start=False
+            )
             for name, run in constants.runs.items()
         }
     )
@@ -74,7 +82,12 @@ def called(rows: pd.DataFrame, constants: Constants) -> np.ndarray:
 
 
 def measured_runs(rows: pd.DataFrame, constants: Constants) -> dict[str, Run]:
-    """How runs are timed, with the starts and calls that the rows of a table show.
+    """How runs are timed, with the starts and calls that the rows of a table show."""
+    return runs_of(shown(rows, constants), constants.runs)
+
+
+def shown(rows: pd.DataFrame, constants: Constants) -> pd.DataFrame:
+    """The rows that say something of their harness, with `device_s`, `taken_s` and `called`.
 
     Rows whose `flag` says that they are mostly launch are welcome. Those of kernels whose library
     has a start of its own (`callers` in names.yaml) say nothing of the harness.
@@ -86,19 +99,39 @@ def measured_runs(rows: pd.DataFrame, constants: Constants) -> dict[str, Run]:
     )
     device = bare["predicted_us"].to_numpy(float)
     usual = device == timed["predicted_us"].to_numpy(float)
+    kept = kept.assign(harness=as_ran(kept)["harness"])
     known = kept.assign(device_s=device * _MICRO, taken_s=kept["measured_us"] * _MICRO)
     seen = known.assign(called=called(kept, constants))[usual]
-    seen = seen[seen["called"] != ""]
+    said: pd.DataFrame = seen[seen["called"] != ""]
+    return said
+
+
+def runs_of(seen: pd.DataFrame, runs: Mapping[str, Run], *, forget: bool = False) -> dict[str, Run]:
+    """`runs` with the starts and calls of rows that `shown` has found.
+
+    To `forget` is to drop first what was once read off rows for an operator of its own: it has then
+    what stands for it.
+    """
     found = {}
-    for name, run in constants.runs.items():
+    for name, run in runs.items():
         mine = seen[seen["harness"] == name]
         here = {
             str(operator): shown
             for operator, group in mine.groupby("called", sort=True)
-            if (shown := _seen(group, beside=bool(run.calls))) is not None
+            if (shown := _seen(group, run, str(operator), constants)) is not None
         }
-        found[name] = _updated(run, here)
+        found[name] = _updated(_forgotten(run) if forget else run, here)
     return found
+
+
+def _forgotten(run: Run) -> Run:
+    """A run without what rows have shown of single operators."""
+
+    def kept(told: str, values: Mapping[str, float]) -> dict[str, float]:
+        read = {op for op in values if _READ in run.sources.get(f"{told}.{op}", "")}
+        return {op: value for op, value in values.items() if op == ANY or op not in read}
+
+    return replace(run, starts=kept("starts", run.starts), calls=kept("calls", run.calls))
 
 
 def _without_starts(constants: Constants, library_start: bool) -> dict[str, Run]:
@@ -110,24 +143,29 @@ def _without_starts(constants: Constants, library_start: bool) -> dict[str, Run]
     }
 
 
-def _seen(rows: pd.DataFrame, *, beside: bool) -> _Seen | None:
-    """What the rows of one operator show; None where they show nothing."""
+def _seen(rows: pd.DataFrame, run: Run, operator: str, constants: Constants) -> _Seen | None:
+    """What the rows of one operator show; None where they show nothing.
+
+    It is stated as `floors.pace` asks: at the constants' clock, for a host of its year.
+    """
+    beside = bool(run.calls)
     starts, calls, number = [], [], 0
-    for _, group in rows.groupby(["source", "device"], sort=True):
+    for (_, device_name), group in rows.groupby(["source", "device"], sort=True):
         device, taken = group["device_s"].to_numpy(), group["taken_s"].to_numpy()
         least = device <= np.quantile(device, _SMALLEST)
         share = np.median(device[least]) / np.median(taken[least])
         if len(group) < _FEWEST or share > (_MOST_FOR_CALL if beside else _MOST_FOR_START):
             continue
         number += int(least.sum())
+        slower = pace(run, operator, machine(load(str(device_name))), constants)
         launch = taken - device
         if beside:
             call = float(np.median(taken[least]))
-            calls.append(call)
+            calls.append(call / slower)
             least = (device >= _BESIDE[0] * call) & (device <= _BESIDE[1] * call)
             launch = np.minimum(launch, call)
         if least.any():
-            starts.append(max(float(np.median(launch[least])), 0.0))
+            starts.append(max(float(np.median(launch[least])) / slower, 0.0))
     if not starts:
         return None
     return _Seen(float(np.median(starts)), float(np.median(calls)) if beside else None, number)
@@ -141,7 +179,7 @@ def _updated(run: Run, seen: Mapping[str, _Seen]) -> Run:
     for name, values in _standing(seen):
         starts[name] = _rounded(np.median([value.start for value in values]))
         rows = sum(value.rows for value in values)
-        said = f"the {rows} smallest problems timed so" + (
+        said = f"the {rows} {_READ}" + (
             "" if name in seen else f", by the median of {len(values)} operators"
         )
         sources[f"starts.{name}"] = said

@@ -9,7 +9,7 @@ between `hbm` and `l2` (Infinity Cache).
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Literal
+from typing import Any, Literal
 
 from perfmodel.hardware.block import Block
 from perfmodel.hardware.facts import (
@@ -34,6 +34,8 @@ Positive = int
 """A whole number above zero."""
 FlopCounts = dict[DType, Positive]
 """By type, of one type at least."""
+FactTable = dict[str, Any]
+"""By name, of one at least: numbers, words, true or false, or lists of them."""
 LinkName = str
 """The name of a further link: no level's and no term's."""
 PeakKey = str
@@ -104,6 +106,10 @@ class Hbm(Block):
     """Capacity on the label, decimal."""
     bandwidth: Bandwidth
     """Theoretical peak."""
+    ecc: Literal["inline"] | None = None
+    """`inline` where the board ships with error correction that keeps its bits in the memory
+    itself, so that they take a sixteenth of it and part of its bandwidth. HBM has its own place for
+    them, and other boards ship with none."""
 
 
 class Cache(Block):
@@ -228,6 +234,14 @@ class Launch(Block):
     """Queued in a stream."""
     graph: Duration | None = None
     """Inside a captured graph."""
+
+
+class ArchitectureFacts(Sourced):
+    """What this device does otherwise than its architecture."""
+
+    values: FactTable
+    """Fact of the architecture to this device's value: a field of
+    `perfmodel.timing.architectures.Architecture`, which says what each may be."""
 
 
 class Measured(Block):

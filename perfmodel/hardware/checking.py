@@ -31,6 +31,7 @@ from perfmodel.hardware.facts import Quantity, measured_in
 from perfmodel.plaintext import quoted
 from perfmodel.units import DIMENSIONS
 
+_FACT_VALUES = {"type": ["number", "boolean", "string", "array"]}
 _FORMULA = ("=", "+", "-", "@", "'")
 _B = TypeVar("_B", bound=Block)
 
@@ -63,7 +64,7 @@ def _models() -> dict[str, type[BaseModel]]:
         "bool": StrictBool, "Line": Line, "Label": Label, "Keys": Keys, "Whole": Whole,
         "Positive": Positive, "Capability": Capability, "FlopCounts": FlopCounts,
         "ClockText": Annotated[str | None, _said("frequency")], "LinkName": LinkName,
-        "PeakKey": PeakKey,
+        "PeakKey": PeakKey, "FactTable": FactTable,
     }  # fmt: skip
     models = {}
     for name, block in BLOCKS.items():
@@ -110,6 +111,16 @@ def _dense(text: str) -> str:
     return text
 
 
+def _fact_value(value: Any) -> Any:
+    """A number, a word, true or false, or a list of these."""
+    for item in value if isinstance(value, list) else [value]:
+        if not isinstance(item, (bool, int, float, str)):
+            raise ValueError(f"{quoted(str(item))} is no number, word, true or false")
+        if isinstance(item, str):
+            _one_line(item)
+    return value
+
+
 def _link_name(name: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9-]{0,29}", name) or name in TAKEN:
         raise ValueError(
@@ -136,6 +147,10 @@ Label = Annotated[
 Keys = Annotated[tuple[Line, ...], Field(min_length=1)]
 Whole = Annotated[StrictInt, Field(gt=0, le=10**9)]
 Positive = Annotated[StrictInt, Field(gt=0, le=10**12)]
+FactTable = Annotated[
+    dict[Line, Annotated[Any, AfterValidator(_fact_value), WithJsonSchema(_FACT_VALUES)]],
+    Field(min_length=1),
+]
 Capability = Annotated[StrictStr | None, Field(pattern=r"^\d+\.\d$")]
 FlopCounts = Annotated[dict[DType, Positive], Field(min_length=1)]
 LinkName = Annotated[StrictStr, AfterValidator(_link_name)]

@@ -15,6 +15,7 @@ from typing import Literal
 from perfmodel.errors import ProblemError
 from perfmodel.hardware.block import Block
 from perfmodel.hardware.blocks import (
+    ArchitectureFacts,
     Compute,
     Latencies,
     Links,
@@ -67,6 +68,8 @@ class Device(Block):
     """Links out of the device."""
     tdp: Power | None = None
     """Power limit as shipped."""
+    architecture_facts: ArchitectureFacts | None = None
+    """Facts of its architecture that are otherwise on this device."""
     measured: Measured | None = None
     """Achieved rates."""
     peak_notes: dict[PeakKey, Line] = field(default_factory=dict)

@@ -51,7 +51,7 @@ def _flow(value: Any) -> str:
         return f"{{{', '.join(f'{name}: {_flow(item)}' for name, item in items(value))}}}"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{_scalar(key)}: {_flow(item)}' for key, item in value.items())}}}"
-    if isinstance(value, tuple):
+    if isinstance(value, (tuple, list)):
         return f"[{', '.join(_flow(item) for item in value)}]"
     return _scalar(value)
 

@@ -127,7 +127,9 @@ class DeclaredOperator(Operator):
         (plan,) = handed([plan], request.reuse)
         estimate = time_plan(here, constants, plan, (1, 1)).at(np.zeros(1, dtype=np.intp))
         calls = len(kernels) if len(kernels) > 1 else 0
-        dispatch = floors.dispatch(constants, request.harness, FLOOR, Caller(), calls=calls)
+        dispatch = floors.dispatch(
+            constants, request.harness, FLOOR, Caller(), calls=calls, machine=here
+        )
         seconds = dispatch.whole(estimate.seconds)
         unknown = unknowns(FAMILY, request.implementation, request.harness, device)
         if elsewhere:

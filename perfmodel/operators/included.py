@@ -9,7 +9,7 @@ from perfmodel.arithmetic import Number, product
 from perfmodel.count import compulsory_bytes
 from perfmodel.errors import ProblemError
 from perfmodel.timing import rowwise
-from perfmodel.timing.libraries import KernelFacts, MatrixFacts
+from perfmodel.timing.libraries import GemmFacts, KernelFacts, MatrixFacts
 from perfmodel.timing.memory import hbm_rate
 from perfmodel.timing.setting import Setting
 
@@ -34,7 +34,7 @@ def included_seconds(
         elif name == "rope" and isinstance(problem, Attention):
             total = total + _rope(setting, problem)
         elif name == "quantise_activations" and isinstance(problem, Matmul):
-            total = total + _quantise(setting, problem)
+            total = total + _quantise(setting, problem, kernel)
     return total
 
 
@@ -95,7 +95,13 @@ def _mapped(setting: Setting, problem: Attention, columns: Number, to: str) -> N
     return compulsory_bytes(rows) / hbm_rate(machine, constants)
 
 
-def _quantise(setting: Setting, problem: Matmul) -> Number:
-    """A row-wise kernel of its own narrows 16-bit activations to 8 bits by the maximum of a row."""
-    rows = Rowwise("quantise", rowwise.whole(product([problem.batch, problem.m])), problem.k)
-    return rowwise.beside(setting, rows, "vllm-quantise")
+def _quantise(setting: Setting, problem: Matmul, kernel: KernelFacts) -> Number:
+    """A kernel of its own narrows 16-bit activations to the type that the product takes."""
+    name = kernel.quantiser if isinstance(kernel, GemmFacts) else GemmFacts.quantiser
+    rows = Rowwise(
+        "quantise",
+        rowwise.whole(product([problem.batch, problem.m])),
+        problem.k,
+        output_dtype=problem.elements()["data"].name,
+    )
+    return rowwise.beside(setting, rows, name)

@@ -12,7 +12,7 @@ from perfmodel.algorithms.rowwise import MAPS
 from perfmodel.operators.library import Chosen, LibraryOperator
 from perfmodel.operators.operator import Request
 from perfmodel.operators.options import DIRECTION, DTYPE, Choice, size
-from perfmodel.timing import rowwise
+from perfmodel.timing import rowchain, rowwise
 from perfmodel.timing.libraries import RowFacts, resolve
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Plan
@@ -69,7 +69,9 @@ class RowwiseOperator(LibraryOperator):
         kernel: RowFacts,
         setting: Setting,
     ) -> list[Plan]:
-        """One kernel; norms' gradients have a second one for the weights."""
+        """One kernel, or those of a chain; norms' gradients have a second one for the weights."""
+        if rowchain.steps(kernel.chain):
+            return [rowchain.plan(problem, kernel, setting)]
         return [rowwise.plan(problem, kernel, setting)]
 
 

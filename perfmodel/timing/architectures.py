@@ -6,14 +6,16 @@ The table is `architectures.yaml`; its header has the sources.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from math import inf
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from perfmodel import yamltable
-from perfmodel.errors import PerfmodelError
+from perfmodel.errors import PerfmodelError, SpecError, nearest
 from perfmodel.hardware import Device
+from perfmodel.plaintext import quoted
 
 Instruction = Literal["none", "mma", "wgmma", "tcgen05", "mfma"]
 Copies = Literal["staged", "asynchronous", "tensor"]
@@ -40,6 +42,8 @@ class Architecture:
     (`asynchronous`), or by a copy engine that one thread starts (`tensor`)."""
     clusters: bool = False
     """Whether several blocks start together, so that a tile is sent to all of them at once."""
+    pairs: bool = False
+    """Whether two units multiply together, each loading half of the columns that both need."""
     mma_share: float = 1.0
     """Share of the matrix rate that instructions fed from registers reach, where those are not the
     native ones."""
@@ -47,19 +51,24 @@ class Architecture:
     """16-bit matrix operations a clock and unit for which shares of native kernels are stated."""
     l2_bytes_per_clock: float = 24.0
     """L2 reads of a unit in a clock, for devices whose spec has no bandwidth of L2."""
+    l2_distinct_share: float = 1.0
+    """Share of the L2 that distinct lines get: less than all where it has two partitions, and the
+    one next to a unit keeps a copy of what the unit reads from the other."""
     integer_lanes: float | None = None
     """Lanes of a unit for 32-bit integer operations; None where those are the vector lanes."""
+    dot_products: bool = False
+    """Whether an integer lane adds four products of 8 bits in one instruction (DP4A)."""
     issue_lanes: float | None = None
     """Lanes of a unit that its schedulers issue to in a clock; None where it is not documented."""
-    dot_products: tuple[str, ...] = ()
-    """Types of which the vector unit adds several products into 32 bits in one instruction, at the
-    rate that a spec gives the type there."""
     single_issue: bool = False
     """Whether a scheduler issues one instruction a clock, whatever the instruction."""
     pages_at_hand: float = float("inf")
     """Pages of 2 MiB whose addresses a unit has at hand before its L1 is looked up."""
     shared_kept_bytes: int = 0
     """Shared memory that cannot become L1."""
+    accurate_ops: tuple[float, float] = (6.0, 1.0)
+    """Floating-point and integer operations beside the special one in a library's exponential, and
+    in a division to the last digit."""
     memory_family: str = ""
     """Memory controllers that reach another share of their peak than the memory's kind says."""
 
@@ -68,8 +77,16 @@ class Architecture:
         """Whether warps load operands of the native instruction into registers."""
         return self.instruction in ("none", "mma", "mfma")
 
+    @property
+    def sums_apart(self) -> bool:
+        """Whether the native instruction's sums lie in a memory of their own and not in registers
+        (PTX ISA: tensor memory).
+        """
+        return self.instruction == "tcgen05"
 
-_LISTS = ("capabilities", "names", "dot_products")
+
+# How a device finds its row, which it may not change.
+_KEYS = ("name", "capabilities", "names")
 _PATH = Path(__file__).with_name("architectures.yaml")
 
 
@@ -95,15 +112,21 @@ def _made(name: str, entry: Mapping[str, Any]) -> Architecture:
         if key in entry and entry[key] not in get_args(known):
             said = ", ".join(get_args(known))
             raise PerfmodelError(f"architectures.yaml: {name}: {key} must be one of {said}")
-    lists = {key: tuple(entry[key]) for key in _LISTS if key in entry}
+    listed = ("capabilities", "names", "accurate_ops")
+    lists = {key: tuple(entry[key]) for key in listed if key in entry}
     return Architecture(**{"name": name, **entry, **lists})
 
 
 def architecture_of(device: Device, said: list[str] | None = None) -> Architecture:
-    """The architecture of a device, and in `said` what was assumed.
+    """The architecture of a device with the facts that are its own, and in `said` what was assumed.
 
     A compute capability of which nothing is known is taken for the newest with its kind of memory.
+    Raises `SpecError` for a fact of its own that is none of an architecture's, or cannot be.
     """
+    return _with_own_facts(_row_of(device, said), device)
+
+
+def _row_of(device: Device, said: list[str] | None) -> Architecture:
     capability = device.compute_capability
     if capability is None:
         return _found("names", device.architecture) or architectures()["other"]
@@ -119,6 +142,54 @@ def architecture_of(device: Device, said: list[str] | None = None) -> Architectu
             f"of {nearest.capabilities[0]}.0"
         )
     return nearest
+
+
+def _with_own_facts(row: Architecture, device: Device) -> Architecture:
+    """The architecture as this device has it: a spec may say otherwise, fact by fact."""
+    own = device.architecture_facts
+    if own is None:
+        return row
+    hints = {key: hint for key, hint in get_type_hints(Architecture).items() if key not in _KEYS}
+    for key, value in own.values.items():
+        if key not in hints:
+            raise SpecError(
+                f"{device.slug}: an architecture has no fact {quoted(key)}; {nearest(key, hints)}"
+            )
+        if not _fits(value, hints[key]):
+            raise SpecError(f"{device.slug}: {key} must be {_wanted(hints[key])}, not {value!r}")
+    facts: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in own.values.items()
+    }
+    return replace(row, **facts)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value of a file may stand in a field."""
+    parts = get_args(hint)
+    if get_origin(hint) is Literal:
+        return value in parts
+    if get_origin(hint) is tuple:
+        listed = isinstance(value, list) and all(_fits(item, parts[0]) for item in value)
+        return listed and (parts[-1] is Ellipsis or len(value) == len(parts))  # type: ignore[arg-type]
+    if parts:  # a number or nothing
+        return any(_fits(value, part) for part in parts)
+    if hint in (int, float):
+        number = isinstance(value, int if hint is int else (int, float))
+        return number and not isinstance(value, bool) and 0 < value < inf  # type: ignore[operator]
+    return isinstance(value, hint)
+
+
+def _wanted(hint: Any) -> str:
+    """What `_fits` asks for, in words."""
+    parts = get_args(hint)
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(parts)}"
+    if get_origin(hint) is tuple:
+        return f"a list, each {_wanted(parts[0])}"
+    if parts:
+        return _wanted(parts[0])
+    numbers = {int: "a whole number above zero", float: "a number above zero"}
+    return {bool: "true or false", str: "a word", **numbers}[hint]
 
 
 def _found(key: str, value: str) -> Architecture | None:

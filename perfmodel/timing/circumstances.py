@@ -13,8 +13,12 @@ class Circumstances:
 
     warm: float = 0.0
     """Share of the inputs that fit in L2 and are still there from the run before."""
-    rotated: bool = False
-    """Whether the loop cycles through copies of the weights, so that they are never warm in L2."""
+    repeats: bool = False
+    """Whether the run before was of the same kernel, on the same memory."""
+    copies: float = 1.0
+    """Copies of the weights that the loop goes round: one is used again after as many calls."""
+    own_operands: bool = False
+    """Whether each of them has data and results of its own, so that all operands take turns."""
     activity: float = 1.0
     """Switching activity of the data relative to random numbers: a factor of energy."""
     lag_seconds: float = 0.0
@@ -24,11 +28,11 @@ class Circumstances:
 def circumstances(harness: str, operator: str, constants: Constants) -> Circumstances:
     """What a harness means for the device; raises `ProblemError` for one that is not there."""
     run = constants.run(harness)
-    rotated = operator in run.rotates
     rested = run.one_at_a_time and "lag" not in constants.off
     return Circumstances(
-        warm=0.0 if rotated else run.warm,
-        rotated=rotated,
+        warm=run.warm,
+        repeats=run.repeats,
+        copies=run.copies if operator in run.rotates else 1.0,
         activity=run.activity,
         lag_seconds=constants["power_lag"] if rested else 0.0,
     )

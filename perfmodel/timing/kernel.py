@@ -41,11 +41,6 @@ def term_names(boundaries: Sequence[str]) -> tuple[str, ...]:
     return ("matrix", "special", "vector", unit, "transpose", *behind, "latency", "power", "blocks")
 
 
-# Floating-point and integer operations beside the special one in CUDA's expf, and in a division to
-# the last digit.
-_ACCURATE = (6.0, 1.0)
-
-
 @dataclass(frozen=True)
 class Slots:
     """What a compiled binary keeps busy: cycles of each pipe of a unit in one pass of a block's
@@ -110,7 +105,7 @@ def time_kernel(
         cost,
         elements,
         where,
-        style.run.warm,
+        style.run,
         shared=style.shared,
         multicast=style.multicast,
         placed={name: link.name for name, link in placed.items()},
@@ -190,7 +185,8 @@ def _unit_seconds(
     vector = work.vector_ops * rounded - aside + style.code.vector_ops * extra
     integer = style.code.integer_ops * extra + aside
     if style.code.accurate:
-        vector, integer = vector + _ACCURATE[0] * special, integer + _ACCURATE[1] * special
+        floating, other = machine.architecture.accurate_ops
+        vector, integer = vector + floating * special, integer + other * special
     vector_slots = pipes.vector_slots(machine, vector, integer)
     matrix_rate = machine.matrix_per_unit(style.compute) * style.matrix_share
     threads = cost.nest.kernel.threads * _resident(where)
@@ -233,7 +229,9 @@ def _memory_seconds(
 
     What comes over links takes its share of the way through the boundaries before.
     """
-    l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes, tensors)
+    l2 = memory.l2_seconds(
+        machine, constants, cost, where, moved.l2_bytes, tensors, style.paired_rows
+    )
     if style.pitches and "translation" not in constants.off:
         l2 = l2 + memory.translation_seconds(machine, constants, cost, where, style.pitches)
     streams = {"l2": l2, **_own_seconds(machine, constants, moved.through(), style)}
@@ -248,6 +246,9 @@ def _memory_seconds(
     for stream in streams.values():
         busiest = np.maximum(busiest, stream)
     waiting = memory.loaded_seconds(constants, waiting, busiest)
+    if style.block.turn_seconds:  # what is loaded ahead comes meanwhile
+        turn = style.block.turn_seconds * cost.passes / cost.blocks
+        waiting = np.maximum(waiting, memory.latency_seconds(cost, where, even, 0.0, turn))
     chain = machine.at_clock(style.block.chain_seconds)
     steps = memory.latency_seconds(cost, where, even, style.block.step_seconds, chain)
     return {**streams, "latency": waiting + steps}

@@ -19,6 +19,8 @@ from perfmodel.units import seconds, si
 _ANY_POWER = 1e9
 _UNLIMITED = 1e18
 
+DOT_PRODUCTS = "dp4a"
+"""What 8-bit products run as without a matrix unit: four at a time in an integer lane."""
 # Clock in hertz at which constants that are cycles are given in seconds.
 _CLOCK = 1.75e9
 
@@ -84,9 +86,15 @@ class Machine:
     tdp_watts: float
     base_share: float
     memory_family: str
+    inline_ecc: bool
     hbm_is_measured: bool
     copy_bytes_per_s: float | None
     assumptions: tuple[str, ...]
+
+    @property
+    def l2_distinct_bytes(self) -> float:
+        """Bytes of distinct lines that the L2 holds."""
+        return self.l2_capacity * self.architecture.l2_distinct_share
 
     @property
     def boundaries(self) -> tuple[str, ...]:
@@ -120,16 +128,6 @@ class Machine:
         types = self.device.matrix_types
         return dtype not in types or (dtype == "fp32" and self.device.vendor != "AMD")
 
-    def dot_length(self, dtype: str) -> float:
-        """Products of a type that a lane of the vector unit adds in one instruction, or 0.
-
-        DP4A adds four of int8.
-        """
-        device = self.device
-        if dtype not in self.architecture.dot_products or dtype not in device.vector_types:
-            return 0.0
-        return device.vector_flops(dtype) / self.units / (2.0 * self.vector_ops_per_unit)
-
     def multiplied_as(self, dtype: str) -> str:
         """The type whose instructions multiply `dtype`: itself, or fp32 for 16 bits that have none.
 
@@ -137,15 +135,14 @@ class Machine:
         values are widened, and the vector unit multiplies them. Raises `ProblemError`, naming the
         types that there are, for a device that has neither.
         """
-        known = dtype in self.device.matrix_types or self.dot_length(dtype)
-        if dtype not in ("fp16", "bf16") or known:
+        if dtype not in ("fp16", "bf16") or dtype in self.device.matrix_types:
             return dtype
         if "fp32" not in self.device.vector_types and "fp32" not in self.device.matrix_types:
             self.device.matrix_flops(dtype)  # raises
         return "fp32"
 
     def matrix_per_unit(self, dtype: str) -> float:
-        """FLOP/s of one unit for a matrix type; the vector unit where a type has no other.
+        """FLOP/s of one unit for a matrix type; the vector unit where fp32 or fp64 has no other.
 
         Raises `ProblemError` naming the types the device has.
         """
@@ -157,9 +154,17 @@ class Machine:
             return device.matrix_flops(dtype) / self.units
         if dtype in ("fp32", "tf32"):
             return 2.0 * self.vector_ops_per_unit
-        if dtype == "fp64" or (dtype not in device.matrix_types and self.dot_length(dtype)):
+        if dtype == "fp64":
             return device.vector_flops(dtype) / self.units
+        if dtype == DOT_PRODUCTS and self.architecture.dot_products:
+            return self._dot_products_per_unit()
         return device.matrix_flops(dtype) / self.units  # raises, naming what there is
+
+    def _dot_products_per_unit(self) -> float:
+        """Operations a second of 8-bit dot products: four multiply-adds a lane and clock."""
+        if "int8" in self.device.vector_types:
+            return self.device.vector_flops("int8") / self.units
+        return 8.0 * self.integer_per_unit
 
 
 # The machine of the device that was asked for last: a sweep asks for it once a chunk. Devices are
@@ -246,6 +251,7 @@ def _machine(device: Device) -> Machine:
         tdp_watts=_board_power(device, said),
         base_share=min((device.base_hz or 0.0) / clock, 1.0),
         memory_family=architecture.memory_family or _family(device),
+        inline_ecc=device.memory.hbm.ecc == "inline",
         hbm_is_measured=device.memory.hbm.bandwidth.status == "measured",
         copy_bytes_per_s=device.copied_hbm_bytes_per_s,
         assumptions=tuple(said),
@@ -328,7 +334,7 @@ def _widest_matrix(device: Device) -> float:
 def _family(device: Device) -> str:
     """Memory systems that reach alike shares of their peak.
 
-    Where the architecture names none (Pascal and Turing, whose controllers reach less than Volta's
+    Where the architecture names none (Maxwell and Pascal, whose controllers reach less than Volta's
     and all later ones). GDDR6 and GDDR7 are families of their own, and so is HBM since Volta. AMD's
     boards reach less of HBM, host memory and on-package memory of other makes the least.
     """

@@ -9,8 +9,10 @@ import numpy as np
 from perfmodel.algorithms.matmul import WIDENED, Matmul, matmul, matmul_format
 from perfmodel.arithmetic import Number, as_floats
 from perfmodel.schedules.matmul import tiled_matmul
-from perfmodel.timing.libraries import GemmFacts
-from perfmodel.timing.machine import Machine
+from perfmodel.timing.circumstances import Circumstances
+from perfmodel.timing.libraries import Caller, GemmFacts
+from perfmodel.timing.machine import DOT_PRODUCTS, Machine
+from perfmodel.timing.memory import units_together
 from perfmodel.timing.menu import (
     Candidates,
     candidates,
@@ -26,15 +28,18 @@ from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.screening import promising
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.shares import hidden_share, matrix_share
-from perfmodel.timing.style import Code, Combining, Style, Turns
+from perfmodel.timing.style import Block, Code, Combining, Style, Turns
 
 # Columns of the menu that are timed in full.
 KEEP = 16
 
 
-def compute_type(problem: Matmul, machine: Machine) -> str:
+def compute_type(problem: Matmul, kernel: GemmFacts, machine: Machine) -> str:
     """The type whose rate the product runs at."""
-    return machine.multiplied_as(matmul_format(problem.dtype).compute)
+    compute = matmul_format(problem.dtype).compute
+    if compute == "int8" and kernel.instruction == "vector":
+        return DOT_PRODUCTS
+    return machine.multiplied_as(compute)
 
 
 def plan(
@@ -51,8 +56,7 @@ def plan(
     how = _style(problem, kernel, setting)
     menu = candidates(kernel)
     menu = menu.by_columns() if kernel.caller.column_major else menu
-    dot = machine.dot_length(how.compute) or 1.0
-    depth = step_depth(kernel, menu, width, elements["weights"].bytes, dot)
+    depth = step_depth(kernel, menu, width, elements["weights"].bytes)
     if menu.rows.size > keep:
         kept = promising(problem, menu, how, machine, constants, depth, keep, kernel.sliced_waves)
         menu = menu.take(kept)
@@ -61,6 +65,7 @@ def plan(
     allowed = menu.serves(sizes["m"], sizes["n"])
     allowed &= menu.fits(sizes, kernel.sliced_waves * machine.units)
     sizes = {**sizes, "m": clustered(sizes["m"], menu.rows, kernel.cluster)}
+    together = units_together(menu.rows, sizes["m"], how.paired_rows)
     schedule = tiled_matmul(
         menu.rows,
         menu.columns,
@@ -69,7 +74,7 @@ def plan(
         split_k=slices if len(kernel.splits) > 1 else None,
         stages=stages_held(machine, (menu.rows + menu.columns) * depth * width),
         threads=menu.threads,
-        operand_tile=_operand_tile(kernel, machine, menu),
+        operand_tile=_operand_tile(kernel, machine, menu, together),
         algorithm=matmul(
             dequantise=problem.dtype in WIDENED,
             promote_every=128 if kernel.promoted else None,
@@ -77,12 +82,19 @@ def plan(
     )
     part = Part(schedule, sizes, elements, how)
     tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices}
-    return Plan(schedule.name, (part,), tile, allowed=allowed)
+    beside = kernel.prepares * _preparing(setting)
+    return Plan(schedule.name, (part,), tile, beside=beside, allowed=allowed)
+
+
+def _preparing(setting: Setting) -> float:
+    """Seconds of a small kernel before the product: its launch, its block, a load and a store."""
+    launched = setting.at_clock("kernel_gap") + setting.at_clock("block_price")
+    return launched + 2.0 * setting.machine.l2_latency
 
 
 def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:
     """How the class multiplies this problem's operands."""
-    how = products(kernel, compute_type(problem, setting.machine), setting)
+    how = products(kernel, compute_type(problem, kernel, setting.machine), setting)
     if kernel.caller.column_major:
         return how
     return replace(how, pitches=_pitches(problem, setting.machine))
@@ -106,17 +118,29 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
         overlap=hidden_share(kernel, constants),
         multicast=2.0 if specialised and architecture.clusters else 1.0,
         persistent=specialised,
+        paired_rows=architecture.rows if specialised and architecture.pairs else np.inf,
         overlap_power=constants["staged_overlap_power"] if staged else None,
         combining=Combining(constants["split_price"]),
         code=Code(vector_share=constants["vector_share"]),
+        block=Block(turn_seconds=kernel.step_cycles / machine.clock_hz),
         stream_share=constants["stream_share_tiles"],
         # One warp stages operands in its registers while another one works.
         turns=Turns(
             warps=2 if staged else 1,
             fetched_by=constants["overlap_power"] if on_vector and machine.issue_bound else None,
         ),
-        run=replace(run, warm=1.0) if run.rotated and kernel.caller.one_copy else run,
+        run=_looped(run, kernel.caller),
     )
+
+
+def _looped(run: Circumstances, caller: Caller) -> Circumstances:
+    """How a caller's own timing loop differs from what others do under the same harness."""
+    if caller.activity is not None:
+        run = replace(run, activity=caller.activity)
+    if run.copies == 1.0:
+        return run
+    copies = run.copies if caller.copies is None else caller.copies
+    return replace(run, copies=copies, own_operands=caller.own_operands)
 
 
 def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
@@ -130,11 +154,14 @@ def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
     return dict.fromkeys("mn", problem.k * problem.elements()["data"].bytes)
 
 
-def _operand_tile(kernel: GemmFacts, machine: Machine, menu: Candidates) -> tuple[Number, Number]:
+def _operand_tile(
+    kernel: GemmFacts, machine: Machine, menu: Candidates, together: Number
+) -> tuple[Number, Number]:
     """Warp tile where registers feed the unit, instruction shape where shared memory does.
 
-    Where arithmetic takes every issue slot, what a thread loads for itself counts; where fp32 lanes
-    are half as many, loads are issued in between, and what the warp shares is all that does.
+    Units that multiply `together` fetch a column for the rows of both. Where arithmetic takes every
+    issue slot, what a thread loads for itself counts; where fp32 lanes are half as many, loads are
+    issued in between, and what the warp shares is all that does.
     """
     rows, columns = menu.rows, menu.columns
     if kernel.instruction == "vector" and machine.issue_bound:
@@ -143,4 +170,4 @@ def _operand_tile(kernel: GemmFacts, machine: Machine, menu: Candidates) -> tupl
         return np.minimum(rows, 64), np.minimum(columns, 32)
     if kernel.instruction == "register" or machine.architecture.feeds_registers:
         return np.minimum(rows, 64), np.minimum(columns, 64)
-    return np.minimum(rows, machine.architecture.rows), columns
+    return together * np.minimum(rows, machine.architecture.rows), columns

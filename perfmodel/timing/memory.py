@@ -24,13 +24,17 @@ def hbm_rate(machine: Machine, constants: Constants) -> float:
 
     A copy measured on the device is a kernel too, one that reads and writes, and reaches
     `copy_share` of that. Without one it is the peak times the share that memory of its family
-    allows. A bandwidth that was itself measured (a calibrated spec) is taken as it is.
+    allows. Boards with inline error correction fetch its bits as well: about a fifth of the
+    bandwidth (CUDA C++ Best Practices Guide, 8.2.1), which copies measured without it do not show.
+    A bandwidth that was itself measured (a calibrated spec) is taken as it is.
     """
     if machine.hbm_is_measured:
         return machine.hbm_bytes_per_s
+    ecc = constants["inline_ecc_share"] if machine.inline_ecc else 1.0
     if machine.copy_bytes_per_s is not None:
-        return min(machine.copy_bytes_per_s / constants["copy_share"], machine.hbm_bytes_per_s)
-    return machine.hbm_bytes_per_s * constants[f"hbm_share_{machine.memory_family}"]
+        copied = machine.copy_bytes_per_s / constants["copy_share"]
+        return ecc * min(copied, machine.hbm_bytes_per_s)
+    return ecc * machine.hbm_bytes_per_s * constants[f"hbm_share_{machine.memory_family}"]
 
 
 def hbm_seconds(
@@ -52,28 +56,43 @@ def l2_seconds(
     where: Residency,
     l2_bytes: np.ndarray,
     tensors: Mapping[str, Tensor],
+    paired_rows: float = np.inf,
 ) -> np.ndarray:
     """Seconds at the L2 boundary: all bytes over its rate, or the busiest unit's over its port.
 
     A unit's port takes 64 bytes a clock (NVIDIA since Volta). The busiest unit has blocks of whole
-    tiles, not the ragged ones at the ends of an axis.
+    tiles, not the ragged ones at the ends of an axis. Where two units multiply together
+    (`Style.paired_rows`), half of a tile of columns comes over the port.
     """
     chip = l2_bytes / (machine.l2_bytes_per_s * constants["l2_share"])
-    further = cost.bytes_at("l2") / cost.blocks * (where.busiest - 1.0)
-    port = (_block_bytes(cost, tensors) + further) / (64.0 * machine.clock_hz)
+    whole, mean = _block_bytes(cost, tensors, paired_rows)
+    port = (whole + mean * (where.busiest - 1.0)) / (64.0 * machine.clock_hz)
     return np.asarray(np.maximum(chip, port))
 
 
-def _block_bytes(cost: KernelCost, tensors: Mapping[str, Tensor]) -> Number:
-    """Bytes that a block of whole tiles asks of the L2: of each tensor, the mean block's times
-    whole over mean extents along its axes.
+def _block_bytes(
+    cost: KernelCost, tensors: Mapping[str, Tensor], paired_rows: float
+) -> tuple[Number, Number]:
+    """Bytes that a block of whole tiles asks of the L2, and the mean block: of each tensor, the
+    mean block's times whole over mean extents along its axes.
     """
-    whole = whole_extents(cost.nest)
-    total: Number = 0.0
+    extents = whole_extents(cost.nest)
+    pairs = np.isfinite(paired_rows) and cost.nest.kernel.operand_tile is not None
+    shared = (
+        units_together(cost.nest.tile("m"), cost.nest.sizes["m"], paired_rows) if pairs else 1.0
+    )
+    whole: Number = 0.0
+    mean: Number = 0.0
     for name, moved in cost.l2.items():
-        times = [whole[axis] for axis in tensors[name].axes if axis in whole]
-        total = total + product([moved.total_bytes, *times])
-    return total / cost.blocks
+        asked = moved.total_bytes / (1.0 if "m" in tensors[name].axes else shared)
+        times = [extents[axis] for axis in tensors[name].axes if axis in extents]
+        whole, mean = whole + product([asked, *times]), mean + asked
+    return whole / cost.blocks, mean / cost.blocks
+
+
+def units_together(rows: Number, m: Number, paired_rows: float) -> np.ndarray:
+    """Units that multiply a tile of `rows` of m and its neighbour together: 2, or 1."""
+    return np.where((np.asarray(rows) >= paired_rows) & (np.asarray(m) > rows), 2.0, 1.0)
 
 
 def translation_seconds(

@@ -110,21 +110,20 @@ def _candidates(
     return Candidates(rows, columns, threads, least, most, widest, cuts, len(splits))
 
 
-def step_depth(
-    kernel: GemmFacts, menu: Candidates, width: float, weight: float, dot: float = 1.0
-) -> Number:
+def step_depth(kernel: GemmFacts, menu: Candidates, width: float, weight: float) -> Number:
     """Extent of a step of k: a 128-byte line of the wider operand.
 
-    Kernels on the vector unit step by 8 instructions, each of which adds `dot` products (CUTLASS,
-    default_gemm_configuration.h, OpClassSimt: 8 of fp32, 32 of int8).
+    Kernels on the vector unit step by 8 (CUTLASS, default_gemm_configuration.h: OpClassSimt), of
+    8-bit types by 8 registers of four each (GemmShape<128, 128, 32> there).
 
     Kernels for a few rows have no matrix instructions to feed: all threads of a block load
     `few_load` bytes of weights each.
     """
-    line = int(8 * dot) if kernel.instruction == "vector" else int(128 // width)
+    line = max(8, int(32 // width)) if kernel.instruction == "vector" else int(128 // width)
     if not kernel.few_load:
         return line
-    of_threads = menu.threads * kernel.few_load / (menu.columns * weight)
+    weights = menu.rows if menu.turned else menu.columns
+    of_threads = menu.threads * kernel.few_load / (weights * weight)
     return np.where(menu.upto <= min(kernel.tiles), of_threads, line)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from perfmodel.arithmetic import Number
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.machine import Machine
+from perfmodel.timing.machine import DOT_PRODUCTS, Machine
 
 # Energy of one operation on the matrix unit relative to 16-bit: multiplier area grows with the
 # square of the significand, data movement with the width (Horowitz, ISSCC 2014).
@@ -19,22 +19,24 @@ _RELATIVE = {
     "fp8": 0.5,
     "int8": 0.4,
 }
+# The same on the vector unit, relative to fp32: what an instruction takes goes to its fetch and its
+# operands, 32 bits each. One of 8-bit dot products does eight operations in place of two.
+_VECTOR = {"fp64": 4.0, DOT_PRODUCTS: 0.25}
 
 
 def operation_joules(machine: Machine, constants: Constants, dtype: str, *, vector: bool) -> float:
     """Energy of one floating-point operation: a 7 nm reference scaled by process node and type.
 
     The vector unit fetches an instruction and three operands for every operation, the matrix unit
-    for hundreds, hence the two references; one that adds four products of int8 costs what one of
-    fp32 does. What it fetches comes over wires, which shrink less than gates do from one process to
-    the next: its energy goes with a power of the node below one (`vector_node`), that of the matrix
-    unit with the node. AMD's matrix units take more (`amd_energy`).
+    for hundreds, hence the two references. What it fetches comes over wires, which shrink less than
+    gates do from one process to the next: its energy goes with a power of the node below one
+    (`vector_node`), that of the matrix unit with the node. AMD's matrix units take more
+    (`amd_energy`).
     """
     scale = machine.node_nm / 7.0
     if vector:  # narrower types are summed in fp32
         shrunk: float = scale ** constants["vector_node"]
-        wide = 4.0 if dtype == "fp64" else 1.0
-        return constants["vector_joules"] * shrunk * wide / (machine.dot_length(dtype) or 1.0)
+        return constants["vector_joules"] * shrunk * _VECTOR.get(dtype, 1.0)
     if machine.device.vendor == "AMD":
         scale *= constants["amd_energy"]
     return constants["matrix_joules"] * scale * _RELATIVE.get(dtype, 0.25)

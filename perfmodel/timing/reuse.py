@@ -9,7 +9,7 @@ by the rule that it keeps a working set by (`traffic.held_share`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,18 +24,26 @@ class Reuse:
     """Of the bytes of the input, from 0 to 1."""
     distance_bytes: Number
     """Bytes touched since each of its own was, itself included."""
+    swept: bool = False
+    """Whether that is the distance of every byte, as where one kernel goes over what another one
+    went over before in the same order; else it is about the mean of distances that differ."""
 
     def at(self, index: np.ndarray) -> Reuse:
         """That of the problems at `index`, where it holds arrays."""
-        return Reuse(_each(self.share, index), _each(self.distance_bytes, index))
+        return replace(
+            self,
+            share=_each(self.share, index),
+            distance_bytes=_each(self.distance_bytes, index),
+        )
 
     def column(self) -> Reuse:
         """With arrays as columns of shape (n, 1), beside a menu of tiles."""
-        return Reuse(_column(self.share), _column(self.distance_bytes))
+        return replace(self, share=_column(self.share), distance_bytes=_column(self.distance_bytes))
 
 
 Reuses = Mapping[str, Sequence[Reuse]]
-"""What is said of each input, by its tensor's name; what is not named comes from memory."""
+"""What is said of each input, by its tensor's name; what is not named comes from memory. Of an
+output it says how much of what was there before lies in a cache to be written over."""
 
 
 def at(reuses: Reuses | None, index: np.ndarray) -> Reuses | None:

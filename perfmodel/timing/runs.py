@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -29,13 +29,20 @@ class Run:
     warm: float = 0.0
     """Share of the inputs that fit in L2 and are still there from the run before."""
     rotates: tuple[str, ...] = ()
-    """Operators whose weights take turns with copies, so that they are never warm in L2."""
+    """Operators whose weights take turns with copies: each is found after a round of all."""
+    copies: float = 1.0
+    """Copies of the weights of those operators, the first included."""
+    repeats: bool = False
+    """Whether calls of the same kernel on the same memory follow each other, so that each finds
+    what the one before swept and writes over what it wrote; else there are others between."""
     activity: float = 1.0
     """Switching activity of the data relative to random numbers: a factor of energy."""
     one_at_a_time: bool = False
     """Whether the host leaves the board idle between calls; others follow at once."""
     starts: Mapping[str, float] = field(default_factory=lambda: {ANY: 0.0})
     """Seconds that pass before the first instruction, by operator; `any` stands for all others."""
+    by_clock: tuple[str, ...] = ()
+    """Operators whose starts are cycles of the device and no host's time: seconds at 1.75 GHz."""
     calls: Mapping[str, float] = field(default_factory=dict)
     """Host seconds of a whole call, by operator, where the rest of it goes on beside the kernel."""
     calls_as: str | None = None
@@ -54,17 +61,27 @@ class Run:
         """Seconds before the first instruction of an operator, or of those it stands among."""
         return self.pace * _of(self.starts, operator)
 
+    def clocked(self, operator: str) -> bool:
+        """Whether the start of an operator, or of those it stands among, is the device's own."""
+        return any(name in self.by_clock for name in _standing(operator))
+
     def call_seconds(self, operator: str) -> float:
         """Seconds that no call of an operator falls below, however short its kernel."""
         return self.pace * _of(self.calls, operator)
 
 
+def _standing(operator: str) -> Iterator[str]:
+    """An operator, those it stands among, and `any`."""
+    name = operator
+    while name != ANY:
+        yield name
+        name = table().among.get(name, ANY)
+    yield ANY
+
+
 def _of(values: Mapping[str, float], operator: str) -> float:
     """The value of an operator, of those it stands among, of any; 0 where there is none."""
-    name = operator
-    while name != ANY and name not in values:
-        name = table().among.get(name, ANY)
-    return values.get(name, 0.0)
+    return next((values[name] for name in _standing(operator) if name in values), 0.0)
 
 
 @dataclass(frozen=True)

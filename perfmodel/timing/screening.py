@@ -13,7 +13,7 @@ from perfmodel.algorithms.matmul import WIDENED, Matmul
 from perfmodel.arithmetic import Number, as_floats, product
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.memory import hbm_rate, mean_latency, page_seconds
+from perfmodel.timing.memory import hbm_rate, mean_latency, page_seconds, units_together
 from perfmodel.timing.menu import GROUP, Candidates, slice_k, stages_held, thread_tile
 from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.pipes import issue_lanes, together
@@ -81,9 +81,19 @@ class Grid:
     @cached_property
     def asked_bytes(self) -> np.ndarray:
         """Operands that all blocks ask for: each as often as there are tiles along the other."""
-        b, m, n, k = (self.sizes[axis] for axis in "bmnk")
-        data, weights = self.widths["data"], self.widths["weights"]
-        return np.asarray(b * k * (m * self.across * data + n * self.down * weights))
+        return np.asarray(self.asked_data_bytes + self.asked_weights_bytes)
+
+    @cached_property
+    def asked_data_bytes(self) -> np.ndarray:
+        """Of those the activations."""
+        b, m, _, k = (self.sizes[axis] for axis in "bmnk")
+        return np.asarray(b * k * m * self.across * self.widths["data"])
+
+    @cached_property
+    def asked_weights_bytes(self) -> np.ndarray:
+        """Of those the weights."""
+        b, _, n, k = (self.sizes[axis] for axis in "bmnk")
+        return np.asarray(b * k * n * self.down * self.widths["weights"])
 
     def together(self, machine: Machine) -> np.ndarray:
         """Blocks that a unit holds at once; see `occupancy.residency`."""
@@ -246,12 +256,13 @@ def _crossing_seconds(
         each = page_seconds(machine, constants, rows, pitches, resident)
         crossing = crossing + tiles * np.ceil(k / grid.depth) * each
     # Ragged tiles move only what is there: the busiest port sees a whole block and mean ones.
-    mean = (asked + output) / tiles
+    pair = units_together(grid.rows, grid.sizes["m"], how.paired_rows)
+    mean = (grid.asked_data_bytes + grid.asked_weights_bytes / pair + output) / tiles
     height, width = (
         np.minimum(grid.rows, grid.sizes["m"]),
         np.minimum(grid.columns, grid.sizes["n"]),
     )
-    whole = k * (height * grid.widths["data"] + width * grid.widths["weights"])
+    whole = k * (height * grid.widths["data"] + width * grid.widths["weights"] / pair)
     whole = whole + height * width * grid.widths["output"]
     per_clock = 64.0 * machine.clock_hz
     missed, caught = _missed(grid, machine, constants, together)
@@ -259,7 +270,7 @@ def _crossing_seconds(
     return {
         "port": mean / per_clock,
         "whole": np.maximum(whole - mean, 0.0) / per_clock,
-        "chain": latency / (grid.depth * (grid.stages - 1.0)) * k,
+        "chain": np.maximum(latency / (grid.stages - 1.0), how.block.turn_seconds) / grid.depth * k,
         "least": (inputs + output) / hbm_rate(machine, constants),
         "l2": crossing,
     }
@@ -276,7 +287,7 @@ def _missed(
     touched = np.minimum(group * grid.rows, m) * grid.widths["data"]
     touched = k * (touched + reach * grid.widths["weights"])
     again = np.maximum(1.0 - grid.input_bytes / (touched * grid.tiles / wave), 0.0)
-    by_l2 = held_share(touched, machine.l2_capacity, constants["l2_knee"])
+    by_l2 = held_share(touched, machine.l2_distinct_bytes, constants["l2_knee"])
     missed = np.asarray(1.0 - again * by_l2)
     if machine.llc is None:
         return missed, 0.0
@@ -297,7 +308,7 @@ def _combining_seconds(
     adding = np.maximum(grid.tiles / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / l2_rate) * b * m * n * grid.slices[1:]
     left = 4.0 * b * m * n * grid.slices[1:]
-    away = 1.0 - held_share(left, machine.l2_capacity, constants["l2_knee"])
+    away = 1.0 - held_share(left, machine.l2_distinct_bytes, constants["l2_knee"])
     partial = np.maximum(partial, 2.0 * left * away / hbm_rate(machine, constants))
     second = np.maximum(partial, adding * machine.l2_latency)
     second += adding * machine.at_clock(constants["block_price"])

@@ -43,6 +43,9 @@ class Block:
     """Dependent steps of a block: reductions."""
     step_seconds: float = 0.0
     """Dependent arithmetic of a streamed tile, at the device's own clock."""
+    turn_seconds: float = 0.0
+    """Dependent steps of a streamed tile that all of the next tile's come after, at the device's
+    own clock."""
     tile_seconds: Number = 0.0
     """Time in which a tile is transposed before it is multiplied, at the device's own clock."""
     search_seconds: Number = 0.0
@@ -92,6 +95,9 @@ class Style:
     """Share of the vector and special work that is hidden under the matrix unit."""
     multicast: float = 1.0
     """Blocks that share one L2 read."""
+    paired_rows: float = np.inf
+    """Rows of a tile from which two units multiply two of them together, each with half of the
+    columns that both need."""
     stream_share: float = 1.0
     """Bandwidth of the kernel's access pattern over that of a plain stream."""
     shared: tuple[str, ...] = ()

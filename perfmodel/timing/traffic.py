@@ -13,10 +13,11 @@ from perfmodel.count import KernelCost, rule, waves
 from perfmodel.count.rule import Nest
 from perfmodel.elements import ElementType
 from perfmodel.schedules.schedule import Schedule
+from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
-from perfmodel.timing.reuse import Reuses
+from perfmodel.timing.reuse import Reuse, Reuses
 
 Retain = Callable[[Number, float, float], np.ndarray]
 _ZERO = np.zeros(())
@@ -80,6 +81,19 @@ def held_share(working_set: Number, capacity: float, knee: float) -> np.ndarray:
     return 1.0 / (1.0 + np.square(np.square(ratio)))
 
 
+def swept_share(distance: Number, capacity: float, knee: float) -> np.ndarray:
+    """Share of a tensor that a cache still holds when a loop comes round to it again.
+
+    Every line of it comes back after the same `distance`, where reuse within a kernel has a
+    distribution of them: least-recently-used replacement holds all of it or nothing (Mattson et al.
+    1970), and hashed sets smooth that little. 1 / (1 + (distance / (knee · capacity))¹⁶).
+    """
+    if capacity <= 0:
+        return np.zeros(np.shape(distance))
+    ratio = np.asarray(distance, dtype=np.float64) / (knee * capacity)
+    return 1.0 / (1.0 + np.minimum(ratio, 1e6) ** 16)
+
+
 def traffic(
     machine: Machine,
     constants: Constants,
@@ -87,7 +101,7 @@ def traffic(
     cost: KernelCost,
     elements: Mapping[str, ElementType],
     where: Residency,
-    warm: float,
+    run: Circumstances,
     retain: Retain = held_share,
     shared: Sequence[str] = (),
     multicast: float = 1.0,
@@ -100,9 +114,11 @@ def traffic(
     tile get it from one read: `multicast` is how many share (Hopper Tuning Guide, 1.4.1.3). What
     comes from memory is delivered once at least: blocks share only what they both ask for.
 
-    `warm` is the share of inputs that fit in L2 and are still there from an earlier run of the same
-    kernel, as in timing loops that do not clear the cache; where `reuse` is given, that says what
-    earlier kernels left instead (`perfmodel.timing.reuse`). An input that is `shared` lies in the
+    `run.warm` is the share of what fits in L2 that is still there from an earlier run of the same
+    kernel, as in timing loops that do not clear the cache. Inputs are found there, and what is
+    written lies over what the run before wrote, so that a cache that writes back never sends it to
+    memory. Where `reuse` is given, that says what earlier kernels left of the inputs instead
+    (`perfmodel.timing.reuse`). An input that is `shared` lies in the
     memory of another, whose bytes are there when it asks for them. `retain` gives the share of a
     working set that a cache still holds, from its size, the capacity and the fitted knee.
 
@@ -112,28 +128,20 @@ def traffic(
     them, since lines of another memory do not outlast a kernel, and no memory-side cache sees them.
     """
 
-    def by_l2(working_set: Number) -> np.ndarray:
-        return retain(working_set, machine.l2_capacity, constants["l2_knee"])
-
-    def by_either(working_set: Number) -> np.ndarray:
-        capacity = machine.llc.capacity_bytes if machine.llc is not None else 0.0
-        found = retain(working_set, capacity, constants["l2_knee"])
-        return np.asarray(np.maximum(by_l2(working_set), found))
-
-    caches = (by_l2,) if machine.llc is None else (by_l2, by_either)
+    caches = _caches(machine, constants, retain)
     asked = np.asarray(cost.bytes_at("l2"), dtype=np.float64)
     if not cost.nest.kernel.steps:  # a combining kernel reads what was just written
         touched = sum((t.total_bytes for t in cost.hbm.values()), start=_ZERO)
-        shares = [1.0 - held(touched) for held in caches]
+        shares = [1.0 - cache.held(touched) for cache in caches]
         return _traffic([_Crossing(touched * share, _ZERO) for share in shares], shares, asked)
     wave = _wave(schedule, cost, elements, where)
     near_share = _l1_share(machine, cost, wave, where)
-    touched = sum((t.total_bytes for t in cost.hbm.values()), start=_ZERO)
     away = dict.fromkeys(placed, _ZERO) | dict.fromkeys(shared, np.ones(()))
+    if reuse is None:
+        reuse = _from_run(schedule, cost, run)
     crossings = []
-    for held in caches:
-        run = {} if reuse is not None else {name: warm * held(touched) for name in wave.reads}
-        kept = _Kept(held, run | away, _found(held, reuse or {}, away))
+    for cache in caches:
+        kept = _Kept(cache.held, away, _found(cache, reuse, away))
         crossings.append(_crossing(schedule, cost, elements, wave, near_share, kept, placed))
     loads, near = _ZERO, _ZERO
     for name in wave.reads:
@@ -153,6 +161,53 @@ def traffic(
 
 
 @dataclass(frozen=True)
+class _Cache:
+    """What the caches up to a boundary hold: of a working set, and of what is swept again."""
+
+    held: Callable[[Number], np.ndarray]
+    swept: Callable[[Number], np.ndarray]
+
+
+def _caches(machine: Machine, constants: Constants, retain: Retain) -> tuple[_Cache, ...]:
+    """The L2, and it with a memory-side cache where there is one: the larger of the two counts."""
+    knee, rooms = constants["l2_knee"], [machine.l2_distinct_bytes]
+    if machine.llc is not None:
+        rooms.append(machine.llc.capacity_bytes)
+
+    def largest(of: Retain, reach: Sequence[float]) -> Callable[[Number], np.ndarray]:
+        if len(reach) == 1:
+            return lambda touched: of(touched, reach[0], knee)
+        return lambda touched: np.asarray(
+            np.maximum(of(touched, reach[0], knee), of(touched, reach[1], knee))
+        )
+
+    reaches = [rooms[:i] for i in range(1, len(rooms) + 1)]
+    return tuple(_Cache(largest(retain, each), largest(swept_share, each)) for each in reaches)
+
+
+def _from_run(schedule: Schedule, cost: KernelCost, run: Circumstances) -> Reuses:
+    """What a run of the same kernel before this one left of each tensor.
+
+    All that the kernel touches goes by until one is used again; where copies of the weights take
+    turns, those too of the weights, and as many calls' where each copy has data and results of its
+    own. Where other kernels run between, distances are of that size, and what is written is new.
+    """
+    if not run.warm:
+        return {}
+    touched = sum((moved.total_bytes for moved in cost.hbm.values()), start=_ZERO)
+    reads = schedule.reads(cost.nest.kernel)
+    every = touched * run.copies if run.own_operands else touched
+    found: dict[str, Sequence[Reuse]] = {}
+    for name, moved in cost.hbm.items():
+        if name not in reads and not run.repeats:
+            continue
+        weights = schedule.algorithm.tensors[name].element == "weights"
+        turns = run.copies - 1.0 if weights and not run.own_operands else 0.0
+        found[name] = (Reuse(run.warm, every + turns * moved.total_bytes, run.repeats),)
+    return found
+
+
+@dataclass(frozen=True)
 class _Kept:
     """What the caches up to a boundary keep."""
 
@@ -161,18 +216,22 @@ class _Kept:
     always: Mapping[str, np.ndarray]
     """The share of an input that is there whenever the kernel asks for it."""
     first: Mapping[str, np.ndarray]
-    """The share of an input that is there when the kernel first asks for it."""
+    """The share of an input that is there when the kernel first asks for it, and of an output that
+    is there to be written over."""
 
 
-def _found(
-    held: Callable[[Number], np.ndarray], reuses: Reuses, away: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """The share of each input that earlier kernels left in caches which hold the share `held`."""
+def _found(cache: _Cache, reuses: Reuses, away: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The share of each tensor that earlier kernels left in the caches up to a boundary."""
     return {
-        name: np.asarray(sum(one.share * held(one.distance_bytes) for one in said))
+        name: np.asarray(sum(_left(cache, one) for one in said))
         for name, said in reuses.items()
         if name not in away
     }
+
+
+def _left(cache: _Cache, one: Reuse) -> Number:
+    holds = cache.swept if one.swept else cache.held
+    return one.share * holds(one.distance_bytes)
 
 
 @dataclass(frozen=True)
@@ -224,7 +283,8 @@ def _crossing(
     linked: dict[str, np.ndarray] = {}
     for name, least in cost.hbm.items():
         if name not in wave.reads:
-            written = written + _written(schedule, cost, elements, wave, name, held)
+            leaves = _written(schedule, cost, elements, wave, name, held)
+            written = written + leaves * (1.0 - kept.first.get(name, 0.0))
             continue
         passes = wave.passes(schedule, name, held)
         times = rule.normaliser_passes(schedule, cost.nest, name)

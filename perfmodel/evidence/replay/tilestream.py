@@ -20,6 +20,7 @@ from perfmodel.elements import ElementType
 from perfmodel.evidence.replay.cachesim import Simulated, TileCache
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing import traffic
+from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import fill
@@ -149,7 +150,7 @@ def model_bytes(
     slots = np.asarray(float(concurrent))
     where = replace(fill(machine, cost.blocks, slots / machine.units), slots=slots)
     moved = traffic.traffic(
-        machine, default(), schedule, cost, elements, where, warm=0.0, retain=retain
+        machine, default(), schedule, cost, elements, where, run=Circumstances(), retain=retain
     )
     return float(moved.hbm_bytes)
 

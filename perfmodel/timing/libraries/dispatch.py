@@ -50,7 +50,8 @@ def resolve(
         chosen = _running(kernel_facts(chosen.batched), machine)
     if decode and isinstance(chosen, AttentionFacts) and chosen.decoder is not None:
         chosen = kernel_facts(chosen.decoder)
-    return replace(chosen, caller=caller_of(op, implementation, dtype)), tuple(said)
+    caller = caller_of(op, implementation, dtype, machine.architecture.instruction)
+    return replace(chosen, caller=caller), tuple(said)
 
 
 def _named(

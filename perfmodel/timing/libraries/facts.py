@@ -57,11 +57,16 @@ class Caller:
     """Whether keys and values are found page by page."""
     captured: bool = False
     """Whether decode is captured in CUDA graphs, with a fixed grid of slices."""
-    one_copy: bool = False
-    """Whether a timing loop has one copy of the weights, where others take turns."""
+    copies: Annotated[float | None, "copies"] = None
+    """Copies of the weights that a timing loop of its own goes round, where others have the usual
+    number (`Run.copies`)."""
+    own_operands: bool = False
+    """Whether each copy of the weights has data and results of its own, which take turns too."""
     column_major: bool = False
     """Whether a library that stores matrices by columns is called directly, so that its rows are
     rows; frameworks that store by rows ask it for the transposed product."""
+    activity: Annotated[float | None, "of random data"] = None
+    """Switching activity of the data, where the harness's data are not those of the caller."""
     start_seconds: Annotated[float | None, "s"] = None
     """What passes before the kernel beyond what the harness takes."""
     few_start_seconds: Annotated[float | None, "s"] = None
@@ -112,6 +117,9 @@ class MatrixFacts(KernelFacts):
     share: Annotated[float | None, "of the unit's rate"] = None
     """What its loop sustains of its unit's rate, where not the usual share (of attention the
     forward loop)."""
+    prepares: Annotated[int, "kernels"] = 0
+    """Small kernels launched before it: of attention before the one for many queries, about lengths
+    of sequences; of products about scales, beside the kernel that narrows activations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,9 +147,9 @@ class AttentionFacts(MatrixFacts):
     hides keys, and alone."""
     backward: Annotated[float | None, "of the matrix rate"] = None
     """What its backward loop sustains, where not the usual share."""
-    passed_bytes: Annotated[float, "bytes a score"] = 0.0
-    """Bytes of a score through shared memory between the products: written once, read by every
-    warp that shares its row."""
+    passed_columns: Annotated[int | None, "columns of the result"] = None
+    """Columns of the result that a warp makes, where scores pass through shared memory between the
+    products: written once in 16 bits, read by every warp that shares their row."""
     ping_pong: bool = False
     """Whether one group of warps at a time does its softmax, while another multiplies."""
     specialises: bool = False
@@ -169,8 +177,6 @@ class AttentionFacts(MatrixFacts):
     """Slices that the kernel which adds them up loads before it waits for them; 0 for all."""
     decoder: str | None = None
     """The kernel that runs decode, where another one does."""
-    prepares: Annotated[int, "kernels"] = 0
-    """Small kernels launched before the one for many queries, about lengths of sequences."""
     regroups: bool = False
     """Whether decode with grouped queries copies them, and the result, into another order."""
     pages_by_decode: bool = False
@@ -235,10 +241,15 @@ class GemmFacts(MatrixFacts):
     """Row blocks that start together or not at all."""
     swizzles: bool = True
     """Whether blocks are launched in groups that share operands in L2."""
+    step_cycles: Annotated[float, "cycles"] = 0.0
+    """Steps of a tile of k that wait for each other, and for which the next tile's wait: scales
+    that have to be fetched, applied or moved before it is multiplied."""
     promoted: bool = False
     """Whether block scales are applied outside the matrix instruction, on fp32 sums."""
     quantises: bool = False
     """Whether its library narrows the activations in each call, whether a row says so or not."""
+    quantiser: str = "vllm-quantise"
+    """The kernel that narrows the activations, where a call does so."""
     batched: str | None = None
     """The kernel that runs strided batches, where another one does."""
 
@@ -251,10 +262,15 @@ class GemmFacts(MatrixFacts):
 class Chain:
     """An operator as a chain of framework operators."""
 
-    kernels: Annotated[int, "kernels"]
+    kernels: Annotated[int, "kernels"] = 1
     """Kernels launched one after another."""
-    streams: Annotated[int, "tensors"]
+    streams: Annotated[int, "tensors"] = 1
     """Tensors that they read together."""
+    steps: Annotated[tuple[tuple[str, str, float], ...], "[type, type, operations]"] = ()
+    """Where each kernel is known, in place of both: the types that it reads and writes (`data` is
+    the problem's own) and the integer operations of an element beyond a copy's."""
+    start_seconds: Annotated[float, "s"] = 0.0
+    """What each of those kernels sets up before its first load, at 1.75 GHz."""
 
 
 @dataclass(frozen=True)
@@ -274,9 +290,23 @@ class Rows:
     """Elements of one load of a thread; what is left of a streamed row goes one at a time."""
     held_load: Annotated[int, "elements"] = 4
     """Elements of one load where the row stays in registers."""
+    group: Annotated[int, "elements"] = 0
+    """Elements of a row that are scaled by themselves, as a row of its own each; 0 for all."""
     wide: bool = False
     """Whether loads have a fixed width in bytes: `load` is stated for fp32, and narrower types have
     more elements in one."""
+    leftover: bool = False
+    """Whether elements beyond rounds of whole loads of all threads go one at a time, a round of
+    threads after the other, and so do the first of a row that starts unaligned."""
+    shared_rows: bool = False
+    """Whether rows of whole loads stay in shared memory, as far as that of a plain launch holds
+    them, all of which a block asks for."""
+    shuffles: bool = False
+    """Whether a block folds partial results by shuffles, warps' ones by one more warp: half of the
+    dependent steps of a fold through shared memory, by one thread in the end."""
+    strided: bool = False
+    """Whether threads stride over whole loads to the end of a row, so that no whole load goes one
+    element at a time."""
     power_of_two: bool = False
     """Whether the number of threads is rounded up to a power of two."""
     least_threads: Annotated[int, "threads"] = 32
@@ -291,6 +321,10 @@ class Rows:
     """Vector operations of an element beyond the algorithm's own."""
     special_ops: Annotated[float, "operations"] = 0.0
     """Special-function operations of an element beyond the algorithm's own."""
+    packed: Annotated[int, "values"] = 1
+    """Values that one operation of the algorithm takes at a time: pairs of 16 bits."""
+    integer_ops: Annotated[float, "operations"] = 0.0
+    """Integer operations of an element beyond the algorithm's own: conversions in software."""
     again_vector_ops: Annotated[float, "operations"] = 0.0
     """Further vector operations of an element of a streamed row."""
     again_special_ops: Annotated[float, "operations"] = 0.0
@@ -311,6 +345,15 @@ class RowFacts(KernelFacts):
     """How it lays out a row; without this it is a map over all elements."""
     chain: Chain | None = None
     """The framework operators that it is a chain of, where no single kernel computes it."""
+    cut: Chain | None = None
+    """What runs instead where rows are too few for the units, and cut: kernels that reduce pieces
+    and then their results, and one that goes over all rows again."""
+    cut_columns: Annotated[int, "elements"] = 0
+    """Longest row that is not cut."""
+    cut_rows: Annotated[int, "rows a unit"] = 0
+    """Rows for each unit from which none is cut."""
+    types: tuple[str, ...] = ()
+    """The types that it takes, where not all."""
     variants: tuple[str, ...] = ()
     """The element-wise maps that it computes, where not all."""
     tensors: Annotated[Mapping[str, int], "tensors"] = field(default_factory=dict)
@@ -322,12 +365,15 @@ class RowFacts(KernelFacts):
     )
     """Operations in the code of a map, where they are far from the textbook's: floating-point, on
     integer lanes (comparisons, selections), special or conversions."""
+    gradient_kernel: str | None = None
+    """The kernel that computes the gradients, where it lays rows out in another way."""
     gradient_product: bool = False
     """Whether its backward pass first multiplies gradient and result in a kernel of its own."""
 
     def computes(self, dtype: str, variant: str) -> bool:
-        """Whether it computes a map, where that is asked."""
-        return not self.variants or variant in self.variants
+        """Whether it takes a type, and computes a map where that is asked."""
+        takes = not self.types or dtype in self.types
+        return takes and (not self.variants or variant in self.variants)
 
 
 KINDS: Mapping[str, type[KernelFacts]] = {

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from perfmodel.errors import nearest
+from perfmodel.timing.architectures import Instruction
 from perfmodel.timing.libraries.facts import Caller, KernelFacts
 from perfmodel.timing.libraries.files import NAMES, Document, brought, find, kernels, load
 from perfmodel.timing.libraries.reading import Misfit, made
@@ -42,6 +43,8 @@ class Called:
     """Operators that it holds for; none for all."""
     formats: tuple[str, ...] = ()
     """Types that it holds for; none for all."""
+    instruction: tuple[Instruction, ...] = ()
+    """Matrix instructions of the devices that it holds for; none for all."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,12 @@ def implementations(op: str) -> Mapping[str, KernelFacts]:
     return {name: k for name, k in kernels().items() if k.operator in computed_by(op)}
 
 
+def framework_of(name: str) -> str:
+    """The framework that a name says ran a kernel (vllm of vllm-0.24.0:vllm_flash_attn), if any."""
+    found = re.fullmatch(load()[NAMES].parts["frameworks"], name)
+    return found[1] if found else ""
+
+
 def is_known(op: str, name: str) -> bool:
     """Whether a name is a kernel of the operator, or one that such a kernel goes by."""
     kernel = find(name)
@@ -178,14 +187,15 @@ def matching(op: str, name: str, dtype: str, variant: str) -> KernelFacts | None
     return None
 
 
-def caller_of(op: str, name: str | None, dtype: str) -> Caller:
-    """How runs that go by a name are called."""
+def caller_of(op: str, name: str | None, dtype: str, instruction: Instruction) -> Caller:
+    """How runs that go by a name are called, on devices with a matrix instruction."""
     if not name:
         return Caller()
     changes: dict[str, Any] = {}
     for entry in callers():
         meant = op in (entry.operators or (op,)) and dtype in (entry.formats or (dtype,))
-        if meant and _found(entry.names, name):
+        here = instruction in (entry.instruction or (instruction,))
+        if meant and here and _found(entry.names, name):
             changes |= entry.changes
     return replace(Caller(), **changes)
 

@@ -19,7 +19,15 @@ from perfmodel.timing.libraries.reading import Misfit
 _MENUS = ("tiles", "decode", "narrow", "windowed", "narrow_decode")
 _LINKS = ("fallback", "batched", "decoder")
 # Counts of a row's layout that something is divided by.
-_LAYOUT = ("elements_per_thread", "most_threads", "passes", "load", "held_load", "least_threads")
+_LAYOUT = (
+    "elements_per_thread",
+    "most_threads",
+    "passes",
+    "load",
+    "held_load",
+    "least_threads",
+    "packed",
+)
 
 
 def check(kernel: KernelFacts) -> None:
@@ -88,6 +96,13 @@ def check_links(kernel: KernelFacts, known: Mapping[str, KernelFacts]) -> None:
         if other not in same:
             said = nearest(other, same)
             raise Misfit(key, f"there is no kernel {other!r} of {kernel.operator}; {said}")
+    if isinstance(kernel, GemmFacts):
+        narrowing = {n: each for n, each in known.items() if each.operator == "quantise"}
+        if kernel.quantiser not in narrowing:
+            said = nearest(kernel.quantiser, narrowing)
+            raise Misfit(
+                "quantiser", f"there is no kernel {kernel.quantiser!r} of quantise; {said}"
+            )
     seen, other = [kernel.name], kernel.fallback
     while other is not None:
         if other in seen:

@@ -1,0 +1,97 @@
+"""Plans for row-wise operators that a framework computes as a chain of element-wise maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from perfmodel.algorithms.rowwise import Rowwise
+from perfmodel.arithmetic import Number, product
+from perfmodel.elements import element
+from perfmodel.timing import rowwise
+from perfmodel.timing.circumstances import Circumstances
+from perfmodel.timing.libraries import RowFacts, kernel_facts
+from perfmodel.timing.libraries.facts import Chain
+from perfmodel.timing.plan import Part, Plan
+from perfmodel.timing.reuse import Reuse
+from perfmodel.timing.setting import Setting
+
+_OWN, _MAP = "data", "torch-pointwise"
+
+
+def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
+    """A map a step, each of which reads what the one before wrote.
+
+    What a step reads was written in the order in which it reads: as many bytes went by as the step
+    before touched. Between two runs of the chain all that it touches goes by.
+    """
+    assert kernel.chain is not None
+    elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
+    types = [_types(problem, step) for step in kernel.chain.steps]
+    written = [name for _, name in types]
+    touched = [elements * sum(element(name).bytes for name in each) for each in types]
+    whole = elements * _buffers([element(name).bytes for name in (types[0][0], *written)])
+    parts = [
+        replace(
+            _map(problem, each, operations, elements, kernel.chain.start_seconds, setting),
+            reuse=_reuse(setting.run, whole, touched[i - 1] if i else None),
+        )
+        for i, (each, (*_, operations)) in enumerate(zip(types, kernel.chain.steps, strict=True))
+    ]
+    # Where calls are made one by one, each kernel is a call.
+    return Plan(parts[0].schedule.name, tuple(parts), {}, calls=len(parts))
+
+
+def steps(chain: Chain | None) -> bool:
+    """Whether it is known what each kernel of a chain reads and writes."""
+    return chain is not None and bool(chain.steps)
+
+
+def _buffers(widths: Sequence[float]) -> float:
+    """Bytes an element of all memory that a chain goes over: its input and what its steps write.
+
+    What a step reads is given back after it, and the next but one writes there if it fits, as a
+    caching allocator hands it out; the last step writes to the caller's memory.
+    """
+    _, *between, last = widths
+    own = [width for i, width in enumerate(between) if i < 2 or width > between[i - 2]]
+    return widths[0] + sum(own) + last
+
+
+def _types(problem: Rowwise, step: tuple[str, str, float]) -> tuple[str, str]:
+    """The types that a step reads and writes."""
+    read, written, _ = step
+    return (problem.dtype if read == _OWN else read), (
+        problem.dtype if written == _OWN else written
+    )
+
+
+def _map(
+    problem: Rowwise,
+    types: tuple[str, str],
+    operations: float,
+    elements: np.ndarray,
+    start_seconds: float,
+    setting: Setting,
+) -> Part:
+    """The kernel of a step, with the integer operations that its elements take beyond a copy."""
+    read, written = types
+    step = replace(problem, op="pointwise", variant="", dtype=read, output_dtype=written)
+    (part,) = rowwise.plan(step, kernel_facts(_MAP), setting).parts
+    code = part.style.code
+    more = replace(code, integer_ops=code.integer_ops + elements * operations)
+    block = replace(part.style.block, setup_seconds=start_seconds)
+    return replace(part, style=replace(part.style, code=more, block=block))
+
+
+def _reuse(run: Circumstances, whole: Number, before: Number | None) -> dict[str, Sequence[Reuse]]:
+    """What a step finds: its input of the step before, or of the run before; and its output's
+    memory, which the run before wrote.
+    """
+    again = (Reuse(run.warm, whole, run.repeats),)
+    found: dict[str, Sequence[Reuse]] = {"Y": again} if run.warm and run.repeats else {}
+    if before is not None:
+        return {**found, "X": (Reuse(1.0, before, swept=True),)}
+    return {**found, "X": again} if run.warm else found
