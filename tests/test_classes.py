@@ -65,6 +65,8 @@ NAMED = [
     ("gemm", "fp32", "torch-eager(HF fx)", "cublas-fp32"),
     ("gemm", "fp32", "torch-compile", "cublas-fp32"),
     ("gemm", "fp32", "cublas", "cublas-fp32"),
+    ("gemm", "fp32", "torch-compile", "cublas-fp32"),
+    ("gemm", "fp16", "torch.matmul", "cublas"),
     ("gemm", "bf16", "aiter:ck", "ck-gemm"),
     ("gemm", "fp8", "aiter:ck", "ck-gemm"),
     ("gemm", "fp8_block", "aiter:cktile", "ck-gemm-block"),

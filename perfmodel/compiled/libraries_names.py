@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "513b0a9028305525"
+HASH = "d5602461296b1e42"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -126,6 +126,12 @@ DOCUMENT = {
    'operators': ['gemm'],
    'activity': 1.0,
    'source': 'aiconfigurator, collector/sglang/collect_gemm.py: operands are random numbers (torch.nn.Linear, torch.randn), where layers of other frameworks have weights that nobody set; recalled, and seen in published runs: large products of one library are 10 to 25 % slower there, most on boards that their power limits',
+  },
+  {
+   'names': ['^torch-(eager|compile)$', '^torch\\.matmul$'],
+   'operators': ['gemm'],
+   'activity': 1.0,
+   'source': 'KernelBench, get_inputs: torch.rand and torch.randn; LLMCompass, software_model/matmul.py, run_on_gpu: torch.randn (recalled)',
   },
   {
    'names': ['PLUGIN_V'],
