@@ -20,6 +20,7 @@ from perfmodel.operators.operator import groups
 from perfmodel.prediction import Filled, Prediction, Predictions
 from perfmodel.timing import capacity, physical, spread
 from perfmodel.timing.constants import Constants, default
+from perfmodel.timing.knowledge import Known, known
 from perfmodel.timing.reuse import Reuses
 from perfmodel.timing.reuse import at as reuse_at
 
@@ -124,9 +125,11 @@ def _predicted(
     for index in _pieces(operator, shard(problem, device, request), n):
         request = replace(request, reuse=reuse_at(reuse, index))
         part, timed = time_on(operator, pick(problem, index), device, constants, request)
-        results = _results(operator, part, device, timed)
+        family = operator.family(part)
+        basis = _known(family, device, timed, request)
+        results = _results(family, basis, part, device, timed)
         for label, said, chosen in _kinds(part, device, timed, results):
-            made.put(index[chosen], (label, timed.implementation, said))
+            made.put(index[chosen], (label, timed.implementation, said, basis))
         made.fill(index, results)
         put(made.exchanged, timed.exchanges, index, n)
     return made.predictions(problem, device)
@@ -189,8 +192,14 @@ def _too_large(
     return capacity.too_large(device, least)
 
 
+def _known(family: str, device: Device, timed: Timed, request: Request) -> Known:
+    """What is known of the device, of what ran on it and of how it was timed."""
+    kernel = "" if "implementation" in timed.unknowns else timed.implementation
+    return known(family, device, request.implementation, kernel, request.harness)
+
+
 def _results(
-    operator: Operator, problem: Problem, device: Device, timed: Timed
+    family: str, basis: Known, problem: Problem, device: Device, timed: Timed
 ) -> dict[str, np.ndarray]:
     """Everything that a prediction holds of the problems of one piece."""
     estimate = timed.estimate
@@ -198,8 +207,9 @@ def _results(
         **estimate.terms, "launch": timed.launch_seconds, "included": timed.included_seconds,
     }  # fmt: skip
     floor = physical.floor_seconds(problem, device, estimate.matrix_flops)
-    family = operator.family(problem)
-    low, high = spread.interval(family, device, timed.seconds, floor, timed.unknowns)
+    low, high = spread.interval(
+        family, basis, timed.seconds, floor, linked="link" in timed.unknowns
+    )
     limiter, runner_up = rank(terms, timed.seconds - timed.exchange_seconds)
     footprints = {"hbm": estimate.memory_bytes, **estimate.beyond_bytes}
     tables = {

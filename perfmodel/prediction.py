@@ -15,9 +15,11 @@ from perfmodel.algorithms.problem import describe
 from perfmodel.hardware import Device
 from perfmodel.operators.operator import Exchanged
 from perfmodel.timing import capacity
+from perfmodel.timing.knowledge import Known
 
-Kind = tuple[str, str, tuple[str, ...]]
-"""Schedule, implementation and assumptions, shared by all problems timed in one call."""
+Kind = tuple[str, str, tuple[str, ...], Known]
+"""Schedule, implementation, assumptions and what is known, shared by all problems timed in one
+call."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Prediction:
     whether a level holds its own where its capacity is known, `fits` whether all of these do.
     `levels` is what the device calls its levels: HBM3, GDDR6X, L3. `dispatch` is the host's part
     (`perfmodel.timing.floors.Dispatch`), in seconds. Where the problem is split over devices, all
-    counts are those of one of them, and `exchanges` what it exchanges with others.
+    counts are those of one of them, and `exchanges` what it exchanges with others. `known` says how
+    much is known of the device, the implementation and the harness: the range goes by it.
     """
 
     device: str
@@ -59,6 +62,7 @@ class Prediction:
     occupancy: float
     assumptions: tuple[str, ...]
     dispatch: Mapping[str, float]
+    known: Known
     exchanges: tuple[Exchanged, ...] = ()
 
     @property
@@ -103,6 +107,7 @@ class Prediction:
             "waves": self.waves,
             "occupancy": self.occupancy,
             "exchanges": [item.as_dict() for item in self.exchanges],
+            "known": self.known.as_dict(),
             "assumptions": list(self.assumptions),
         }
 
@@ -112,9 +117,9 @@ class Predictions:
     """Predictions of n problems of one kind on one device, as arrays of length n.
 
     `schedule` and `implementation` join the labels of all of them, where decode and prefill or
-    batched and plain products stand side by side; `kinds` has each kind's schedule, implementation
-    and assumptions, `kind` the kind of each problem. Tile dimensions that a schedule does not have
-    are NaN.
+    batched and plain products stand side by side; `kinds` has each kind's schedule, implementation,
+    assumptions and what is known, `kind` the kind of each problem. Tile dimensions that a schedule
+    does not have are NaN.
     """
 
     device: Device
@@ -164,7 +169,7 @@ class Predictions:
 
     def one(self, i: int) -> Prediction:
         """The i-th prediction."""
-        schedule, implementation, assumptions = self.kinds[self.kind[i]]
+        schedule, implementation, assumptions, known = self.kinds[self.kind[i]]
 
         def at(table: Mapping[str, np.ndarray]) -> dict[str, float]:
             return {name: float(values[i]) for name, values in table.items()}
@@ -197,6 +202,7 @@ class Predictions:
             occupancy=float(self.occupancy[i]),
             assumptions=assumptions,
             dispatch=at(self.dispatch),
+            known=known,
             exchanges=tuple(item.at(i) for item in self.exchanges),
         )
 

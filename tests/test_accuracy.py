@@ -26,7 +26,7 @@ GATES = {
 @pytest.fixture(scope="module")
 def core(measured: Path):
     """The development sample, predicted."""
-    return predict_table(read_table([str(measured / "measured_dev_core.csv.gz")]))
+    return predict_table(read_table([str(measured / "measured_dev2_core.csv.gz")]))
 
 
 def lines(table):

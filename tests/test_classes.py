@@ -53,26 +53,31 @@ NAMED = [
     ("gemm", "bf16", "torch.matmul", "cublas"),
     ("gemm", "bf16", "vllm-0.14.0:vllm_default", "cublas"),
     ("gemm", "bf16", "vllm-0.24.0:torch.nn.functional.linear", "cublas"),
-    ("gemm", "fp8", "trtllm-1.0.0:torch_flow", "cublas"),
-    ("gemm", "nvfp4", "vllm-0.14.0:vllm_default", "cublas"),
+    ("gemm", "fp8", "trtllm-1.0.0:torch_flow", "trtllm-fp8"),
+    ("gemm", "nvfp4", "vllm-0.14.0:vllm_default", "vllm-fp4"),
+    ("gemm", "int8", "cublas", "cublas-int8"),
+    ("gemm", "nvfp4", "sglang-0.5.14:sglang_flashinfer_cutedsl_nvfp4", "cutlass-fp4"),
     ("gemm", "fp8", "vllm-0.14.0:vllm_default", "cutlass-fp8"),
-    ("gemm", "fp8", "sglang-0.5.5:sglang", "cutlass-fp8"),
-    ("gemm", "fp8_block", "vllm-0.14.0:vllm_default", "deepgemm"),
+    ("gemm", "fp8", "sglang-0.5.5:sglang", "sgl-fp8"),
+    ("gemm", "fp8_block", "vllm-0.14.0:vllm_default", "vllm-deepgemm"),
     ("gemm", "fp8_block", "sglang-0.5.5:sglang", "deepgemm"),
-    ("gemm", "fp8_block", "trtllm-1.0.0:torch_flow", "deepgemm"),
-    ("gemm", "fp8_block", "trtllm-1.0.0:deepgemm", "deepgemm"),
+    ("gemm", "fp8_block", "trtllm-1.0.0:torch_flow", "trtllm-deepgemm"),
+    ("gemm", "fp8_block", "trtllm-1.0.0:deepgemm", "trtllm-deepgemm"),
     ("gemm", "fp32", "torch-eager(2.1.0)", "cublas-fp32"),
     ("gemm", "fp32", "torch-eager(HF fx)", "cublas-fp32"),
     ("gemm", "fp32", "torch-compile", "cublas-fp32"),
     ("gemm", "fp32", "cublas", "cublas-fp32"),
+    ("gemm", "fp32", "torch-compile", "cublas-fp32"),
+    ("gemm", "fp16", "torch.matmul", "cublas"),
     ("gemm", "bf16", "aiter:ck", "ck-gemm"),
     ("gemm", "fp8", "aiter:ck", "ck-gemm"),
     ("gemm", "fp8_block", "aiter:cktile", "ck-gemm-block"),
     ("gemm", "int8", "aiter:asm", "aiter-asm"),
+    ("gemm", "fp8_block", "aiter:asm", "aiter-asm-block"),
     ("gemm", "fp8", "vllm-0.24.0:CutlassFP8ScaledMMLinearKernel", "cutlass-fp8"),
     ("gemm", "fp8_block", "vllm-0.24.0:CutlassFp8BlockScaledMMKernel", "cutlass-fp8-block"),
-    ("gemm", "fp8_block", "vllm-0.24.0:DeepGemmFp8BlockScaledMMKernel", "deepgemm"),
-    ("gemm", "fp8_block", "vllm-0.24.0:FlashInferFp8BlockScaledMMKernel", "deepgemm"),
+    ("gemm", "fp8_block", "vllm-0.24.0:DeepGemmFp8BlockScaledMMKernel", "vllm-deepgemm"),
+    ("gemm", "fp8_block", "vllm-0.24.0:FlashInferFp8BlockScaledMMKernel", "vllm-deepgemm"),
     ("gemm", "w8a16", "trtllm-1.0.0:weight_only_quant_matmul_L257/PLUGIN_V2_", "weight-only"),
     ("gemm", "w4a16", "trtllm-1.0.0:weight_only_quant_matmul_L257/PLUGIN_V2_", "weight-only"),
     ("gemm", "w4a16", "vllm:marlin", "weight-only"),
@@ -80,10 +85,15 @@ NAMED = [
     ("gemm", "fp16", "triton", "triton-gemm"),
     ("gemm", "bf16", "triton-persistent", "triton-gemm"),
     ("gemm", "fp32", "triton", "triton-gemm-fp32"),
-    ("gemm", "fp8_block", "vllm-0.24.0:TritonFp8BlockScaledMMKernel", "triton-gemm"),
+    ("gemm", "fp8_block", "vllm-0.24.0:TritonFp8BlockScaledMMKernel", "triton-fp8-block"),
     ("softmax", "fp32", "torch-eager(2.1.0)", "torch-softmax"),
     ("softmax", "fp32", "torch-eager(HF fx)", "torch-softmax"),
-    ("softmax", "fp16", "torch", "torch-softmax"),
+    ("softmax", "fp16", "torch(2.1)", "torch-softmax"),
+    ("softmax", "fp16", "torch", "torch-softmax-shared"),
+    ("softmax", "fp32", "torch-eager", "torch-softmax-shared"),
+    ("softmax", "fp32", "torch-eager(HF fx, 2.2)", "torch-softmax-shared"),
+    ("softmax", "fp32", "torch-compile", "inductor-softmax"),
+    ("layernorm", "fp32", "torch-compile", "inductor-layernorm"),
     ("layernorm", "fp16", "torch", "torch-layernorm"),
     ("layernorm", "fp32", "torch-eager(2.1.0)", "torch-layernorm"),
     ("layernorm", "fp16", "sarathi/torch", "torch-layernorm"),
@@ -105,7 +115,17 @@ ALSO_NAMED = [
     ("attention", "fp16", "eager", "eager"),
     ("attention", "fp16", "math", "eager"),
     ("attention", "fp16", "standard", "eager"),
-    ("rmsnorm", "fp16", "vllm-0.14.0:rms_norm", "vllm-rmsnorm"),
+    ("rmsnorm", "fp16", "vllm-0.6.3:rms_norm", "vllm-rmsnorm"),
+    ("rmsnorm", "fp16", "vllm-0.14.0:rms_norm", "vllm-rmsnorm-wide"),
+    ("rmsnorm", "bf16", "sglang-0.5.5:rmsnorm", "flashinfer-norm"),
+    ("rmsnorm", "bf16", "flashinfer-0.2", "flashinfer-norm"),
+    ("rmsnorm", "bf16", "trtllm-1.0.0:rmsnorm", "trtllm-rmsnorm"),
+    ("rmsnorm", "bf16", "torch-eager", "hf-rmsnorm"),
+    ("rmsnorm", "bf16", "transformers", "hf-rmsnorm"),
+    ("rmsnorm", "fp32", "torch-eager", "hf-rmsnorm-fp32"),
+    ("rmsnorm", "fp32", "transformers", "hf-rmsnorm-fp32"),
+    ("rmsnorm", "bf16", "torch-compile", "inductor-rmsnorm"),
+    ("softmax", "fp16", "torch-2.1.2", "torch-softmax"),
     ("pointwise", "fp16", "sarathi/vllm", "vllm-activation"),
     ("pointwise", "fp32", "torch-eager(HF fx)", "hf-pointwise"),
     ("pointwise", "fp32", "torch-eager(2.1.0)", "torch-pointwise-rocm"),
@@ -157,7 +177,10 @@ def test_names_that_are_in_no_table_find_their_kernel(op, dtype, name, expected)
 @pytest.mark.parametrize(("op", "dtype", "name", "expected"), NAMED)
 def test_names_of_implementations_find_their_class(op, dtype, name, expected):
     found, said = resolve(
-        op, name, dtype, machine(B200 if expected in ("flash4", "fmha", "trtllm") else H100)
+        op,
+        name,
+        dtype,
+        machine(B200 if expected in ("flash4", "fmha", "trtllm", "cudnn") else H100),
     )
     assert found.name == expected
     assert (f"modelled as {expected}" in " ".join(said)) == (name != expected)
@@ -166,7 +189,7 @@ def test_names_of_implementations_find_their_class(op, dtype, name, expected):
 def test_every_named_row_of_the_measured_runs_has_a_class(measured):
     # New names in the table must be added above, or be known to have no class of their own.
     pandas = pytest.importorskip("pandas", reason="reads the measured runs")
-    table = pandas.read_csv(measured / "measured_dev_core.csv.gz", dtype=str)
+    table = pandas.read_csv(measured / "measured_dev2_core.csv.gz", dtype=str)
     rows = table[["op", "dtype", "implementation"]].drop_duplicates().dropna()
     listed = {(op, dtype, name) for op, dtype, name, _ in NAMED}
     kinds = set(rows.itertuples(index=False, name=None))
@@ -191,7 +214,7 @@ def test_the_usual_class_follows_the_generation():
     [
         ("flash3", "a100-sxm4-80gb", "flash2"), ("flash3", "b200", "flash2"),
         ("flash3", "h100-sxm", None), ("flash4", "b200", None),
-        ("cudnn", "t4", "flash2"), ("flash2", "b200", None),
+        ("cudnn-hopper", "t4", "flash2"), ("flash2", "b200", None),
         ("cublas-fp32-turing-batched", "v100-sxm2", "cublas-fp32-volta-batched"),
         ("cublas-fp32-batched", "t4", "cublas-fp32-turing-batched"),
     ],

@@ -88,3 +88,23 @@ def test_statements_name_their_rows():
     first = ", ".join(map(str, strongest.rows[:5]))
     evidence = f"(predicted/measured 0.50, {len(strongest.rows)} rows: {first}, ...)"
     assert strongest.line() == f"{strongest.text} {evidence}"
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1000.0, "nanoseconds"), (0.001, "milliseconds")])
+def test_a_factor_of_a_thousand_points_at_the_unit_and_at_nothing_else(factor, unit):
+    table = runs()
+    table["measured_us"] *= factor
+    (said,) = explain(table)
+    assert said.text.endswith(f"measured_us looks like {unit}")
+    assert len(said.rows) == len(table)
+
+
+@pytest.mark.parametrize(("factor", "says"), [(0.5, "2 times faster"), (4.0, "4 times slower")])
+def test_matrix_products_off_by_two_or_four_point_at_another_type(factor, says):
+    table = runs(sizes=range(11, 15))
+    long = table["limiter"] == "matrix"
+    assert long.sum() >= 8
+    table = table[long].reset_index(drop=True)
+    table["measured_us"] *= factor
+    (found,) = [item.text for item in explain(table) if "constant factor" in item.text]
+    assert found.endswith(f"its matrix products look like those of a type {says}")

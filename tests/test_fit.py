@@ -15,7 +15,7 @@ pd = pytest.importorskip("pandas", reason="fitting reads tables")
 from perfmodel.evidence.records.records import tidy  # noqa: E402
 from perfmodel.fitting.estimation import _MOVED, _Problem, fit, sample, weights  # noqa: E402
 from perfmodel.fitting.fit import main, possible  # noqa: E402
-from perfmodel.fitting.fitted import spread_of  # noqa: E402
+from perfmodel.fitting.ranges import spread_of  # noqa: E402
 from perfmodel.timing.constants import default, shipped  # noqa: E402
 from perfmodel.validation.compare import predict_table  # noqa: E402
 
@@ -201,7 +201,8 @@ def test_spread_holds_four_fifths_of_what_it_was_made_from():
     errors = np.random.default_rng(2).normal(0.05, 0.2, n)
     table = pd.DataFrame({
         "op": "softmax", "dtype": "fp32", "direction": "fwd", "phase": "", "flag": "",
-        "predicted_us": np.geomspace(2, 5000, n),
+        "predicted_us": np.geomspace(2, 5000, n), "source": "made", "device": "t4",
+        "implementation": "torch",
     })  # fmt: skip
     table["measured_us"] = table["predicted_us"] * np.exp(errors)
     found = spread_of(table)["softmax"]
@@ -214,7 +215,8 @@ def test_spread_holds_four_fifths_of_what_it_was_made_from():
 def test_a_bin_with_few_rows_borrows_from_its_family():
     table = pd.DataFrame({
         "op": "gemm", "dtype": "bf16", "direction": "fwd", "phase": "", "flag": "",
-        "predicted_us": [*np.full(200, 20.0), 5000.0],
+        "predicted_us": [*np.full(200, 20.0), 5000.0], "source": "made", "device": "t4",
+        "implementation": "torch",
     })  # fmt: skip
     table["measured_us"] = table["predicted_us"] * np.exp(np.linspace(-0.3, 0.3, 201))
     found = spread_of(table)["gemm-16"]

@@ -98,13 +98,15 @@ def test_exact_functions_take_six_operations_and_an_integer_one_each():
 
 
 def test_scores_that_pass_through_shared_memory_take_their_bytes_at_its_rate():
-    """xFormers: 6 bytes a score, beside 4·d operations of the matrix unit, one after the other."""
-    kernel, style = kernel_facts("xformers"), Style(compute="fp16", matrix_share=0.5)
-    dim, scores = 64, 128 * 128
-    matrix = 4 * dim * scores / (0.5 * H100.matrix_per_unit("fp16"))
-    through = kernel.passed_bytes * scores / H100.shared_bytes_per_unit
-    assert kernel.passed_bytes == 6
-    assert attention_style.passing(style, kernel, H100, dim) == pytest.approx(through / matrix)
+    """xFormers: 2 bytes a score written once and read by d / 32 warps, beside 4·d operations."""
+    columns, style = kernel_facts("xformers").passed_columns, Style("fp16", matrix_share=0.5)
+    assert columns == 32
+    for dim, passed in ((64, 6), (128, 10), (256, 18)):
+        scores = 128 * 128
+        matrix = 4 * dim * scores / (0.5 * H100.matrix_per_unit("fp16"))
+        through = passed * scores / H100.shared_bytes_per_unit
+        found = attention_style.passing(style, columns, H100, dim)
+        assert found == pytest.approx(through / matrix)
 
 
 # ---- What lies around a kernel -------------------------------------------------------------------

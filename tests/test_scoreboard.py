@@ -9,9 +9,8 @@ import pytest
 from perfmodel.errors import TableError
 from perfmodel.evidence.records.records import tidy
 from perfmodel.fitting import fit
-from perfmodel.fitting.heldout import left_out
-from perfmodel.timing.constants import shipped
-from perfmodel.validation import scoreboard
+from perfmodel.fitting.heldout import folds
+from perfmodel.validation import scoreboard, scores
 from perfmodel.validation.compare import predict_table
 
 pytest.importorskip("scipy", reason="ranks and fits need SciPy (extra [fit])")
@@ -34,7 +33,7 @@ def runs() -> pd.DataFrame:
 
 
 def test_scores_say_what_was_planted(runs):
-    found = scoreboard.scores(predict_table(runs), ["op"])
+    found = scores.scores(predict_table(runs), ["op"])
     assert list(found.index) == ["gemm", "softmax"]
     assert found["n"].tolist() == [6, 6]
     for name in ("median", "p90"):
@@ -43,32 +42,67 @@ def test_scores_say_what_was_planted(runs):
     assert found["spearman"].to_numpy() == pytest.approx(1)
 
 
-def test_the_page_has_every_section(runs):
-    page = scoreboard.page(runs, columns=())
-    assert "12 measured runs on 2 devices" in page
-    for heading in ("By operator", "By operator and device", "What each term is worth",
+@pytest.fixture(scope="module")
+def page(runs):
+    """The page of runs by two frameworks on three devices."""
+    more = [runs.assign(device="v100-sxm2"), runs.assign(implementation="vllm-0.24:mm")]
+    return scoreboard.page(pd.concat([runs, *more], ignore_index=True))
+
+
+def test_the_page_has_every_section(page):
+    whole, first = page
+    assert "36 measured runs on 3 devices" in whole
+    for heading in ("What it has not seen", "Ranges", "When first met", "In sample, by operator",
+                    "In sample, by operator and device", "Masked", "What each term is worth",
+                    "What each constant is worth", "What measured rates are worth",
+                    "Without each framework", "Without each architecture",
                     "The twenty worst rows", "Constants"):  # fmt: skip
-        assert f"## {heading}\n" in page
-    assert "| softmax | t4 | 3 | 0.095 | 0.095 |" in page
+        assert f"## {heading}\n" in whole
+    assert "| softmax | t4 | 6 |" in whole
+    assert "Without each source" not in whole, "there is one"
+    assert first in whole
 
 
-def test_held_out_errors_stand_beside_the_fitted_ones(runs, monkeypatch):
-    def doubled(table, column, start, first):
-        found = predict_table(table).assign(held_out=table[column])
-        return found.assign(predicted_us=2.2 * found["predicted_us"]).iloc[::-1]
+def test_held_out_errors_stand_before_the_fitted_ones(page):
+    head, _, *rows = page[1].splitlines()
+    columns = [name.strip() for name in head.split("|")[1:-1]]
+    assert columns[:2] == ["line", "runs"]
+    assert columns[-1] == "in sample"
+    assert {"without its framework", "without its device"} < set(columns[2:-1])
+    found = {row.split("|")[1].strip(): row.split("|")[-2].strip() for row in rows}
+    assert found["gemm 16-bit"].startswith("0.")
+    assert set(found) == {"gemm 16-bit", "norms, softmax"}
 
-    monkeypatch.setattr(scoreboard, "left_out", doubled)
-    section = scoreboard.held_out(runs, "device", np.zeros((len(runs), 1)))
-    times = np.log(2) / np.log(1.1)
-    line = next(line for line in section.splitlines() if line.startswith("| a100-sxm4-80gb | gemm"))
-    assert line.count("|") == section.splitlines()[-2].count("|")
-    median, p90, bias, _coverage, fitted, more = line.split("|")[4:10]
-    assert [median, p90, bias] == [" 0.693 ", " 0.693 ", " 2.000 "]
-    assert [fitted, more] == [" 0.095 ", f" {times:.3f} "]
+
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        (("attention", "bf16", "fp8", "fwd", "decode"), "decode fp8 cache"),
+        (("attention", "fp16", "fp16", "fwd", "prefill"), "prefill 16-bit"),
+        (("attention", "fp8", "fp8", "fwd", "prefill"), "prefill fp8"),
+        (("attention", "bf16", "bf16", "fwdbwd", "prefill"), "prefill backward"),
+        (("gemm", "bf16", "", "fwd", ""), "gemm 16-bit"),
+        (("gemm", "nvfp4", "", "fwd", ""), "gemm nvfp4"),
+        (("rmsnorm", "bf16", "", "fwd", ""), "norms, softmax"),
+        (("quantise", "bf16", "", "fwd", ""), "quantise"),
+    ],
+)
+def test_every_run_has_a_line(row, line):
+    columns = ["op", "dtype", "kv_dtype", "direction", "phase"]
+    assert scores.lines(pd.DataFrame([row], columns=columns)).tolist() == [line]
+
+
+def test_a_block_is_written_between_its_markers_and_nowhere_else():
+    begin, end = scoreboard._MARKERS
+    text = f"before\n{begin}\nold\n{end}\nafter\n"
+    found = scoreboard.between(text, "new", "page.md")
+    assert found == f"before\n{begin}\nnew\n{end}\nafter\n"
+    with pytest.raises(TableError, match=r"page\.md: no <!-- accuracy: begin"):
+        scoreboard.between("bare", "new", "page.md")
 
 
 def test_plain_roofline_is_never_slower_than_the_scaled_one(runs):
-    rows = scoreboard.baselines(predict_table(runs))
+    rows = scores.baselines(predict_table(runs))
     assert (rows["roofline_us"] < rows["scaled_us"]).all()
 
 
@@ -90,9 +124,8 @@ def test_impossible_rows_are_counted_and_left_out_of_a_fit(runs, capsys):
         fit.possible(wrong[:1])
 
 
-def test_a_table_of_one_device_leaves_nothing_out(runs, monkeypatch):
+def test_a_table_of_one_device_leaves_nothing_out(runs):
     alone = runs[runs["device"] == "t4"].reset_index(drop=True)
     with pytest.raises(TableError, match="more than one device"):
-        left_out(alone, "device", shipped())
-    monkeypatch.setattr(scoreboard, "left_out", None)
-    assert "Held out" not in scoreboard.page(alone, columns=("device",))
+        folds(alone, "device")
+    assert "without its device" not in scoreboard.page(alone, columns=("device",))[1]

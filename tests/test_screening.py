@@ -173,6 +173,13 @@ def test_matrix_and_latency_of_whole_steps_are_those_of_the_full_model(slug, dty
         cost.blocks,
         even.share,
     )
+    reached = found.how.matrix_share
+    if found.how.turns.fetched_by is not None:  # warps fetch operands between their products
+        fetched = pipes.per_unit_seconds(
+            cost.shared_bytes, here.shared_bytes_per_unit, cost.blocks, even.share
+        )
+        together = pipes.together([work, fetched], found.how.turns.fetched_by)
+        reached, work = reached * work / together, together
     busiest = np.ceil(grid.tiles / here.units)
     plain = found.terms["matrix"]
     if dtype == "w4a16":  # widening is beside the products
@@ -183,7 +190,7 @@ def test_matrix_and_latency_of_whole_steps_are_those_of_the_full_model(slug, dty
     assert found.columns(busiest * plain)[whole] == near(found.full(work)[whole], rel=1e-4)
     limit = power.power_seconds(
         here, CONSTANTS, found.how.compute, cost.matrix_flops,
-        activity=found.how.run.activity, share=found.how.matrix_share,
+        activity=found.how.run.activity, share=reached,
     )  # fmt: skip
     assert found.columns(found.terms["limit"])[whole] == near(found.full(limit)[whole], rel=1e-4)
     rounds = np.maximum(busiest / grid.together(here), 1.0)

@@ -1,6 +1,8 @@
-"""Ranges: by family and time, wider where nothing was fitted, never below the physical floor."""
+"""Ranges: by family, time and what is known; wider where less is; never below the floor."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
@@ -11,16 +13,20 @@ from perfmodel.hardware import load
 from perfmodel.operators import operator_of
 from perfmodel.predict import predict
 from perfmodel.timing import spread
-from perfmodel.timing.architectures import architecture_of
+from perfmodel.timing.knowledge import LEVELS, Known, table
 
-H100, B200 = load("h100-sxm"), load("b200")
+H100 = load("h100-sxm")
 NOTHING = np.zeros(1)
+FAMILIES = sorted(table()["families"])
+EVERY = [
+    Known(**dict(zip(LEVELS, levels, strict=True)))
+    for levels in itertools.product(*LEVELS.values())
+]
 
 
-def width(problem, device, seconds: float) -> tuple[float, float]:
+def width(family: str, known: Known, seconds: float = 1e-4) -> tuple[float, float]:
     """ln(low / time) and ln(high / time)."""
-    family = operator_of(problem).family(problem)
-    low, high = spread.interval(family, device, np.array([seconds]), NOTHING)
+    low, high = spread.interval(family, known, np.array([seconds]), NOTHING)
     return float(np.log(low / seconds)[0]), float(np.log(high / seconds)[0])
 
 
@@ -42,50 +48,83 @@ def test_families(problem, family):
     assert operator_of(problem).family(problem) == family
 
 
-@pytest.mark.parametrize("name", spread.table()["families"])
-def test_quantiles_stand_in_order_and_there_is_one_a_bin(name):
-    entry = spread.table()["families"][name]
+@pytest.mark.parametrize("name", FAMILIES)
+def test_quantiles_stand_around_the_prediction_and_there_is_one_a_bin(name):
+    entry = table()["families"][name]
     assert len(entry["low"]) == len(entry["high"]) == len(entry["edges_us"]) + 1
     assert list(entry["edges_us"]) == sorted(entry["edges_us"])
-    assert all(low < high for low, high in zip(entry["low"], entry["high"], strict=True))
-    assert entry["n"] > 0
+    assert all(low <= 0 <= high for low, high in zip(entry["low"], entry["high"], strict=True))
+    assert all(high - low > 0.03 for low, high in zip(entry["low"], entry["high"], strict=True))
+    assert entry["n"] > 0 < entry["groups"]
+    assert all((entry["devices"], entry["kernels"]))
 
 
 def test_bins_go_by_predicted_time():
-    entry = spread.table()["families"]["gemm-16"]
+    entry = table()["families"]["gemm-16"]
     edges = entry["edges_us"]
     middles = [edges[0] / 2, *np.sqrt(np.multiply(edges[:-1], edges[1:])), edges[-1] * 2]
-    for i, middle in enumerate(middles):
-        low, high = width(Matmul(1, 1, 1), H100, middle * 1e-6)
-        assert low == pytest.approx(min(entry["low"][i], 0.0))
-        assert high == pytest.approx(max(entry["high"][i], 0.0))
+    found = [width("gemm-16", Known(), middle * 1e-6) for middle in middles]
+    expected = list(zip(entry["low"], entry["high"], strict=True))
+    assert found == [pytest.approx(ends) for ends in expected]
+    assert len(set(expected)) > 1
 
 
-def test_an_architecture_that_was_never_fitted_gets_a_wider_range():
-    fitted = spread.table()["fitted_architectures"]
-    assert architecture_of(H100).name in fitted
-    assert architecture_of(B200).name not in fitted
-    near, far = (width(Matmul(1, 1, 1), device, 1e-4) for device in (H100, B200))
-    widening = spread.table()["widening"]["device"]
-    assert widening > 1
-    assert far == pytest.approx(tuple(side * widening for side in near))
+@pytest.mark.parametrize("axis", LEVELS)
+def test_every_level_has_factors_and_none_narrows(axis):
+    factors = table()["factors"][axis]
+    assert set(factors) == set(LEVELS[axis])
+    assert factors[LEVELS[axis][0]] == [1.0, 1.0]
+    for low, high in factors.values():
+        assert low >= 1 <= high
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_knowing_less_never_narrows_a_range(family):
+    usual = width(family, Known())
+    wider = 0
+    for known in EVERY:
+        low, high = width(family, known)
+        assert low <= usual[0] + 1e-9
+        assert high >= usual[1] - 1e-9
+        wider += high > usual[1] + 0.01
+    assert wider > len(EVERY) / 2
+
+
+def test_doubts_add_as_spreads_do():
+    each = Known(implementation="assumed"), Known(harness="assumed")
+    both = spread.widening(Known(implementation="assumed", harness="assumed"))
+    alone = [spread.widening(known) for known in each]
+    for side in (0, 1):
+        squares = sum(factors[side] ** 2 - 1 for factors in alone)
+        assert both[side] == pytest.approx(np.sqrt(1 + squares))
+    assert both[1] > max(factors[1] for factors in alone)
 
 
 def test_a_family_without_runs_gets_an_honest_guess():
-    unknown = [t for t in FORMATS if f"gemm-{t}" not in spread.table()["families"]]
-    assert "nvfp4" in unknown
-    low, high = width(Matmul(1, 1, 1, dtype="nvfp4"), H100, 1e-4)
-    assert low <= -0.5
-    assert high >= 0.5
+    unknown = [t for t in FORMATS if f"gemm-{t}" not in FAMILIES]
+    assert "mxfp4" in unknown
+    found = predict(Matmul(512, 512, 512, dtype="mxfp4"), load("b200"))
+    assert found.known.device == "none"
+    assert found.high_seconds / found.seconds >= np.exp(0.7) * (1 - 1e-9)
+    low, high = width("gemm-mxfp4", found.known)
+    assert low <= -0.7
+    assert high >= 0.7
 
 
 def test_no_range_reaches_below_the_floor():
     seconds = np.array([1e-4, 1e-4])
     floor = np.array([0.99e-4, 1e-9])
-    low, high = spread.interval("gemm-16", H100, seconds, floor)
+    low, high = spread.interval("gemm-16", Known(), seconds, floor)
     assert low[0] == floor[0]
     assert floor[1] < low[1] < seconds[1]
     assert np.all(high >= seconds)
+
+
+def test_operands_behind_a_link_have_a_first_guess():
+    seconds = np.array([1e-4])
+    low, high = spread.interval("gemm-16", Known(), seconds, NOTHING, linked=True)
+    assert np.log(high / seconds) >= 0.7 - 1e-9
+    assert np.log(low / seconds) <= -0.7 + 1e-9
 
 
 def test_a_prediction_lies_in_its_own_range():

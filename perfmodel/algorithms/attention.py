@@ -298,12 +298,16 @@ _GRADIENTS = (
 )
 
 
-def backward(mask: Band | None = None, *, score_vector: float = 0.0) -> Algorithm:
+def backward(
+    mask: Band | None = None, *, score_vector: float = 0.0, converted: bool = False
+) -> Algorithm:
     """Attention backward that recomputes the scores (FlashAttention, Algorithm 4): 5 contractions.
 
     D = rowsum(dO ∘ O), P = exp(S − L), dP = dO·Vᵀ, dS = P ∘ (dP − D); dV = Pᵀ·dO, dQ = dS·K,
-    dK = dSᵀ·Q. `score_vector` as in `forward`: what was hidden or dropped is so once more.
+    dK = dSᵀ·Q. `score_vector` as in `forward`: what was hidden or dropped is so once more. With
+    `converted`, dQ is summed in fp32 (`dQ32`) and brought to its type by a step of its own.
     """
+    summed = "dQ32" if converted else "dQ"
     parts = tensors(
         *_inputs(),
         *_GRADIENTS,
@@ -311,7 +315,9 @@ def backward(mask: Band | None = None, *, score_vector: float = 0.0) -> Algorith
         Tensor("L", _ROWS, "statistic"),
         Tensor("D", _ROWS, "statistic"),
         *(Tensor(name, _SCORES) for name in ("S", "P", "dP", "dS")),
+        *((Tensor("dQ32", (*_ROWS, "d"), "accumulator"),) if converted else ()),
     )
+    last = (Step("conversion", "map", ("dQ32",), ("dQ",), vector=1),) if converted else ()
     steps = (
         Step("delta", "reduction", ("dO", "O"), ("D",), ("e",), vector=1),
         Step("scores", "contraction", ("Q", "K"), ("S",), ("d",)),
@@ -319,8 +325,9 @@ def backward(mask: Band | None = None, *, score_vector: float = 0.0) -> Algorith
         Step("dvalues", "contraction", ("P", "dO"), ("dV",), ("r", "q")),
         Step("dprobabilities", "contraction", ("dO", "V"), ("dP",), ("e",)),
         Step("dscores", "map", ("P", "dP", "D"), ("dS",), vector=2.5),
-        Step("dqueries", "contraction", ("dS", "K"), ("dQ",), ("x",)),
+        Step("dqueries", "contraction", ("dS", "K"), (summed,), ("x",)),
         Step("dkeys", "contraction", ("dS", "Q"), ("dK",), ("r", "q")),
+        *last,
     )
     return Algorithm("attention-backward", AXES, parts, steps, ("dQ", "dK", "dV"), mask)
 

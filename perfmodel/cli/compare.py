@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -165,11 +166,13 @@ def _report(
 ) -> Report:
     from perfmodel.evidence.importers.counters import traffic_report
     from perfmodel.evidence.records.provenance import notes as ran_otherwise
-    from perfmodel.validation.compare import assumptions, diagnoses, reasons
+    from perfmodel.validation.compare import assumptions, by_knowledge, diagnoses, reasons
 
     why, beaten, assumed = reasons(table), diagnoses(table), assumptions(table)
+    known = by_knowledge(table)
     head: dict[str, Any] = {
         "rows": len(table), "unpredicted": why, "assumed": assumed, "diagnoses": beaten,
+        "known": known,
     }  # fmt: skip
     traffic = lines(traffic_report(table, by))
     if traffic:
@@ -178,6 +181,7 @@ def _report(
         head["gate"] = {"max_error": limit, "passed": not misses, "misses": misses}
     notes = [f"{count} rows not predicted: {said}" for said, count in why.items()][:_SHOWN]
     notes += [f"{count} rows assumed: {said}" for said, count in assumed.items()][:_SHOWN]
+    notes += [_known(line) for line in known]
     notes += ran_otherwise(table)
     notes += [f"below the floor: {line}" for line in beaten[:_SHOWN]]
     notes += [
@@ -193,6 +197,15 @@ def _report(
         title=f"{len(table)} measured runs",
         head=head,
         notes=notes,
+    )
+
+
+def _known(line: Mapping[str, Any]) -> str:
+    """What was known of some rows, and how well their ranges hold."""
+    return (
+        f"known: device {line['device']}, implementation {line['implementation']}, harness "
+        f"{line['harness']}: {line['n']} rows, median |ln| {line['median_abs_ln']:.2f}, "
+        f"{line['coverage']:.0%} in ranges of {line['width_ln']:.2f} in ln"
     )
 
 

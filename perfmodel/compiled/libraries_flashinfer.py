@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "652fb3c64299527f"
+HASH = "9fac327c67053bf5"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -128,6 +128,20 @@ DOCUMENT = {
     'packed': 2,
    },
    'source': 'vLLM nvfp4_quant_kernels.cu, FlashInfer quantization.cu (quantize_with_block_size): a block a row, 8 to 16 elements a thread in one load, a maximum of each 16 elements by pairs; pairs are converted at once; the scale of the whole tensor, in memory, is read first',
+  },
+  'flashinfer-norm': {
+   'operator': 'rmsnorm',
+   'rows': {
+    'held_columns': 0,
+    'elements_per_thread': 8,
+    'most_threads': 1024,
+    'passes': 2,
+    'load': 8,
+    'strided': True,
+    'stages': 2,
+    'shuffles': True,
+   },
+   'source': 'FlashInfer norm.cuh (RMSNormKernel): a block a row, 16 bytes of it in a load, as many warps as that takes up to 32, shuffles, then the row again; SGLang calls it: recalled from memory',
   },
  },
 }

@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "9b931cd1da8bfeeb"
+HASH = "dd17bb2d280a2d7a"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -34,9 +34,21 @@ DOCUMENT = {
   {'kernel': 'flash2', 'names': ['flash2', 'flash', 'fa2', 'sdpa', 'vllm']},
   {'kernel': 'aiter', 'names': ['aiter']},
   {'kernel': 'eager', 'names': ['torch', 'megatron', 'eager', 'math', 'standard']},
-  {'kernel': 'torch-softmax', 'names': ['torch']},
+  {'kernel': 'inductor-softmax', 'names': ['torch.compile']},
+  {'kernel': 'inductor-layernorm', 'names': ['torch.compile']},
+  {'kernel': 'inductor-rmsnorm', 'names': ['torch.compile']},
+  {
+   'kernel': 'torch-softmax',
+   'names': ['torch.*[(-](0|1|2\\.[01])\\b', 'torch.*HF fx\\)'],
+  },
+  {'kernel': 'torch-softmax-shared', 'names': ['torch']},
   {'kernel': 'torch-layernorm', 'names': ['torch']},
-  {'kernel': 'vllm-rmsnorm', 'names': ['sarathi', 'vllm', 'torch']},
+  {'kernel': 'vllm-rmsnorm-wide', 'names': ['vllm-(0\\.(1[1-9]|[2-9]\\d)|[1-9]\\d*)\\.']},
+  {'kernel': 'vllm-rmsnorm', 'names': ['sarathi', 'vllm']},
+  {'kernel': 'flashinfer-norm', 'names': ['flashinfer', 'sglang']},
+  {'kernel': 'trtllm-rmsnorm', 'names': ['trtllm']},
+  {'kernel': 'hf-rmsnorm', 'names': ['torch', 'transformers']},
+  {'kernel': 'hf-rmsnorm-fp32', 'names': ['torch', 'transformers']},
   {'kernel': 'vllm-activation', 'names': ['sarathi', 'vllm']},
   {'kernel': 'hf-pointwise', 'names': ['HF fx']},
   {'kernel': 'torch-pointwise-rocm', 'names': ['torch']},
@@ -47,6 +59,7 @@ DOCUMENT = {
   {'kernel': 'ck-gemm', 'names': ['aiter:ck']},
   {'kernel': 'ck-gemm-block', 'names': ['aiter:ck']},
   {'kernel': 'aiter-asm', 'names': ['aiter:asm']},
+  {'kernel': 'aiter-asm-block', 'names': ['aiter:asm']},
   {'kernel': 'triton-fp8-block', 'names': ['(?i)triton', 'w8a8_block']},
   {'kernel': 'triton-gemm', 'names': ['(?i)triton']},
   {'kernel': 'triton-gemm-fp32', 'names': ['(?i)triton']},
@@ -114,6 +127,12 @@ DOCUMENT = {
    'operators': ['gemm'],
    'activity': 1.0,
    'source': 'aiconfigurator, collector/sglang/collect_gemm.py: operands are random numbers (torch.nn.Linear, torch.randn), where layers of other frameworks have weights that nobody set; recalled, and seen in published runs: large products of one library are 10 to 25 % slower there, most on boards that their power limits',
+  },
+  {
+   'names': ['^torch-(eager|compile)$', '^torch\\.matmul$'],
+   'operators': ['gemm'],
+   'activity': 1.0,
+   'source': 'KernelBench, get_inputs: torch.rand and torch.randn; LLMCompass, software_model/matmul.py, run_on_gpu: torch.randn (recalled)',
   },
   {
    'names': ['PLUGIN_V'],

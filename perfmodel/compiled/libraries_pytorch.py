@@ -1,6 +1,6 @@
 """Compiled from libraries/pytorch.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "8b685cb6658d5478"
+HASH = "499b16507b51b98a"
 DOCUMENT = {
  'library': 'PyTorch',
  'kernels': {
@@ -40,7 +40,30 @@ DOCUMENT = {
    },
    'accurate': True,
    'gradient_product': True,
-   'source': 'PyTorch SoftMax.cu (SoftMax_getBlockSize, cunn_SoftMaxForward, ilpReduce), PersistentSoftmax.cuh',
+   'source': 'PyTorch 2.1 and before, SoftMax.cu (SoftMax_getBlockSize, cunn_SoftMaxForward, ilpReduce), PersistentSoftmax.cuh',
+  },
+  'torch-softmax-shared': {
+   'operator': 'softmax',
+   'rows': {
+    'held_columns': 1024,
+    'elements_per_thread': 1,
+    'least_threads': 1024,
+    'most_threads': 1024,
+    'passes': 3,
+    'load': 4,
+    'leftover': True,
+    'shared_rows': True,
+    'stages': 2,
+    'shuffles': True,
+    'wide': True,
+    'held_load': 1,
+    'special_ops': 1,
+    'again_vector_ops': 1,
+    'again_special_ops': 1,
+   },
+   'accurate': True,
+   'gradient_kernel': 'torch-softmax',
+   'source': "PyTorch since 2.2, SoftMax.cu (SoftMaxForward_getBlockSize, cunn_SoftMaxForwardSmem where rows are whole loads and fit sharedMemPerBlock, else cunn_SoftMaxForward), PersistentSoftmax.cuh; of which release AMD's runs are, their steps at every 1024 columns say",
   },
   'torch-layernorm': {
    'operator': 'layernorm',
@@ -51,6 +74,8 @@ DOCUMENT = {
     'most_threads': 128,
     'passes': 2,
     'load': 4,
+    'strided': True,
+    'stages': 2,
     'dependent_ops': 24,
     'vector_ops': 2,
     'special_ops': 1,

@@ -1,6 +1,6 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "b8b35bf9ba1fc66f"
+HASH = "491daefdbf54e826"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
@@ -132,6 +132,19 @@ DOCUMENT = {
    'quantises': True,
    'quantiser': 'flat-quantise',
    'source': 'TensorRT-LLM linear.py (FP8QDQLinearMethod): static_quantize_e4m3_per_tensor in each call, then cublas_scaled_mm',
+  },
+  'trtllm-rmsnorm': {
+   'operator': 'rmsnorm',
+   'rows': {
+    'held_columns': 24576,
+    'elements_per_thread': 2,
+    'most_threads': 1024,
+    'passes': 2,
+    'load': 2,
+    'held_load': 2,
+    'shuffles': True,
+   },
+   'source': 'TensorRT-LLM rmsnormKernels.cu (generalRmsNorm): a block a row, two elements in a load, the row in shared memory where that holds it: recalled from memory',
   },
  },
 }

@@ -1,6 +1,6 @@
 """Compiled from libraries/vllm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "d81531025d801fb5"
+HASH = "4eb3c16fa37b0f85"
 DOCUMENT = {
  'library': 'vLLM',
  'kernels': {
@@ -79,6 +79,20 @@ DOCUMENT = {
     'stages': 2,
    },
    'source': 'vLLM layernorm_kernels.cu: up to 1024 threads a row, one element each, the row read twice',
+  },
+  'vllm-rmsnorm-wide': {
+   'operator': 'rmsnorm',
+   'rows': {
+    'held_columns': 0,
+    'elements_per_thread': 8,
+    'most_threads': 256,
+    'passes': 2,
+    'load': 8,
+    'strided': True,
+    'stages': 2,
+    'shuffles': True,
+   },
+   'source': 'vLLM layernorm_kernels.cu since 0.11: up to 256 threads a row (1024 of fewer rows than 256), eight elements each in one load, the row read twice; cub::BlockReduce folds by shuffles: recalled from memory',
   },
   'vllm-activation': {
    'operator': 'pointwise',

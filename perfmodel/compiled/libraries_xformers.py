@@ -1,6 +1,6 @@
 """Compiled from libraries/xformers.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "63c03f31b62a878c"
+HASH = "6a78900587b80f9c"
 DOCUMENT = {
  'library': 'xFormers',
  'kernels': {
@@ -10,7 +10,7 @@ DOCUMENT = {
    'instruction': 'register',
    'backward': 0.35,
    'head_dims': [32, 64, 96, 128, 192, 256],
-   'passed_bytes': 6,
+   'passed_columns': 32,
    'stages': 1,
    'tiles': {
     64: [[64, 64, 128]],

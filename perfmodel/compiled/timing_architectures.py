@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c20061a66e91a144"
+HASH = "f6e6d94c99be776e"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -132,11 +132,16 @@ DOCUMENT = {
    'issue_lanes': 128,
    'single_issue': True,
   },
-  'gcn-vega20': {'names': ['GCN 5.1 (Vega 20)'], 'instruction': 'none', 'node_nm': 7},
-  'cdna': {'names': ['CDNA'], 'instruction': 'mfma', 'node_nm': 7},
-  'cdna2': {'names': ['CDNA2'], 'instruction': 'mfma', 'node_nm': 6},
-  'cdna3': {'names': ['CDNA3'], 'instruction': 'mfma', 'node_nm': 5},
-  'cdna4': {'names': ['CDNA4'], 'instruction': 'mfma', 'node_nm': 3},
+  'gcn-vega20': {
+   'names': ['GCN 5.1 (Vega 20)'],
+   'instruction': 'none',
+   'accurate_ops': [11, 4],
+   'node_nm': 7,
+  },
+  'cdna': {'names': ['CDNA'], 'instruction': 'mfma', 'accurate_ops': [11, 4], 'node_nm': 7},
+  'cdna2': {'names': ['CDNA2'], 'instruction': 'mfma', 'accurate_ops': [11, 4], 'node_nm': 6},
+  'cdna3': {'names': ['CDNA3'], 'instruction': 'mfma', 'accurate_ops': [11, 4], 'node_nm': 5},
+  'cdna4': {'names': ['CDNA4'], 'instruction': 'mfma', 'accurate_ops': [11, 4], 'node_nm': 3},
   'xe2': {'names': ['Xe2 (Battlemage)'], 'instruction': 'mma', 'node_nm': 5},
  },
  'other': {'instruction': 'mma', 'node_nm': 6},

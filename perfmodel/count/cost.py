@@ -159,6 +159,9 @@ def _count_kernel(
         l2[name] = _written(schedule, kernel, nest, tensors[name], elements)
         whole = rule.size(sizes, tensors[name])
         hbm[name] = Traffic(write_bytes=to_bytes(whole, elements[tensors[name].element]))
+    for name in kernel.clears:
+        whole = rule.size(sizes, tensors[name])
+        l2[name] = hbm[name] = Traffic(write_bytes=to_bytes(whole, elements[tensors[name].element]))
     matrix, vector, special = operations(schedule, kernel, nest)
     shared, registers = footprint(schedule, kernel, nest, elements)
     return KernelCost(

@@ -30,7 +30,7 @@ _KIND = ("source", "device", "op", "implementation", "dtype", "kv_dtype", "direc
 # A constant's bounds are taken as two standard deviations of its prior on either side. One such
 # deviation weighs as much as this many rows that miss by the robust scale.
 _PRIOR_ROWS = 4.0
-_ROBUST_SCALE = 0.15
+ROBUST_SCALE = 0.15
 _STEP = 0.02
 # Steps of a fit for each time that slopes are found by differences, of those constants whose ln
 # has moved by more than so much since theirs were.
@@ -68,6 +68,19 @@ def weights(table: pd.DataFrame) -> np.ndarray:
     return np.asarray(weight / np.sqrt(np.mean(np.square(weight))))
 
 
+def bounds(free: Sequence[Constant]) -> tuple[np.ndarray, np.ndarray]:
+    """ln of the least and the most that constants may be."""
+    low = np.log([max(constant.low, constant.high * 1e-4) for constant in free])
+    return low, np.log([constant.high for constant in free])
+
+
+def pulls(free: Sequence[Constant]) -> np.ndarray:
+    """How much a constant weighs that strays from its prior, by unit of ln."""
+    least = [max(constant.low, constant.prior / 10) for constant in free]
+    deviation = np.log([c.high / low for c, low in zip(free, least, strict=True)]) / 4
+    return np.asarray(ROBUST_SCALE * np.sqrt(_PRIOR_ROWS) / deviation)
+
+
 class _Watched(Constants):
     """Constants that remember which of them were asked for."""
 
@@ -89,10 +102,9 @@ class _Problem:
         table: pd.DataFrame,
         free: Sequence[Constant],
         start: Constants,
-        most: float = np.inf,
         first: np.ndarray | None = None,
     ) -> None:
-        self.table, self.free, self.start, self.most = table, free, start, most
+        self.table, self.free, self.start = table, free, start
         self.first, self.evaluations, self.asked = first, 0, -1
         self.known: tuple[np.ndarray, np.ndarray] | None = None
         self.slopes, self.found_at = np.empty((0, 0)), np.empty(0)
@@ -105,13 +117,9 @@ class _Problem:
         for j, rows in enumerate(self.touches):
             self.reads[rows, j] = 1.0
         self.x0 = np.log([constant.prior for constant in free])
-        self.low = np.log([max(constant.low, constant.high * 1e-4) for constant in free])
-        self.high = np.log([constant.high for constant in free])
+        self.low, self.high = bounds(free)
         self.begin = np.clip(self.x0, self.low + 1e-9, self.high - 1e-9)
-        least = [max(constant.low, constant.prior / 10) for constant in free]
-        deviation = np.log([c.high / low for c, low in zip(free, least, strict=True)]) / 4
-        pull = _ROBUST_SCALE * np.sqrt(_PRIOR_ROWS) / deviation
-        self.pull = np.diag(pull)
+        self.pull = np.diag(pulls(free))
 
     def _readers(self) -> list[np.ndarray]:
         """Rows of the kinds whose prediction asks for each constant."""
@@ -139,8 +147,6 @@ class _Problem:
         return np.concatenate([self.weight * self.latest[1], self.pull @ (x - self.x0)])
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
-        if self.evaluations >= self.most:
-            return self.slopes  # the last step has been taken
         at, base = self.latest
         if not np.array_equal(at, x):
             base = self._errors(x)
@@ -195,7 +201,7 @@ class _Problem:
         return result
 
 
-def _loss(z: np.ndarray, *, lets_go: bool) -> np.ndarray:
+def robust(z: np.ndarray, *, lets_go: bool) -> np.ndarray:
     """A robust loss of squared errors z, with its first and second derivatives.
 
     Charbonnier's, which grows with every error; or Cauchy's, which lets go of those far off.
@@ -214,42 +220,48 @@ def values_of(
     return found if runs is None else found.with_runs(runs)
 
 
-def _free(constants: Sequence[Constant], only: Sequence[str] = ()) -> list[Constant]:
+def movable(constants: Sequence[Constant], only: Sequence[str] = ()) -> list[Constant]:
     """The constants that a fit may move."""
     return [c for c in constants if c.fitted and c.prior > 0 and (not only or c.name in only)]
 
 
-def first_slopes(
-    table: pd.DataFrame, constants: Sequence[Constant], runs: Mapping[str, Run] | None = None
+def slopes(
+    table: pd.DataFrame,
+    constants: Sequence[Constant],
+    runs: Mapping[str, Run] | None = None,
+    *,
+    prior: bool = False,
 ) -> np.ndarray:
-    """Slopes of every row at the priors, where all fits to rows of a table start.
+    """d ln(predicted) / d ln(constant) of every row, at the constants' values or at their priors.
 
-    They hold no measurement, so that fits which leave rows out may share the others'. A process for
-    each processor takes its share of the constants.
+    Shape (rows, constants that a fit may move). They hold no measurement. A process for each
+    processor takes its share of the constants.
     """
     from concurrent.futures import ProcessPoolExecutor
     from functools import partial
     from multiprocessing import get_context
     from os import cpu_count
 
-    number = len(_free(constants))
+    number = len(movable(constants))
     workers = min(cpu_count() or 1, number)
     shares = [range(i, number, workers) for i in range(workers)]
-    task = partial(_first_slopes, table, tuple(constants), runs)
+    task = partial(_slopes, table, tuple(constants), runs, prior)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         return np.asarray(sum(pool.map(task, shares)))
 
 
-def _first_slopes(
+def _slopes(
     table: pd.DataFrame,
     constants: Sequence[Constant],
     runs: Mapping[str, Run] | None,
+    prior: bool,
     columns: Iterable[int],
 ) -> np.ndarray:
-    """`first_slopes` of some constants, 0 for the others."""
-    start = values_of(constants, runs)
-    problem = _Problem(table, _free(constants), start)
-    return problem.sensitivity(problem.begin, columns=columns)
+    """`slopes` of some constants, 0 for the others."""
+    free = movable(constants)
+    problem = _Problem(table, free, values_of(constants, runs))
+    x = problem.begin if prior else np.log([constant.value for constant in free])
+    return problem.sensitivity(x, columns=columns)
 
 
 def fit(
@@ -258,28 +270,26 @@ def fit(
     *,
     only: Sequence[str] = (),
     steps: int = STEPS,
-    intervals: bool = True,
     first: np.ndarray | None = None,
     runs: Mapping[str, Run] | None = None,
     verbose: Literal[0, 1, 2] = 0,
 ) -> list[Fitted]:
     """Fit every constant marked `fitted` (or those named) to all rows of a table, from its prior.
 
-    Returns all constants, the fitted ones with their 95 % interval; without `intervals` that is of
-    the step before the last, and sooner there. `first` is the rows' part of `first_slopes`, where
-    several fits share them; `runs` say how harnesses time, where not
-    as the shipped ones. Needs SciPy (extra `[fit]`).
+    Returns all constants, the fitted ones with their 95 % interval. `first` are the rows' `slopes`
+    at the priors, where they are known; `runs` say how harnesses time, where not as the shipped
+    ones. Needs SciPy (extra `[fit]`).
     """
     from scipy.optimize import least_squares
 
     start = values_of(constants, runs)
-    free = _free(constants, only)
-    problem = _Problem(table, free, start, np.inf if intervals else steps, first)
+    free = movable(constants, only)
+    problem = _Problem(table, free, start, first)
 
     def loss(z: Any) -> Any:
         # Runs of another release, or of a board that throttles, lie beyond any constant: they are
         # let go once all others are near (graduated non-convexity).
-        return _loss(z, lets_go=problem.evaluations > steps // 2)
+        return robust(z, lets_go=problem.evaluations > steps // 2)
 
     solution = least_squares(
         problem.residuals,
@@ -288,13 +298,13 @@ def fit(
         bounds=(problem.low, problem.high),
         x_scale="jac",
         loss=loss,  # type: ignore[arg-type]  # SciPy never passes the keyword of its stub
-        f_scale=_ROBUST_SCALE,
+        f_scale=ROBUST_SCALE,
         max_nfev=steps,
         verbose=verbose,
     )
     residuals = np.asarray(solution.fun)
     # The weight that each residual has left under the loss.
-    kept = loss(np.square(residuals / _ROBUST_SCALE))[1]
+    kept = loss(np.square(residuals / ROBUST_SCALE))[1]
     jacobian = problem.slopes * np.sqrt(kept)[:, None]
     return _intervals(constants, free, solution.x, jacobian, residuals, np.diag(problem.pull))
 

@@ -9,21 +9,17 @@ import numpy as np
 
 from perfmodel.errors import TableError, exit_code
 from perfmodel.evidence.records.records import tidy
-from perfmodel.fitting.estimation import STEPS, first_slopes, fit, sample, values_of
-from perfmodel.fitting.fitted import constants_text, spread_text
-from perfmodel.fitting.heldout import folds, left_out
-from perfmodel.fitting.starts import measured_runs
+from perfmodel.fitting import ranges
+from perfmodel.fitting.estimation import STEPS, fit, sample, slopes, values_of
+from perfmodel.fitting.fitted import Fitted, constants_text
+from perfmodel.fitting.heldout import Linearised, folds, linearised
+from perfmodel.fitting.starts import measured_runs, runs_of, shown
 from perfmodel.timing import runs as timed
+from perfmodel.timing.constants import shipped
 from perfmodel.validation.compare import beats_floor, diagnoses, predict_table
-from perfmodel.validation.masking import NAMES, unnamed
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def _p90(predicted: pd.DataFrame) -> float:
-    error = (predicted["predicted_us"] / predicted["measured_us"]).map(np.log).abs()
-    return float(error.quantile(0.9))
 
 
 def possible(table: pd.DataFrame) -> pd.DataFrame:
@@ -53,7 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(arguments: Sequence[str] | None) -> None:
     import argparse
-    from concurrent.futures import ThreadPoolExecutor
     from dataclasses import replace
     from pathlib import Path
 
@@ -66,39 +61,39 @@ def _main(arguments: Sequence[str] | None) -> None:
     parser.add_argument("--steps", type=int, default=STEPS)
     chosen = parser.parse_args(arguments)
     table = possible(tidy(read_table(chosen.table)))
-    start = known.shipped()
     rows = sample(table)
     folds(rows, "device")  # what ranges are taken from; better refused now than after the fit
-    # Starts are read off short runs, which are not scored: at the priors for the fit, whose device
-    # times are near enough, and again by what it found.
-    short = sample(table.replace({"flag": {"timer_floor": ""}}))
-    runs = measured_runs(short, values_of(start, prior=True))
-    first = first_slopes(rows, start, runs)
-    # Ranges come from devices that the constants have not seen: that is what they will meet. Those
-    # fits start at the priors too, and so need not wait for this one.
-    with ThreadPoolExecutor(1) as beside:
-        waiting = beside.submit(
-            left_out, rows, "device", start, steps=chosen.steps, first=first, runs=runs
-        )
-        fitted = fit(rows, start, steps=chosen.steps, first=first, runs=runs, verbose=1)
-        held = waiting.result()
-    values = values_of([item.constant for item in fitted], runs)
-    values = values.with_runs(measured_runs(short, values))
-    usual = _p90(predict_table(rows, constants=values))
-    widenings = {"device": _p90(held) / usual} | {
-        column: _p90(predict_table(unnamed(rows, column), constants=values)) / usual
-        for column in NAMES
-    }
+    fitted, found = fitted_to(
+        rows, sample(table.replace({"flag": {"timer_floor": ""}})), chosen.steps
+    )
     folder = Path(chosen.output)
     texts = {
         "constants.yaml": constants_text(fitted),
-        "runs.yaml": timed.text(replace(timed.table(), runs=values.runs)),
-        "spread.yaml": spread_text(held, widenings),
+        "runs.yaml": timed.text(replace(timed.table(), runs=found.runs)),
+        "spread.yaml": ranges.text(ranges.table_of(found, table)),
     }
     for name, text in texts.items():
         with replacing(str(folder / name)) as partial:
             partial.write_text(text, encoding="utf-8")
         print(f"wrote {name}")
+
+
+def fitted_to(
+    rows: pd.DataFrame, short: pd.DataFrame, steps: int = STEPS
+) -> tuple[list[Fitted], Linearised]:
+    """The constants and starts that fit `rows`, from neutral ones, with errors and slopes there.
+
+    Starts are read off short runs (`short` has those, too, that are mostly launch), which are not
+    scored: at the priors for the fit, whose device times are near enough, and again by what it
+    found.
+    """
+    start = shipped()
+    runs = measured_runs(short, values_of(start, prior=True))
+    first = slopes(rows, start, runs, prior=True)
+    fitted = fit(rows, start, steps=steps, first=first, runs=runs, verbose=1)
+    found = [item.constant for item in fitted]
+    seen = shown(short, values_of(found, runs))
+    return fitted, linearised(rows, found, runs_of(seen, runs), seen)
 
 
 if __name__ == "__main__":

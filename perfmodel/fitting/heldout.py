@@ -1,81 +1,201 @@
-"""Every row predicted by constants that have not seen its device, source or implementation."""
+"""Every row predicted by a fit that has not seen its device, architecture, source or framework.
+
+A fit to fewer rows is read off the fit to all of them. There every row's error e and its slopes
+S = d ln(predicted) / d ln(constant) are known, so that near by the errors are e + S d, and leaving
+rows out is a small robust least-squares problem in d (a one-step jackknife: Cook and Weisberg,
+Residuals and Influence in Regression, 1982, ch. 3). Its weights, its loss, its bounds and its pull
+towards the priors are those of the whole fit. The rows left out are then predicted by the model
+itself. Starts of calls are read anew off the rows that are left, too.
+
+What stays is what people settled with all rows in view: facts of kernels, and what is compiled into
+a specification.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perfmodel.errors import TableError
-from perfmodel.fitting.estimation import STEPS, first_slopes, fit, values_of
-from perfmodel.timing.constants import Constant
+from perfmodel.fitting.estimation import (
+    ROBUST_SCALE,
+    bounds,
+    movable,
+    pulls,
+    robust,
+    slopes,
+    values_of,
+    weights,
+)
+from perfmodel.fitting.starts import runs_of
+from perfmodel.hardware import Device, load
+from perfmodel.timing.architectures import architecture_of
+from perfmodel.timing.constants import Constant, Constants
+from perfmodel.timing.libraries import framework_of
 from perfmodel.timing.runs import Run
 from perfmodel.validation.compare import predict_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+COLUMNS: Mapping[str, str] = {
+    "source": "who published it",
+    "framework": "what ran it, of whatever version",
+    "implementation": "what ran it, version and kernel",
+    "architecture": "a generation of devices",
+    "device": "a device, whose siblings stay",
+}
+"""What can be left out, one value at a time."""
+# Steps of the reweighted least squares, and a change of ln(constant) that ends them.
+_STEPS, _NEAR = 30, 1e-3
 
-def folds(table: pd.DataFrame, column: str) -> list[tuple[str, pd.Series]]:
+
+def labels(table: pd.DataFrame, column: str) -> pd.Series:
+    """Each row's value of one of `COLUMNS`."""
+    if column == "architecture":
+        found = {str(name): architecture_of(load(str(name))).name for name in set(table["device"])}
+        return table["device"].map(found).rename(column)
+    if column == "framework":
+        names = {name: framework_of(name) or name for name in set(table["implementation"])}
+        return table["implementation"].map(names).rename(column)
+    return table[column]
+
+
+def folds(table: pd.DataFrame, column: str) -> list[tuple[str, np.ndarray]]:
     """Each value of a column with its rows, for which all others can be fitted to.
 
     Raises `TableError` for a table of one value.
     """
-    found = [(value, table[column] == value) for value in sorted(table[column].unique())]
+    values = labels(table, column)
+    found = [(str(value), (values == value).to_numpy()) for value in sorted(values.unique())]
     found = [(value, mine) for value, mine in found if not mine.all()]
     if not found:
         raise TableError(f"nothing to leave out: give runs of more than one {column}")
     return found
 
 
-def left_out(
-    table: pd.DataFrame,
-    column: str,
-    start: Sequence[Constant],
-    *,
-    steps: int = STEPS,
-    first: np.ndarray | None = None,
-    runs: Mapping[str, Run] | None = None,
-) -> pd.DataFrame:
-    """Every row predicted by constants fitted again without any row of its own `column` value.
+@dataclass(frozen=True)
+class Linearised:
+    """A fit with the errors and slopes of its rows."""
 
-    In the table's order, with its index; `held_out` says what was left out. Each fit starts at the
-    priors, so that it knows nothing of the rows left out; what the others cannot identify stays
-    there. The fits run side by side, a process each, and share `first_slopes`, which may be given,
-    and how harnesses time.
-    Raises `TableError` for a table of one value.
+    table: pd.DataFrame
+    """The rows."""
+    constants: tuple[Constant, ...]
+    """All constants, with the values that were fitted."""
+    runs: Mapping[str, Run]
+    """How harnesses time, as the fit found it."""
+    seen: pd.DataFrame
+    """What starts were read off (`starts.shown`)."""
+    errors: np.ndarray
+    """ln(predicted / measured) of each row; 0 where it cannot be predicted."""
+    slopes: np.ndarray
+    """Shape (rows, constants that a fit may move)."""
+
+    def without(self, mine: np.ndarray) -> tuple[Constant, ...]:
+        """The constants as fitted to all rows but `mine`."""
+        free = movable(self.constants)
+        at = np.log([constant.value for constant in free])
+        pull, prior = np.diag(pulls(free)), np.log([constant.prior for constant in free])
+        weight = weights(self.table[~mine])
+        slope = np.concatenate([weight[:, None] * self.slopes[~mine], pull])
+        offset = np.concatenate([weight * self.errors[~mine], pull @ (at - prior)])
+        low, high = bounds(free)
+        moved = at + _reweighted(slope, offset, low - at, high - at)
+        found = dict(zip([c.name for c in free], np.exp(moved), strict=True))
+        return tuple(
+            replace(c, value=float(np.clip(found.get(c.name, c.value), c.low, c.high)))
+            for c in self.constants
+        )
+
+    def values_without(self, column: str, value: str) -> Constants:
+        """Constants and starts that have seen no row of a value of a column."""
+        mine = (labels(self.table, column) == value).to_numpy()
+        others = (labels(self.seen, column) != value).to_numpy()
+        runs = runs_of(self.seen[others], self.runs, forget=True)
+        return values_of(self.without(mine), runs)
+
+
+def _reweighted(
+    slope: np.ndarray, offset: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """d with the least robust loss of offset + slope d, within bounds.
+
+    By least squares whose weights are what the loss leaves each residual (Holland and Welsch 1977).
     """
-    from concurrent.futures import ProcessPoolExecutor
-    from functools import partial
-    from multiprocessing import get_context
+    from scipy.linalg import cholesky, solve_triangular
+    from scipy.optimize import lsq_linear
 
+    found = np.zeros(slope.shape[1])
+    for _ in range(_STEPS):
+        residual = (offset + slope @ found) / ROBUST_SCALE
+        left = robust(np.square(residual), lets_go=True)[1]
+        weighed = slope * left[:, None]
+        root = cholesky(weighed.T @ slope)  # root.T @ root d = -weighed.T @ offset
+        aim = solve_triangular(root, -weighed.T @ offset, trans="T")
+        before, found = found, lsq_linear(root, aim, (low - 1e-9, high + 1e-9)).x
+        if np.max(np.abs(found - before)) < _NEAR:
+            break
+    return found
+
+
+def linearised(
+    table: pd.DataFrame,
+    constants: Sequence[Constant],
+    runs: Mapping[str, Run],
+    seen: pd.DataFrame,
+) -> Linearised:
+    """A fit's errors and slopes; the constants hold its values, `seen` what starts come from."""
+    found = predict_table(table, constants=values_of(constants, runs))
+    error = np.log(found["predicted_us"].to_numpy(float) / table["measured_us"].to_numpy(float))
+    slope = slopes(table, constants, runs)
+    finite = np.where(np.isfinite(error), error, 0.0)
+    return Linearised(table, tuple(constants), runs, seen, finite, slope)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One value of a column, its rows, and constants and starts that have not seen them."""
+
+    value: str
+    """The value."""
+    mine: np.ndarray
+    """Whether a row has it."""
+    constants: Constants
+    """What was fitted to all others."""
+
+
+def without_each(fit: Linearised, column: str) -> list[Fold]:
+    """A fold for each value of a column; raises `TableError` for a table of one value."""
+    return [
+        Fold(value, mine, fit.values_without(column, value))
+        for value, mine in folds(fit.table, column)
+    ]
+
+
+def left_out(
+    fit: Linearised,
+    column: str,
+    *,
+    device: Callable[[str], Device] = load,
+    change: Callable[[Constants], Constants] | None = None,
+    known: Sequence[Fold] | None = None,
+) -> pd.DataFrame:
+    """Every row predicted without any row of its own `column` value in view.
+
+    In the table's order, with its index; `held_out` says what was left out. `device` makes a device
+    of its name; `change` is applied to the constants of each fold; `known` are the folds, where
+    they have been found already. Raises `TableError` for a table of one value.
+    """
     import pandas as pd
 
-    each = folds(table, column)
-    slopes = first_slopes(table, start, runs) if first is None else first
-    task = partial(_fold, constants=tuple(start), steps=steps, runs=runs)
-    others = [~mine.to_numpy() for _, mine in each]
-    given = [table[rows] for rows in others], [slopes[rows] for rows in others]
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        parts = pool.map(task, *given, [table[mine] for _, mine in each])
-        found = [
-            part.set_axis(table.index[mine], axis="index").assign(held_out=value)
-            for part, (value, mine) in zip(parts, each, strict=True)
-        ]
-    return pd.concat(found).sort_index()
-
-
-def _fold(
-    others: pd.DataFrame,
-    first: np.ndarray,
-    rows: pd.DataFrame,
-    *,
-    constants: Sequence[Constant],
-    steps: int,
-    runs: Mapping[str, Run] | None,
-) -> pd.DataFrame:
-    """`rows` predicted by constants fitted to `others`, whose first slopes are known."""
-    fitted = fit(others, constants, steps=steps, intervals=False, first=first, runs=runs)
-    values = values_of([item.constant for item in fitted], runs)
-    return predict_table(rows, constants=values)
+    parts: list[pd.DataFrame] = []
+    for fold in without_each(fit, column) if known is None else known:
+        values = fold.constants if change is None else change(fold.constants)
+        found = predict_table(fit.table[fold.mine], constants=values, device=device)
+        index = fit.table.index[fold.mine]
+        parts.append(found.set_axis(index, axis="index").assign(held_out=fold.value))
+    together: pd.DataFrame = pd.concat(parts).sort_index()
+    return together

@@ -41,6 +41,8 @@ _BESIDE = (0.5, 1.5)
 # Seconds that tell operators apart: longer than any kernel takes.
 _MARK = 1e4
 _MICRO = 1e-6
+# What the source of a value says that was read off rows.
+_READ = "smallest problems timed so"
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,12 @@ def called(rows: pd.DataFrame, constants: Constants) -> np.ndarray:
 
 
 def measured_runs(rows: pd.DataFrame, constants: Constants) -> dict[str, Run]:
-    """How runs are timed, with the starts and calls that the rows of a table show.
+    """How runs are timed, with the starts and calls that the rows of a table show."""
+    return runs_of(shown(rows, constants), constants.runs)
+
+
+def shown(rows: pd.DataFrame, constants: Constants) -> pd.DataFrame:
+    """The rows that say something of their harness, with `device_s`, `taken_s` and `called`.
 
     Rows whose `flag` says that they are mostly launch are welcome. Those of kernels whose library
     has a start of its own (`callers` in names.yaml) say nothing of the harness.
@@ -95,17 +102,36 @@ def measured_runs(rows: pd.DataFrame, constants: Constants) -> dict[str, Run]:
     kept = kept.assign(harness=as_ran(kept)["harness"])
     known = kept.assign(device_s=device * _MICRO, taken_s=kept["measured_us"] * _MICRO)
     seen = known.assign(called=called(kept, constants))[usual]
-    seen = seen[seen["called"] != ""]
+    said: pd.DataFrame = seen[seen["called"] != ""]
+    return said
+
+
+def runs_of(seen: pd.DataFrame, runs: Mapping[str, Run], *, forget: bool = False) -> dict[str, Run]:
+    """`runs` with the starts and calls of rows that `shown` has found.
+
+    To `forget` is to drop first what was once read off rows for an operator of its own: it has then
+    what stands for it.
+    """
     found = {}
-    for name, run in constants.runs.items():
+    for name, run in runs.items():
         mine = seen[seen["harness"] == name]
         here = {
             str(operator): shown
             for operator, group in mine.groupby("called", sort=True)
             if (shown := _seen(group, run, str(operator), constants)) is not None
         }
-        found[name] = _updated(run, here)
+        found[name] = _updated(_forgotten(run) if forget else run, here)
     return found
+
+
+def _forgotten(run: Run) -> Run:
+    """A run without what rows have shown of single operators."""
+
+    def kept(told: str, values: Mapping[str, float]) -> dict[str, float]:
+        read = {op for op in values if _READ in run.sources.get(f"{told}.{op}", "")}
+        return {op: value for op, value in values.items() if op == ANY or op not in read}
+
+    return replace(run, starts=kept("starts", run.starts), calls=kept("calls", run.calls))
 
 
 def _without_starts(constants: Constants, library_start: bool) -> dict[str, Run]:
@@ -153,7 +179,7 @@ def _updated(run: Run, seen: Mapping[str, _Seen]) -> Run:
     for name, values in _standing(seen):
         starts[name] = _rounded(np.median([value.start for value in values]))
         rows = sum(value.rows for value in values)
-        said = f"the {rows} smallest problems timed so" + (
+        said = f"the {rows} {_READ}" + (
             "" if name in seen else f", by the median of {len(values)} operators"
         )
         sources[f"starts.{name}"] = said

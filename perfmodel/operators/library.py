@@ -102,7 +102,7 @@ class LibraryOperator(Operator):
             self.called_as(problem),
             kernel.caller,
             self.few_rows(problem, kernel),
-            calls=sum(plan.calls for plan in plans),
+            calls=_each(sum(plan.calls for plan in plans)),
             machine=here,
         )
         seconds = dispatch.whole(device_seconds)
@@ -157,6 +157,11 @@ def unknowns(name: str, implementation: str | None, harness: str, device: Device
     if device.kind != "gpu":
         found["kind"] = f"{device.slug} is no GPU, and the model is fitted to GPUs alone"
     return found
+
+
+def _each(calls: Number) -> Number:
+    """Calls of each problem, whose sizes are columns."""
+    return calls.reshape(-1) if isinstance(calls, np.ndarray) else calls
 
 
 def _ablated(kernel: KernelFacts, constants: Constants) -> KernelFacts:

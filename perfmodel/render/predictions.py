@@ -52,14 +52,21 @@ def terms(
 
 
 def _notes(rows: Sequence[Row]) -> list[str]:
-    """What devices exchange and what was assumed, each once."""
+    """What devices exchange, what is known and what was assumed, each once."""
     said = dict.fromkeys(item for row in rows for item in row["assumptions"])
     crossing = dict.fromkeys(
         f"{item['kind']} of {item['tensor']} over {item['level']}, {item['ranks']} devices"
         for row in rows
         for item in row["exchanges"]
     )
-    return [*(f"exchange: {item}" for item in crossing), *(f"assumed: {item}" for item in said)]
+    known = dict.fromkeys(
+        ", ".join(f"{what} {level}" for what, level in row["known"].items()) for row in rows
+    )
+    return [
+        *(f"exchange: {item}" for item in crossing),
+        *(f"known: {item}" for item in known),
+        *(f"assumed: {item}" for item in said),
+    ]
 
 
 def _title(examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]) -> str:

@@ -45,7 +45,8 @@ class Kernel:
     (rows, columns) of output that share one fetch of their operands: the warp tile of a
     register-fed matrix instruction, the instruction's own shape where it reads shared memory.
     `threads` is the size of a thread block. A kernel without steps `combines` partial results that
-    an earlier kernel left, some of them exponential `weights`. `row_passes` are the times that a
+    an earlier kernel left, some of them exponential `weights`. `clears` are tensors that it sets to
+    zero for a later kernel to add to. `row_passes` are the times that a
     row streamed for its normaliser goes by: 2, or 3 where maximum and sum are taken apart.
     """
 
@@ -61,6 +62,7 @@ class Kernel:
     operand_tile: tuple[Number, Number] | None = None
     combines: tuple[str, ...] = ()
     weights: frozenset[str] = frozenset()
+    clears: tuple[str, ...] = ()
     row_passes: Number = 2
     stages: Number = 2
     threads: Number = 128

@@ -160,16 +160,22 @@ def tiled_backward(
     threads: Number = 256,
     operand_tile: tuple[Number, Number] | None = (64, 64),
     score_vector: float = 0.0,
+    converted: bool = False,
 ) -> Schedule:
     """Backward attention with recomputed scores: one block per key tile, queries streamed.
 
-    Order 2 adds dQ atomically in fp32 and takes D = rowsum(dO ∘ O) from a kernel of its own.
+    Order 2 adds dQ atomically in fp32 and takes D = rowsum(dO ∘ O) from a kernel of its own. With
+    `converted` that kernel clears the sums first, and a last one brings them to the output's type.
     Order 1 has one block per head, rewrites dQ on every key tile and touches O on the first only
     ((4Tc + 4)·N·d by the "paper" accounting, (5Tc + 4) by "literal"). `key_slice` lets order 1
     spread the keys over blocks of that many, which add dQ atomically, as later releases did.
     """
-    algorithm = attention.backward(mask, score_vector=score_vector)
-    delta = Kernel("delta", ("delta",), (*_HEADS, Loop("q", 128, grid=True)), masked=False)
+    last = converted and order != 1
+    algorithm = attention.backward(mask, score_vector=score_vector, converted=last)
+    summed = "dQ32" if last else "dQ"
+    by_rows = (*_HEADS, Loop("q", 128, grid=True))
+    clears = (summed,) if last else ()
+    delta = Kernel("delta", ("delta",), by_rows, masked=False, clears=clears)
     steps = (
         "scores", "probabilities", "dvalues", "dprobabilities", "dscores", "dqueries", "dkeys",
     )  # fmt: skip
@@ -193,15 +199,18 @@ def tiled_backward(
         "tiled-backward",
         steps,
         (_HEADS[0], _HEADS[1], keys, Loop("r", 1), rows),
-        atomic=frozenset({"dQ"}),
-        spill={"dQ": "accumulator"},
+        atomic=frozenset({summed}),
+        spill={summed: "accumulator"},
         registers=frozenset({"S", "P", "dP", "dkeys.dS"}),
-        staged=frozenset({"dQ"}),
+        staged=frozenset({summed}),
         operand_tile=operand_tile,
         stages=stages,
         threads=threads,
     )
-    return Schedule(f"tiled-backward-{order}", algorithm, (delta, kernel))
+    kernels = [delta, kernel]
+    if last:
+        kernels.append(Kernel("conversion", ("conversion",), by_rows, masked=False))
+    return Schedule(f"tiled-backward-{order}", algorithm, tuple(kernels))
 
 
 def tiled_gradients(

@@ -66,6 +66,9 @@ class Architecture:
     """Pages of 2 MiB whose addresses a unit has at hand before its L1 is looked up."""
     shared_kept_bytes: int = 0
     """Shared memory that cannot become L1."""
+    accurate_ops: tuple[float, float] = (6.0, 1.0)
+    """Floating-point and integer operations beside the special one in a library's exponential, and
+    in a division to the last digit."""
     memory_family: str = ""
     """Memory controllers that reach another share of their peak than the memory's kind says."""
 
@@ -73,6 +76,13 @@ class Architecture:
     def feeds_registers(self) -> bool:
         """Whether warps load operands of the native instruction into registers."""
         return self.instruction in ("none", "mma", "mfma")
+
+    @property
+    def sums_apart(self) -> bool:
+        """Whether the native instruction's sums lie in a memory of their own and not in registers
+        (PTX ISA: tensor memory).
+        """
+        return self.instruction == "tcgen05"
 
 
 # How a device finds its row, which it may not change.
@@ -102,7 +112,8 @@ def _made(name: str, entry: Mapping[str, Any]) -> Architecture:
         if key in entry and entry[key] not in get_args(known):
             said = ", ".join(get_args(known))
             raise PerfmodelError(f"architectures.yaml: {name}: {key} must be one of {said}")
-    lists = {key: tuple(entry[key]) for key in ("capabilities", "names") if key in entry}
+    listed = ("capabilities", "names", "accurate_ops")
+    lists = {key: tuple(entry[key]) for key in listed if key in entry}
     return Architecture(**{"name": name, **entry, **lists})
 
 

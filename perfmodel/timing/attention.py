@@ -36,8 +36,8 @@ def forward_plan(
     machine, constants = setting.machine, setting.constants
     how = style(problem, kernel, setting)
     mask = _mask(problem, kernel)
-    if kernel.passed_bytes:
-        exchange = passing(how, kernel, machine, problem.head_dim)
+    if kernel.passed_columns is not None:
+        exchange = passing(how, kernel.passed_columns, machine, problem.head_dim)
         how = replace(how, turns=replace(how.turns, exchange=exchange))
     if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
         return splitkv.split_plan(problem, mask, kernel, setting, how)

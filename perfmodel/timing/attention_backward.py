@@ -22,6 +22,7 @@ from perfmodel.timing.libraries import AttentionFacts
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
+from perfmodel.timing.style import Code, Style
 
 # Share of the vector operations a score that integer lanes do: of 4, two halves of a packed
 # conversion (CUDA C++ Programming Guide, throughput of conversions).
@@ -53,9 +54,13 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
     share = how.matrix_share * kept
     # The first keys are seen by the most queries.
     code = replace(how.code, integer_share=_INTEGER_BACKWARD)
-    how = replace(how, matrix_share=share, longest_first=True, code=code)
+    # Groups of warps that take turns forward share a tile of the backward pass, so that only
+    # another block hides what they wait for (FlashAttention-3, flash_bwd_launch_template.h).
+    turns = replace(how.turns, alone=how.turns.alone or kernel.overlap == "warps")
+    how = replace(how, matrix_share=share, longest_first=True, code=code, turns=turns)
     order, fed = order_of(kernel), fed_by_registers(kernel, machine)
-    br, bc, stages = _backward_tiles(problem, machine, order)
+    apart = machine.architecture.sums_apart and not fed
+    br, bc, stages = _backward_tiles(problem, machine, order, sums_apart=apart)
     key_slice = None
     if order == 1:
         held = problem.seq_kv
@@ -76,15 +81,22 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
         stages=stages,
         operand_tile=_BACKWARD_WARP if fed else operand_tile(kernel, machine, br, bc, 256),
         score_vector=problem.score_vector(),
+        converted=True,
     )
-    part = Part(schedule, problem.sizes(), problem.elements(), how)
+    plain = Style(how.compute, code=Code(vector_share=how.code.vector_share), run=how.run)
+    styles = dict.fromkeys(("delta", "conversion"), plain)
+    part = Part(schedule, problem.sizes(), problem.elements(), how, styles)
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc})
 
 
 def _backward_tiles(
-    problem: Attention, machine: Machine, order: tiled.Order
+    problem: Attention, machine: Machine, order: tiled.Order, *, sums_apart: bool
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Rows, keys and buffers of the first entry of the menu of which a tile fits; else the last."""
+    """Rows, keys and buffers of the first entry of the menu of which a tile fits; else the last.
+
+    Sums that lie in a memory of their own leave the registers to the rest (FlashAttention-4,
+    2603.05451, section 3: S, dP, dV, dK and dQ of 128 x 128 tiles in tensor memory).
+    """
     wide = {axis: int(np.max(problem.sizes()[axis])) for axis in "de"}
     alone = dict.fromkeys(AXES, 1) | wide
     for tiles, stages in _BACKWARD_1 if order == 1 else _BACKWARD:
@@ -92,6 +104,8 @@ def _backward_tiles(
         schedule = tiled.tiled_backward(None, br, bc, order=order, stages=stages)
         held = count(schedule, alone, problem.elements()).kernels[-1]
         fits = held.shared_footprint_bytes <= machine.shared_per_block
-        if np.any(fits & (held.register_footprint_bytes <= machine.registers_bytes)):
+        if not sums_apart:
+            fits = fits & (held.register_footprint_bytes <= machine.registers_bytes)
+        if np.any(fits):
             break
     return br, bc, stages

@@ -208,13 +208,15 @@ def transposing(
     return keys * stored.bytes * np.max(problem.head_dim) / per_clock
 
 
-def passing(how: Style, kernel: AttentionFacts, machine: Machine, dim: Number) -> Number:
+def passing(how: Style, columns: int, machine: Machine, dim: Number) -> Number:
     """Seconds in which scores pass through shared memory for each of matrix work.
 
-    b bytes of a score stand beside its 4·d operations, one after the other: a barrier lies between.
+    Its 2 bytes are written once and read by each of d / `columns` warps that share their row. They
+    stand beside its 4·d operations, one after the other: a barrier lies between.
     """
     rate = machine.matrix_per_unit(how.compute) * how.matrix_share
-    return kernel.passed_bytes / machine.shared_bytes_per_unit * rate / (4.0 * dim)
+    passed = 2.0 * (1.0 + ceil_div(dim, columns))
+    return passed / machine.shared_bytes_per_unit * rate / (4.0 * dim)
 
 
 def exchanging(how: Style, machine: Machine, keys: Number, warps: Number) -> Number:

@@ -43,7 +43,7 @@ def dispatch(
     caller: Caller,
     few: Number = False,
     *,
-    calls: int = 0,
+    calls: Number = 0,
     machine: Machine | None = None,
 ) -> Dispatch:
     """The host's part in an operator; `few` where a kernel of few rows runs.
@@ -70,10 +70,11 @@ def dispatch(
     if run.library_start and caller.host_seconds is not None:
         least = own = run.pace * host * caller.host_seconds
     several = host * host_seconds(constants, harness, calls)
-    queued = max(several or host * host_seconds(constants, harness, 1, operator), own)
+    one = host * host_seconds(constants, harness, 1, operator)
+    queued: Number = np.maximum(np.where(several > 0, several, one), own)
     if run.calls_as is None:  # nothing is called: kernels run from a graph, or by themselves
         queued = 0.0
-    return Dispatch(slower * run.start_seconds(operator), library, max(least, several), queued)
+    return Dispatch(slower * run.start_seconds(operator), library, np.maximum(least, several), queued)
 
 
 # Year of the boards beside whose hosts starts and calls are stated.
@@ -95,8 +96,8 @@ def pace(run: Run, operator: str, machine: Machine, constants: Constants) -> flo
 
 
 def host_seconds(
-    constants: Constants, harness: str, calls: int, operator: str = "pointwise"
-) -> float:
+    constants: Constants, harness: str, calls: Number, operator: str = "pointwise"
+) -> Number:
     """Host time of several framework calls, which runs beside the device and may outlast it.
 
     Plain ones unless an operator is named. None where kernels run from a graph or are timed by

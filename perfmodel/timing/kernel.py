@@ -41,11 +41,6 @@ def term_names(boundaries: Sequence[str]) -> tuple[str, ...]:
     return ("matrix", "special", "vector", unit, "transpose", *behind, "latency", "power", "blocks")
 
 
-# Floating-point and integer operations beside the special one in CUDA's expf, and in a division to
-# the last digit.
-_ACCURATE = (6.0, 1.0)
-
-
 @dataclass(frozen=True)
 class Slots:
     """What a compiled binary keeps busy: cycles of each pipe of a unit in one pass of a block's
@@ -190,7 +185,8 @@ def _unit_seconds(
     vector = work.vector_ops * rounded - aside + style.code.vector_ops * extra
     integer = style.code.integer_ops * extra + aside
     if style.code.accurate:
-        vector, integer = vector + _ACCURATE[0] * special, integer + _ACCURATE[1] * special
+        floating, other = machine.architecture.accurate_ops
+        vector, integer = vector + floating * special, integer + other * special
     vector_slots = pipes.vector_slots(machine, vector, integer)
     matrix_rate = machine.matrix_per_unit(style.compute) * style.matrix_share
     threads = cost.nest.kernel.threads * _resident(where)

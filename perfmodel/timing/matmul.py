@@ -23,6 +23,7 @@ from perfmodel.timing.menu import (
     slice_k,
     stages_held,
     step_depth,
+    thread_tile,
 )
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.screening import promising
@@ -32,9 +33,6 @@ from perfmodel.timing.style import Block, Code, Combining, Style, Turns
 
 # Columns of the menu that are timed in full.
 KEEP = 16
-
-# Rows of a thread's outputs in products on the vector unit (Gray, maxas: SGEMM, 8 x 8).
-_THREAD_ROWS = 8.0
 
 
 def compute_type(problem: Matmul, kernel: GemmFacts, machine: Machine) -> str:
@@ -170,16 +168,13 @@ def _operand_tile(
 ) -> tuple[Number, Number]:
     """Warp tile where registers feed the unit, instruction shape where shared memory does.
 
-    Units that multiply `together` fetch a column for the rows of both. A multiply-add of the vector
-    unit has its operands in registers of its own thread, which loads 8 numbers of a column for each
-    of its row of outputs, or 8 of a row. A unit's loads return 128 bytes a clock, a number a lane
-    of a warp: a thread's 8 x 8 outputs take as long to load for as to multiply where all four
-    schedulers multiply in every clock. Where fp32 lanes are half as many, loads are issued in
-    between, and what the warp shares is all that counts.
+    Units that multiply `together` fetch a column for the rows of both. Where arithmetic takes every
+    issue slot, what a thread loads for itself counts; where fp32 lanes are half as many, loads are
+    issued in between, and what the warp shares is all that does.
     """
     rows, columns = menu.rows, menu.columns
     if kernel.instruction == "vector" and machine.issue_bound:
-        return _THREAD_ROWS, rows * columns / menu.threads / _THREAD_ROWS
+        return thread_tile(rows, columns, menu.threads)
     if kernel.instruction == "vector":
         return np.minimum(rows, 64), np.minimum(columns, 32)
     if kernel.instruction == "register" or machine.architecture.feeds_registers:

@@ -15,6 +15,9 @@ from perfmodel.timing.machine import Machine
 # Row blocks launched together so that their columns are shared in L2 (theory: √(slots·BN/BM)).
 GROUP = 8
 
+# Rows of a thread's outputs in products on the vector unit (Gray, maxas: SGEMM, 8 x 8).
+_THREAD_ROWS = 8.0
+
 
 @dataclass(frozen=True)
 class Candidates:
@@ -164,3 +167,13 @@ def stages_held(machine: Machine, stage_bytes: Number) -> Number:
     if machine.architecture.copies != "tensor":
         return np.clip(machine.shared_per_block / 2 // stage_bytes, 3, 5)
     return np.clip(machine.shared_per_block // stage_bytes, 3, 8)
+
+
+def thread_tile(rows: Number, columns: Number, threads: Number) -> tuple[float, Number]:
+    """Rows and columns of a thread's outputs in products on the vector unit.
+
+    A multiply-add has its operands in registers of its own thread, which loads them. A unit's loads
+    return 128 bytes a clock, a number a lane of a warp: a thread's 8 x 8 outputs take as long to
+    load for as to multiply where all four schedulers multiply in every clock.
+    """
+    return _THREAD_ROWS, rows * columns / threads / _THREAD_ROWS

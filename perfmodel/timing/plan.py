@@ -29,7 +29,9 @@ class Part:
 
     Of the schedule's kernels those named in `only` run here; all of them where that is empty.
     Inputs that lie behind a link are in `placed`; `reuse` says what earlier kernels left of them in
-    the caches, and None that nothing but the run before did (`Circumstances.warm`).
+    the caches, and None that nothing but the run before did (`Circumstances.warm`). `used` is 1 for
+    the problems that it runs for and 0 for others; where it `stands_in` for kernels over the same
+    tensors, another part says what memory these take.
     """
 
     schedule: Schedule
@@ -40,6 +42,8 @@ class Part:
     only: tuple[str, ...] = ()
     placed: Mapping[str, Link] = field(default_factory=dict)
     reuse: Mapping[str, Sequence[Reuse]] | None = None
+    used: Number = 1.0
+    stands_in: bool = False
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -69,7 +73,7 @@ class Plan:
     beside: Number = 0.0
     allowed: np.ndarray | bool = True
     memory_bytes: Number = 0.0
-    calls: int = 0
+    calls: Number = 0
 
 
 @dataclass
@@ -182,7 +186,8 @@ def time_plan(machine: Machine, constants: Constants, plan: Plan, shape: tuple[i
         cost = count(part.schedule, part.sizes, part.elements)
         launches += _launches(machine, constants, part, cost, first=not launches)
         apart = part.bytes_of((*part.style.shared, *part.placed))
-        held = np.maximum(held, np.asarray(cost.memory_bytes, dtype=np.float64) - apart)
+        if not part.stands_in:
+            held = np.maximum(held, np.asarray(cost.memory_bytes, dtype=np.float64) - apart)
         for level in dict.fromkeys(link.name for link in part.placed.values()):
             there = part.bytes_of(n for n, link in part.placed.items() if link.name == level)
             beyond[level] = np.maximum(beyond.get(level, 0.0), there)
@@ -249,7 +254,7 @@ def _launches(
         )
         leads = not found
         gap = 0.0 if first and leads else float(machine.at_clock(constants["kernel_gap"]))
-        used: Number = 1.0
+        used = part.used
         if kernel.nest.kernel.combines:
             # With one slice there is nothing to combine, and the kernel is not launched.
             gap = combining_seconds(machine, constants, style)
@@ -264,11 +269,11 @@ def _add(total: Estimate, launch: Launch, pick: Callable[[Number], np.ndarray]) 
     for name, seconds in time.terms.items():
         total.terms[name] = total.terms[name] + used * pick(seconds)
     total.terms["gap"] = total.terms["gap"] + used * launch.gap
-    total.matrix_flops = total.matrix_flops + pick(cost.matrix_flops)
-    total.vector_ops = total.vector_ops + pick(cost.vector_ops)
-    total.special_ops = total.special_ops + pick(cost.special_ops)
+    total.matrix_flops = total.matrix_flops + used * pick(cost.matrix_flops)
+    total.vector_ops = total.vector_ops + used * pick(cost.vector_ops)
+    total.special_ops = total.special_ops + used * pick(cost.special_ops)
     for level, crossed in time.bytes.items():
-        total.bytes[level] = total.bytes[level] + pick(crossed)
+        total.bytes[level] = total.bytes[level] + used * pick(crossed)
     if launch.leads:
         total.waves = np.maximum(total.waves, pick(time.waves))
         total.occupancy = np.maximum(total.occupancy, pick(time.occupancy))

@@ -40,7 +40,8 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
         )
         for i, (each, (*_, operations)) in enumerate(zip(types, kernel.chain.steps, strict=True))
     ]
-    return Plan(parts[0].schedule.name, tuple(parts), {})
+    # Where calls are made one by one, each kernel is a call.
+    return Plan(parts[0].schedule.name, tuple(parts), {}, calls=len(parts))
 
 
 def steps(chain: Chain | None) -> bool:

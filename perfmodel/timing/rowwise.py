@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from perfmodel.algorithms.rowwise import OPERATIONS, VARIANTS, Rowwise
 from perfmodel.arithmetic import Number, product
 from perfmodel.schedules import rowwise
 from perfmodel.schedules.schedule import Schedule
-from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import RowFacts, kernel_facts
 from perfmodel.timing.libraries.facts import Chain, Rows
+from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan, time_plan
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Block, Code, Style
@@ -28,8 +28,11 @@ _LOAD = 4
 _INTEGER = {"softmax": 1 / 4, "quantise": 5 / 6}
 # Cycles until an operation's result can be used (Jia et al. 2018: 4 on Volta, and since).
 _DEPENDENT = 4.0
-# Times that partial results are folded until a warp's 32 threads have one.
-_WARP_FOLDS = 5
+# Threads of a warp where a device has none.
+_WARP = 32
+# Shared memory of a plain launch on NVIDIA's devices (CUDA C++ Programming Guide: 48 KiB a block
+# without opting in); AMD's runtime gives all that a block may have.
+_PLAIN_SHARED = 49152
 # Integer instructions of an access: the load or store, its address, the bound and the branch.
 _ACCESS = 4.0
 
@@ -41,12 +44,14 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     costs a chain of dependent reductions: `row_price` each, whatever its length.
     """
     machine, constants = setting.machine, setting.constants
+    if problem.direction == "bwd" and kernel.gradient_kernel is not None:
+        return plan(problem, kernel_facts(kernel.gradient_kernel), setting)
     problem = _by_groups(_whole_tensors(problem, kernel), kernel.rows)
     if kernel.rows is None and problem.op != "pointwise":
         problem = _flat(problem, kernel.chain)
     # Kernels for rows of any kind flatten what has no rows.
     flat = problem.op == "pointwise" and kernel.operator != "pointwise"
-    layout = None if flat else _for_type(kernel.rows, problem)
+    layout = None if flat else _for_device(kernel.rows, problem, machine)
     schedule, steps = _schedule(problem, layout)
     dependent = layout.dependent_ops if layout is not None and problem.direction != "bwd" else 0.0
     how = Style(
@@ -54,7 +59,8 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
         overlap=1.0,
         overlap_power=constants["row_overlap_power"],
         hidden_power=constants["map_overlap_power"] if _maps(layout) else None,
-        code=_code(problem, kernel, layout, constants),
+        resident=_resident(problem, layout, machine),
+        code=_code(problem, kernel, layout, setting),
         block=Block(
             price=0.0,
             chain_seconds=steps * constants["row_price"],
@@ -72,7 +78,31 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     if kernel.gradient_product and problem.direction == "bwd":
         both = Rowwise("pointwise", problem.rows, problem.cols, problem.dtype, "mul", inputs=2)
         before = plan(both, kernel_facts("torch-pointwise"), setting).parts
+    if kernel.cut is not None and problem.op != "pointwise" and problem.direction != "bwd":
+        return _cut(Plan(schedule.name, (part,), {}, beside=gaps), problem, kernel, setting)
     return Plan(schedule.name, (*before, part), {}, beside=gaps)
+
+
+def _cut(whole: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
+    """The plan of a kernel of whole rows where those are enough or short, else of cut ones.
+
+    Pieces are reduced in a pass over all rows, then their results, for each of the normalisers, and
+    the last kernel goes over the rows again: an element-wise map of as many bytes.
+    """
+    assert kernel.cut is not None
+    rows, columns = np.asarray(problem.rows), np.asarray(problem.cols)
+    few = rows < kernel.cut_rows * setting.machine.units
+    cut = (few & (columns > kernel.cut_columns)).astype(np.float64)
+    map_, gap = plan(_flat(problem, kernel.cut), kernel, setting), setting.at_clock("kernel_gap")
+    pieces = replace(map_.parts[0], used=cut, stands_in=True)
+    rest = replace(whole.parts[0], used=1.0 - cut)
+    return replace(
+        whole,
+        parts=(rest, pieces),
+        # The second part counts one gap as it is.
+        beside=whole.beside + cut * (kernel.cut.kernels - 2) * gap,
+        calls=cut * kernel.cut.kernels,
+    )
 
 
 def _whole_tensors(problem: Rowwise, kernel: RowFacts) -> Rowwise:
@@ -97,8 +127,18 @@ def _flat(problem: Rowwise, chain: Chain | None) -> Rowwise:
     return replace(problem, op="pointwise", inputs=inputs, outputs=1, output_dtype=output)
 
 
-def _beyond(problem: Rowwise, layout: Rows | None) -> dict[str, Number]:
-    """Operations that the class's code takes beyond the algorithm's own."""
+@dataclass(frozen=True)
+class _Laid(Rows):
+    """A layout on a device."""
+
+    shared_columns: float = 0.0
+    """Elements of a row that shared memory does not hold any more."""
+    rows_per_block: int = 4
+    """Rows of a block of which each warp has one."""
+
+
+def _beyond(problem: Rowwise, layout: _Laid | None, warp: int) -> dict[str, Number]:
+    """Operations that the class's code takes beyond the algorithm's own, on warps of `warp`."""
     if layout is None or problem.op == "pointwise":
         return {}
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
@@ -106,25 +146,25 @@ def _beyond(problem: Rowwise, layout: Rows | None) -> dict[str, Number]:
     spared = OPERATIONS[problem.op][0] * (1.0 - 1.0 / layout.packed)
     vector = layout.vector_ops + again * layout.again_vector_ops - spared
     special = layout.special_ops + again * layout.again_special_ops
-    folds = _WARP_FOLDS * problem.rows * _threads(np.asarray(problem.cols), layout)
+    folds = np.log2(warp) * problem.rows * _threads(np.asarray(problem.cols), layout)
     return {
         "vector_ops": elements * vector + folds * layout.folded_vector_ops,
         "special_ops": elements * special + folds * layout.folded_special_ops,
     }
 
 
-def _code(problem: Rowwise, kernel: RowFacts, layout: Rows | None, constants: Constants) -> Code:
+def _code(problem: Rowwise, kernel: RowFacts, layout: _Laid | None, setting: Setting) -> Code:
     """What the class's code executes beyond the algorithm.
 
     Gradients add up plain sums: what a forward pass takes beyond them is not theirs.
     """
     usual = Code(
         # Elements of a map do not depend on each other: its instructions issue in every slot.
-        vector_share=1.0 if _maps(layout) else constants["vector_share"],
+        vector_share=1.0 if _maps(layout) else setting.constants["vector_share"],
         integer_ops=_integer_ops(problem, layout),
         integer_share=_INTEGER.get(problem.op, 0.0) / (layout.packed if layout is not None else 1),
         accurate=kernel.accurate,
-        **_beyond(problem, layout if problem.direction != "bwd" else None),
+        **_beyond(problem, layout if problem.direction != "bwd" else None, _warp(setting.machine)),
     )
     return _compiled(usual, problem, kernel) if problem.variant in kernel.compiled else usual
 
@@ -143,7 +183,7 @@ def _compiled(code: Code, problem: Rowwise, kernel: RowFacts) -> Code:
     )
 
 
-def _integer_ops(problem: Rowwise, layout: Rows | None) -> Number:
+def _integer_ops(problem: Rowwise, layout: _Laid | None) -> Number:
     """Integer instructions of loads and stores: `_ACCESS` for each, once per stream and pass.
 
     A kernel that loads single elements may spend more on them than on its arithmetic.
@@ -157,6 +197,7 @@ def _integer_ops(problem: Rowwise, layout: Rows | None) -> Number:
     # A row of no whole loads starts unaligned, and a first round of single elements aligns it.
     aligned = np.maximum(columns - threads * (columns % layout.load != 0), 0)
     whole = aligned // (threads * layout.load) * (threads * layout.load) / columns
+    whole = np.where(_shared(columns, layout), 1.0, whole)
     whole = columns // layout.load * layout.load / columns if layout.strided else whole
     streamed = (layout.passes + 1) * (whole / layout.load + (1.0 - whole))
     held = 2.0 / layout.held_load
@@ -164,12 +205,12 @@ def _integer_ops(problem: Rowwise, layout: Rows | None) -> Number:
     return elements * (accesses + layout.integer_ops)
 
 
-def _maps(layout: Rows | None) -> bool:
+def _maps(layout: _Laid | None) -> bool:
     """Whether elements depend on no others: there are no rows, or one pass of whole loads."""
     return layout is None or (layout.strided and layout.passes == 1)
 
 
-def _threads(columns: np.ndarray, layout: Rows) -> np.ndarray:
+def _threads(columns: np.ndarray, layout: _Laid) -> np.ndarray:
     """Threads of a row, each with `elements_per_thread` or fewer, within the class's limits."""
     wanted = np.ceil(columns / layout.elements_per_thread)
     if layout.power_of_two:
@@ -177,9 +218,61 @@ def _threads(columns: np.ndarray, layout: Rows) -> np.ndarray:
     return np.clip(wanted, layout.least_threads, layout.most_threads)
 
 
-def _for_type(layout: Rows | None, problem: Rowwise) -> Rows | None:
+def _rounds(columns: np.ndarray, layout: _Laid) -> np.ndarray:
+    """Loads of a thread, one after another, in a pass over a streamed row.
+
+    Where what whole rounds leave goes an element at a time, those are rounds too: up to `load` of
+    them, and one before them in a row that starts unaligned.
+    """
+    threads = _threads(columns, layout)
+    rounds = np.ceil(columns / (threads * layout.load))
+    if not layout.leftover:
+        return np.asarray(rounds)
+    first = (columns % layout.load != 0) & (columns > threads)
+    left = columns - threads * first
+    whole = left // (threads * layout.load)
+    single = first + whole + np.ceil((left - whole * threads * layout.load) / threads)
+    return np.asarray(np.where(_shared(columns, layout), rounds, single))
+
+
+def _shared(columns: np.ndarray, layout: _Laid) -> np.ndarray:
+    """Whether a row stays in shared memory: one of whole loads that fits there."""
+    whole = columns % layout.load == 0
+    return np.asarray((columns > layout.held_columns) & (columns < layout.shared_columns) & whole)
+
+
+def _warp(machine: Machine) -> int:
+    """Threads that execute an instruction together."""
+    return machine.device.warp_size if machine.device.warp_size > 1 else _WARP
+
+
+def _plain_shared(machine: Machine) -> float:
+    """Bytes of shared memory that a block has without asking for more than any launch gives."""
+    own = machine.device.vendor == "AMD"
+    return machine.shared_per_block if own else min(_PLAIN_SHARED, machine.shared_per_block)
+
+
+def _resident(problem: Rowwise, layout: _Laid | None, machine: Machine) -> Number:
+    """Most blocks that a unit holds: those with rows in shared memory take all of a launch's."""
+    if layout is None or not layout.shared_columns:
+        return np.inf
+    most = machine.shared_capacity // (_plain_shared(machine) + machine.shared_reserved)
+    return np.where(_shared(np.asarray(problem.cols), layout), np.maximum(most, 1.0), np.inf)
+
+
+def _for_device(layout: Rows | None, problem: Rowwise, machine: Machine) -> _Laid | None:
+    """The layout for the problem's type on a device."""
+    if layout is None:
+        return None
+    typed = _for_type(layout, problem)
+    room = _plain_shared(machine) / problem.elements()["data"].bytes if layout.shared_rows else 0.0
+    stated = {field.name: getattr(typed, field.name) for field in fields(Rows)}
+    return _Laid(**stated, shared_columns=room, rows_per_block=128 // _warp(machine))
+
+
+def _for_type(layout: Rows, problem: Rowwise) -> Rows:
     """The layout for the problem's type: wide loads take more of its elements than of fp32."""
-    if layout is None or not layout.wide:
+    if not layout.wide:
         return layout
 
     def elements(of_fp32: int) -> int:
@@ -192,7 +285,7 @@ def _for_type(layout: Rows | None, problem: Rowwise) -> Rows | None:
     )
 
 
-def _schedule(problem: Rowwise, layout: Rows | None) -> tuple[Schedule, Number]:
+def _schedule(problem: Rowwise, layout: _Laid | None) -> tuple[Schedule, Number]:
     """The class's loop nest, and how many dependent reductions a row waits for."""
     if layout is None:
         return rowwise.elementwise(problem), 0.0
@@ -200,20 +293,23 @@ def _schedule(problem: Rowwise, layout: Rows | None) -> tuple[Schedule, Number]:
     columns = np.asarray(problem.cols)
     held, threads = columns <= layout.held_columns, _threads(columns, layout)
     tile = np.where(held, columns, np.minimum(threads * layout.load, columns))
+    if layout.leftover:
+        # A hair more than its share, so that no rounding error makes one more of it.
+        tile = np.where(held, tile, columns / _rounds(columns, layout) * (1.0 + 1e-9))
     if problem.op == "pointwise":
         return rowwise.elementwise_rows(problem, tile, np.maximum(threads, 64)), 1.0
     by_warp = held & (columns <= 1024)
     schedule = rowwise.rows(
         problem,
-        np.where(by_warp, 4, 1),
+        np.where(by_warp, layout.rows_per_block, 1),
         tile,
         threads=np.where(by_warp, 128, np.maximum(threads, 64)),
-        row_passes=np.where(held, 1, layout.passes),
+        row_passes=np.where(held | _shared(columns, layout), 1, layout.passes),
         stages=layout.stages,
     )
     steps = 1.0 if single else _REDUCTIONS[problem.op]
     # A warp that holds a whole row has nothing to reduce across warps.
-    return schedule, steps * np.where(by_warp, 0.5, 1.0)
+    return schedule, steps * np.where(by_warp | layout.shuffles, 0.5, 1.0)
 
 
 def beside(setting: Setting, problem: Rowwise, name: str) -> np.ndarray:

@@ -14,9 +14,9 @@ from perfmodel.arithmetic import Number, as_floats, product
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import hbm_rate, mean_latency, page_seconds, units_together
-from perfmodel.timing.menu import GROUP, Candidates, slice_k, stages_held
+from perfmodel.timing.menu import GROUP, Candidates, slice_k, stages_held, thread_tile
 from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
-from perfmodel.timing.pipes import issue_lanes
+from perfmodel.timing.pipes import issue_lanes, together
 from perfmodel.timing.plan import combining_seconds
 from perfmodel.timing.power import power_seconds
 from perfmodel.timing.style import Style
@@ -211,20 +211,32 @@ def scores(
 def _work_seconds(
     grid: Grid, problem: Matmul, how: Style, machine: Machine, constants: Constants
 ) -> dict[str, Any]:
-    """Matrix and widening seconds of a whole tile, and what the board's power pays for in all."""
+    """Matrix and widening seconds of a whole tile, and what the board's power pays for in all.
+
+    Where the warps that multiply fetch the operands in between, matrix seconds are of both.
+    """
     k = grid.sizes["k"]
     work = grid.rows * grid.columns * (2.0 * k)
     matrix = work / (machine.matrix_per_unit(how.compute) * how.matrix_share)
     if problem.dtype in WIDENED:
         widening = grid.columns * (k / (machine.vector_ops_per_unit * how.code.vector_share))
         matrix = matrix + (1.0 - how.overlap) * widening
+    share: Number = how.matrix_share
+    if how.turns.fetched_by is not None:
+        high, wide = thread_tile(grid.rows, grid.columns, grid.threads)
+        rows = np.minimum(grid.rows, grid.sizes["m"])
+        columns = np.minimum(grid.columns, grid.sizes["n"])
+        fetched = rows * np.ceil(columns / wide) + columns * np.ceil(rows / high)
+        fetched = fetched * (grid.widths["data"] / machine.shared_bytes_per_unit) * k
+        both = together([matrix, fetched], how.turns.fetched_by)
+        share, matrix = share * matrix / both, both
     limit = power_seconds(
         machine,
         constants,
         how.compute,
         work * grid.tiles,
         activity=how.run.activity,
-        share=how.matrix_share,
+        share=share,
     )
     return {"matrix": matrix, "limit": limit}
 

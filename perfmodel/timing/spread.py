@@ -1,24 +1,22 @@
 """Ranges: how far predictions of comparable cases have missed, and the floor none may pass.
 
-Split-conformal intervals (Vovk et al. 2005; Lei et al. 2018): the 10th and 90th percentile of
-ln(measured / predicted) over the fitting data, per family of operators and by predicted time, read
-from `spread.yaml` beside this file. What is not known of a run widens its range by the factor by
-which errors grew when it was taken away: devices left out, names of implementations blanked.
+Split-conformal intervals (Vovk et al. 2005; Lei et al. 2018). Each family of operators has the 10th
+and 90th percentile of ln(measured / predicted) of runs that the constants had not seen, by
+predicted time; sources, devices and implementations count alike, however many runs they have. That
+is the width where everything is known. What is not (`perfmodel.timing.knowledge`) widens each side
+by a factor of its own, found in the same way from errors with that knowledge taken away: unknown
+overheads only add, so that the upper side grows more. All of it is read from `spread.yaml`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from perfmodel import yamltable
-from perfmodel.hardware import Device
-from perfmodel.timing.architectures import architecture_of
+from perfmodel.timing.knowledge import Known, table
 
 # Families without measurements of their own: the range of an honest first guess.
 _UNKNOWN = 0.7
@@ -31,48 +29,42 @@ def family_of_matmul(dtype: str) -> str:
     return "gemm-16" if dtype in ("fp16", "bf16") else f"gemm-{dtype}"
 
 
-@lru_cache(maxsize=1)
-def table() -> Mapping[str, Any]:
-    """The shipped table: edges in microseconds, quantiles of ln(measured / predicted) a bin."""
-    loaded: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("spread.yaml"))
-    return loaded
+def together(factors: Iterable[float]) -> float:
+    """One factor for several: each adds a spread of its own, √(f² − 1) of the usual one."""
+    return math.sqrt(1.0 + sum(factor**2 - 1.0 for factor in factors))
 
 
-def _together(widenings: Iterable[float]) -> float:
-    """One factor for several: each adds a spread of its own, √(w² − 1) of the usual one."""
-    return math.sqrt(1.0 + sum(factor**2 - 1.0 for factor in widenings))
+def widening(known: Known) -> tuple[float, float]:
+    """Factors of the lower and the upper side of a family's range for what is not known."""
+    factors = table()["factors"]
+    each = [factors[axis][level] for axis, level in known.as_dict().items()]
+    low, high = (together(max(pair[side], 1.0) for pair in each) for side in (0, 1))
+    return low, high
 
 
 def interval(
-    family: str,
-    device: Device,
-    seconds: np.ndarray,
-    floor: np.ndarray,
-    unknowns: Collection[str] = (),
+    family: str, known: Known, seconds: np.ndarray, floor: np.ndarray, *, linked: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """(low, high) of the 80 % range in seconds; `low` never below the physical floor.
 
-    `family` is the row of the table (`Operator.family`).
-
-    The range is wider by what errors are larger where a thing is not known: the architecture of the
-    device, or what `unknowns` names ("implementation", "harness"). Of devices that are no GPU none
-    was fitted, nor of operands behind a "link": their range is that of an honest first guess at
-    least.
+    `family` is the row of the table (`Operator.family`). Of devices that are no GPU none was
+    fitted, nor of operands behind a link (`linked`), nor some families at all: their range is that
+    of an honest first guess at least.
     """
-    known = table()
-    entry = known["families"].get(family)
-    if entry is None:
-        low, high = np.full(seconds.shape, -_UNKNOWN), np.full(seconds.shape, _UNKNOWN)
-    else:
-        bins = np.searchsorted(np.asarray(entry["edges_us"], dtype=float), seconds * 1e6)
-        low = np.asarray(entry["low"], dtype=float)[bins]
-        high = np.asarray(entry["high"], dtype=float)[bins]
-    doubts = set(unknowns)
-    if architecture_of(device).name not in known["fitted_architectures"]:
-        doubts.add("device")
-    widening = _together(known["widening"][name] for name in doubts & known["widening"].keys())
-    low, high = low * widening, high * widening
-    if device.kind != "gpu" or "link" in doubts:
+    entry = table()["families"].get(family)
+    low, high = _usual(entry, seconds)
+    down, up = widening(known)
+    low, high = low * down, high * up
+    if known.device == "none" or linked:
         low, high = np.minimum(low, -_UNKNOWN), np.maximum(high, _UNKNOWN)
-    below = np.maximum(seconds * np.exp(np.minimum(low, 0.0)), np.minimum(floor, seconds))
-    return below, seconds * np.exp(np.maximum(high, 0.0))
+    below = np.maximum(seconds * np.exp(low), np.minimum(floor, seconds))
+    return below, seconds * np.exp(high)
+
+
+def _usual(entry: Mapping[str, Any] | None, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """ln(low / seconds) and ln(high / seconds) where everything is known."""
+    if entry is None:
+        return np.zeros(seconds.shape), np.zeros(seconds.shape)
+    bins = np.searchsorted(np.asarray(entry["edges_us"], dtype=float), seconds * 1e6)
+    low, high = (np.asarray(entry[side], dtype=float)[bins] for side in ("low", "high"))
+    return np.minimum(low, 0.0), np.maximum(high, 0.0)

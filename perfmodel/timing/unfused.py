@@ -24,11 +24,14 @@ from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Block, Code, Style
 
-# Integer instructions of an element of a map with a broadcast operand, which PyTorch's kernels load
-# one by one (CUDALoops.cuh, OffsetCalculator): three accesses of load or store, 64-bit address and
-# bound, and for each of two dimensions a division by multiplication, its remainder and the three
-# operands' strides.
-_BROADCAST = 3 * 4.0 + 2 * (6.0 + 2.0 + 3.0)
+# Integer instructions of an element of a map over tensors whose layouts differ, which PyTorch's
+# kernels load one by one (CUDALoops.cuh, OffsetCalculator): for each operand an access of load or
+# store, 64-bit address and bound, and for each dimension that does not merge with the next a
+# division by multiplication, its remainder and the operands' strides. A broadcast mask is a third
+# operand and leaves two dimensions; heads and positions that change places leave four.
+_ACCESS, _DIVISION = 4.0, 6.0 + 2.0
+_BROADCAST = 3 * _ACCESS + 2 * (_DIVISION + 3.0)
+_PERMUTED = 2 * _ACCESS + 4 * (_DIVISION + 2.0)
 
 
 class _Chain:
@@ -66,7 +69,10 @@ class _Chain:
         problem = Rowwise("pointwise", each, 1, self.problem.dtype, "copy")
         self.rows(problem, "torch-pointwise", calls=4)
         gaps = 3.0 * self.gap_seconds
-        self.plans[-1] = replace(self.plans[-1], beside=self.plans[-1].beside + gaps)
+        last, (part,) = self.plans[-1], self.plans[-1].parts
+        code = replace(part.style.code, integer_ops=_PERMUTED * np.asarray(each, dtype=np.float64))
+        moved = replace(part, style=replace(part.style, code=code))
+        self.plans[-1] = replace(last, parts=(moved,), beside=last.beside + gaps)
 
     def softmax(self, direction: Direction) -> None:
         """Over the keys of every row of scores, or its gradient."""

@@ -26,6 +26,7 @@ from perfmodel.operators import load as load_operator
 from perfmodel.operators.library import unknowns
 from perfmodel.operators.options import DIRECTIONS
 from perfmodel.predict import predict_arrays
+from perfmodel.prediction import Predictions
 from perfmodel.timing.physical import floor_seconds
 from perfmodel.timing.runs import UNKNOWN, harnesses
 
@@ -39,7 +40,10 @@ Columns = dict[str, np.ndarray]
 
 TIMES = ("predicted_us", "low_us", "high_us", "floor_us")
 TRAFFIC = ("predicted_hbm_bytes", "predicted_l2_bytes", "predicted_shared_bytes")
-ADDED = (*TIMES, *TRAFFIC, "limiter", "assumed", "reason")
+KNOWN = ("known_device", "known_implementation", "known_harness")
+"""What is known of each row (`perfmodel.timing.knowledge`)."""
+TEXTS = ("limiter", "kernel", *KNOWN, "assumed")
+ADDED = (*TIMES, *TRAFFIC, *TEXTS, "reason")
 LEFT_OUT = ("timer_floor", "noisy", "busy", "suspect", "failed")
 """Flags whose rows are not scored unless asked: they measure something else than the kernel."""
 
@@ -114,8 +118,9 @@ def predict_table(
     constants: Constants | None = None,
     device: Callable[[str], Device] = load,
 ) -> pd.DataFrame:
-    """`table` with predicted_us, low_us, high_us, floor_us, bytes per level, limiter, what was
-    assumed for names that nothing is known of, and reason.
+    """`table` with predicted_us, low_us, high_us, floor_us, bytes per level, limiter, the kernel
+    that was taken, what is known of device, implementation and harness, what was assumed for names
+    that nothing is known of, and reason.
 
     A row that cannot be predicted keeps its place: its times are missing and `reason` says why.
     Published runs of another board or release than their table names are predicted for that one.
@@ -127,8 +132,7 @@ def predict_table(
     table = tidy(table.drop(columns=[name for name in ADDED if name in table.columns]))
     sizes = _sizes(table)
     added: Columns = {name: np.full(len(table), np.nan) for name in (*TIMES, *TRAFFIC)}
-    added["limiter"] = np.full(len(table), "", dtype=object)
-    added["assumed"] = np.full(len(table), "", dtype=object)
+    added |= {name: np.full(len(table), "", dtype=object) for name in TEXTS}
     added["reason"] = _obstacles(table, sizes)
     for i in np.flatnonzero(table["measured_us"].isna()):
         added["reason"][i] = f"not measured: {failed.iloc[i] if failed is not None else 'failed'}"
@@ -266,7 +270,18 @@ def _ask(kind: _Kind, sizes: Sizes) -> Columns:
             for level in ("hbm", "l2", "shared")
         },
         "limiter": limiters[longest, np.arange(len(longest))],
+        **_basis(parts[0]),
         "assumed": np.full(len(longest), kind.assumed(), dtype=object),
+    }
+
+
+def _basis(found: Predictions) -> Columns:
+    """The kernel that was taken for each row, and what is known of it."""
+    kernels, known = ([kind[part] for kind in found.kinds] for part in (1, 3))
+    levels = {name: [getattr(one, name.removeprefix("known_")) for one in known] for name in KNOWN}
+    return {
+        name: np.array(values, dtype=object)[found.kind]
+        for name, values in {"kernel": kernels, **levels}.items()
     }
 
 
@@ -323,6 +338,21 @@ def _errors(group: pd.DataFrame, include_flags: bool) -> dict[str, Any]:
         "spearman": float(ranks[0].corr(ranks[1])) if varied else float("nan"),
         "coverage": float(inside.mean()),
     }
+
+
+def by_knowledge(table: pd.DataFrame, *, include_flags: bool = False) -> list[dict[str, Any]]:
+    """Rows, errors, coverage and width (median ln of high over low) by what was known of them."""
+    kept = scored(table, include_flags=include_flags)
+    kept = kept.assign(width=(kept["high_us"] / kept["low_us"]).map(math.log))
+    found = []
+    for key, group in kept.groupby(list(KNOWN), sort=True):
+        said = _errors(group, include_flags)
+        levels = {
+            name.removeprefix("known_"): level for name, level in zip(KNOWN, key, strict=True)
+        }
+        errors = {name: said[name] for name in ("n", "median_abs_ln", "p90_abs_ln", "coverage")}
+        found.append({**levels, **errors, "width_ln": float(group["width"].median())})
+    return found
 
 
 def gate(summary: pd.DataFrame, max_error: float) -> list[str]:

@@ -23,6 +23,8 @@ _OFF = 0.15
 _TIGHT = 0.15
 _SMALL_US = 20.0
 _SUSTAINED_US = 1000.0
+# Factor between units of time that stand side by side, and how far off it may be.
+_UNIT, _UNIT_MARGIN = 1000.0, 4.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,9 @@ def explain(predicted: pd.DataFrame) -> list[Statement]:
     """Statements about a table from `predict_table`, the strongest first."""
     rows = scored(predicted)
     rows = rows.assign(_error=(rows["predicted_us"] / rows["measured_us"]).map(np.log))
-    found = [*_floors(rows), *_sustained(rows), *_constant(rows), *_devices(rows)]
+    units = list(_units(rows))
+    rows = rows.drop(index=[row for item in units for row in item.rows])
+    found = [*units, *_floors(rows), *_sustained(rows), *_constant(rows), *_devices(rows)]
     return sorted(found, key=lambda item: -abs(np.log(item.factor)) * np.sqrt(len(item.rows)))
 
 
@@ -56,6 +60,20 @@ def _groups(rows: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...]
 def _statement(text: str, group: pd.DataFrame) -> Statement:
     factor = float(np.exp(group["_error"].median()))
     return Statement(text, factor, tuple(int(i) for i in group.index))
+
+
+def _units(rows: pd.DataFrame) -> Iterator[Statement]:
+    """Runs of a source off by a thousand: nanoseconds or milliseconds called microseconds."""
+    far = rows[
+        rows["_error"].abs().between(np.log(_UNIT / _UNIT_MARGIN), np.log(_UNIT * _UNIT_MARGIN))
+    ]
+    for (source, device), group in _groups(far, ["source", "device"]):
+        long = float(group["_error"].median()) < 0
+        yield _statement(
+            f"runs of {source or 'no named source'} on {device} are a factor 1,000 off: "
+            f"measured_us looks like {'nanoseconds' if long else 'milliseconds'}",
+            group,
+        )
 
 
 def _floors(rows: pd.DataFrame) -> Iterator[Statement]:
@@ -97,10 +115,20 @@ def _constant(rows: pd.DataFrame) -> Iterator[Statement]:
         low, middle, high = group["_error"].quantile([0.25, 0.5, 0.75])
         if abs(middle) > _OFF and high - low < _TIGHT:
             yield _statement(
-                f"{op} of {implementation} in {dtype} is off by a constant factor: another "
-                "instruction path, pass or fallback than its class says",
+                f"{op} of {implementation} in {dtype} is off by a constant factor: {_path(group)}",
                 group,
             )
+
+
+def _path(group: pd.DataFrame) -> str:
+    """What a constant factor looks like: of 2 or 4 where the matrix unit rules, another type."""
+    middle = float(group["_error"].median())
+    if group["limiter"].mode().iloc[0] == "matrix":
+        for times in (2, 4):
+            if abs(abs(middle) - np.log(times)) < _TIGHT:
+                way = "faster" if middle > 0 else "slower"
+                return f"its matrix products look like those of a type {times} times {way}"
+    return "another instruction path, pass or fallback than its class says"
 
 
 def _devices(rows: pd.DataFrame) -> Iterator[Statement]:

@@ -1,4 +1,4 @@
-"""The scoreboard: how accurate the model is, beside baselines, held-out fits and ablations.
+"""The scoreboard: how accurate the model is on what it has seen and on what it has not.
 
     python -m perfmodel.validation.scoreboard TABLE...        writes docs/accuracy.md
 
@@ -7,18 +7,34 @@ Figures only; the measured rows stay where they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfmodel.errors import exit_code
-from perfmodel.fitting.estimation import first_slopes, sample
+from perfmodel.errors import TableError, exit_code
+from perfmodel.fitting import coverage
+from perfmodel.fitting.estimation import sample, values_of
 from perfmodel.fitting.fitted import families
-from perfmodel.fitting.heldout import left_out
+from perfmodel.fitting.heldout import (
+    COLUMNS,
+    Fold,
+    Linearised,
+    labels,
+    left_out,
+    linearised,
+    without_each,
+)
+from perfmodel.fitting.ranges import sheet
+from perfmodel.fitting.starts import shown
+from perfmodel.hardware import load
 from perfmodel.timing import ablation, constants
-from perfmodel.validation.compare import LEFT_OUT, predict_table
+from perfmodel.timing.constants import Constant, Constants
+from perfmodel.timing.knowledge import is_calibrated
+from perfmodel.timing.knowledge import table as ranges_table
+from perfmodel.validation.compare import LEFT_OUT, beats_floor, predict_table
 from perfmodel.validation.masking import MASKS, masked
+from perfmodel.validation.scores import baselines, both, lines, markdown, scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,71 +46,167 @@ NOISE_FLOOR = {
     "attention-decode": "0.10",
 }
 
-# Launch floor of the simple baselines, by harness, in microseconds.
-_BASELINE_FLOOR_US = {"cuda_graph": 3.0, "cuda_events_eager": 45.0, "wall_clock": 30.0}
+Folds = Mapping[str, Sequence[Fold]]
+"""By a column, what was fitted without each of its values."""
 
 
-def scores(table: pd.DataFrame, by: Sequence[str], column: str = "predicted_us") -> pd.DataFrame:
-    """n, median and p90 of |ln|, MAPE, bias, rank correlation and range coverage by columns."""
+def fit_of(subset: pd.DataFrame, short: pd.DataFrame) -> Linearised:
+    """The shipped constants as a fit to a sample; `short` has launch-bound runs, too."""
+    shipped, values = constants.shipped(), constants.default()
+    return linearised(subset, shipped, dict(values.runs), shown(short, values))
+
+
+def summary(fit: Linearised, folds: Folds) -> pd.DataFrame:
+    """Median / p90 by line: of the fit, and with each column's values left out in turn."""
     import pandas as pd
 
-    rows = table[table[column].notna()]
-    ratio = rows[column] / rows["measured_us"]
-    error = ratio.map(np.log)
-    inside = (rows["measured_us"] >= rows["low_us"]) & (rows["measured_us"] <= rows["high_us"])
-    frame = rows[list(by)].assign(
-        error=error, size=error.abs(), relative=(ratio - 1).abs(), inside=inside
-    )
-    grouped = frame.groupby(list(by), sort=True)
-    ranks = {
-        key if len(by) > 1 else key[0]: part[column].corr(part["measured_us"], method="spearman")
-        for key, part in rows.groupby(list(by))
-        if len(part) > 2 and part[column].nunique() > 1 < part["measured_us"].nunique()
-    }
-    found = pd.DataFrame(
-        {
-            "n": grouped["size"].size(),
-            "median": grouped["size"].median(),
-            "p90": grouped["size"].quantile(0.9),
-            "MAPE": grouped["relative"].mean(),
-            "bias": np.exp(grouped["error"].mean()),
-            "coverage": grouped["inside"].mean(),
-        }
-    )
-    return found.assign(spearman=pd.Series(ranks))
+    seen = predict_table(fit.table, constants=values_of(fit.constants, fit.runs))
+    of = lines(fit.table)
+    columns = {"runs": pd.Series(of).value_counts()}
+    for column, known in folds.items():
+        held = left_out(fit, column, known=known)
+        columns[f"without its {column}"] = both(held.assign(line=of), ["line"])
+    columns["in sample"] = both(seen.assign(line=of), ["line"])
+    return pd.DataFrame(columns).rename_axis("line").sort_index()
 
 
-def baselines(table: pd.DataFrame) -> pd.DataFrame:
-    """Plain roofline (the physical floor), and that over 0.85 with a launch floor per harness."""
-    roofline = np.maximum(table["floor_us"], 1e-3)
-    floor = table["harness"].map(_BASELINE_FLOOR_US).fillna(5.0)
-    return table.assign(roofline_us=roofline, scaled_us=roofline / 0.85 + floor)
+Held = Sequence[tuple[str, "pd.DataFrame"]]
+"""Categories of what is known, each with its runs."""
 
 
-def ablations(table: pd.DataFrame) -> pd.DataFrame:
-    """Median and p90 of |ln| by family with each term switched off, no refit."""
+def categories(held: Held) -> pd.DataFrame:
+    """Errors, coverage and width by what is known."""
     import pandas as pd
 
+    parts = []
+    for name, rows in held:
+        every = scores(rows.assign(category=name), ["category"])
+        each = scores(rows.assign(line=lines(rows)), ["line"])["coverage"].to_dict()
+        ends = {"least covered": min, "most covered": max}
+        said = {title: end(each, key=each.__getitem__) for title, end in ends.items()}
+        told = {title: f"{line} {each[line]:.2f}" for title, line in said.items()}
+        parts.append(every[["n", "median", "p90", "coverage", "width"]].assign(**told))
+    return pd.concat(parts)
+
+
+def coverage_by_line(held: Held) -> pd.DataFrame:
+    """Coverage / width by line and category."""
+    import pandas as pd
+
+    columns = {}
+    for name, rows in held:
+        score = scores(rows.assign(line=lines(rows)), ["line"])
+        columns[name] = (
+            score["coverage"].map("{:.2f}".format) + " / " + score["width"].map("{:.2f}".format)
+        )
+    return pd.DataFrame(columns).rename_axis("line").fillna("")
+
+
+def first_met() -> pd.DataFrame:
+    """What groups missed by when they were first met, by what was known of them."""
+    import pandas as pd
+
+    known = ranges_table()
+    found = pd.DataFrame(coverage.first_met(known["families"], known["factors"]))
+    return found.set_index(["device", "implementation"])
+
+
+def held_by_value(fit: Linearised, column: str, folds: Folds) -> pd.DataFrame:
+    """Scores by value left out and line, beside those of the fit."""
+    held = left_out(fit, column, known=folds[column])
+    seen = predict_table(fit.table, constants=values_of(fit.constants, fit.runs))
+    rows = held.assign(line=lines(held), seen_us=seen["predicted_us"].to_numpy())
+    score = scores(rows, ["held_out", "line"])[["n", "median", "p90", "bias"]]
+    return score.assign(**{"in sample": scores(rows, ["held_out", "line"], "seen_us")["median"]})
+
+
+def term_worth(fit: Linearised, known: Sequence[Fold]) -> pd.DataFrame:
+    """Median / p90 by line without each term, on devices whose architecture was left out."""
+    import pandas as pd
+
+    of = lines(fit.table)
     found = {}
     for name in ("nothing", *ablation.TERMS):
-        off = () if name == "nothing" else (name,)
-        rows = predict_table(table, constants=constants.default().without(*off))
-        found[name] = _medians(rows)
+        held = left_out(fit, "architecture", known=known, change=_without(name))
+        found[name] = both(held.assign(line=of), ["line"])
     return pd.DataFrame(found).T
 
 
+def constant_worth(fit: Linearised, known: Sequence[Fold]) -> pd.DataFrame:
+    """What each fitted constant is worth where the architecture was left out.
+
+    Errors of the rows that it moves, with its value and with its prior instead, and the lines that
+    gain and lose the most.
+    """
+    import pandas as pd
+
+    of = lines(fit.table)
+    usual = left_out(fit, "architecture", known=known)
+    found = {}
+    for item in (one for one in fit.constants if one.fitted):
+        held = left_out(fit, "architecture", known=known, change=_at_prior(item))
+        moved = ~np.isclose(held["predicted_us"], usual["predicted_us"], rtol=1e-4, equal_nan=True)
+        found[item.name] = _worth(usual[moved], held[moved], of[moved])
+    return pd.DataFrame(found).T.rename_axis("constant")
+
+
+def _at_prior(item: Constant) -> Callable[[Constants], Constants]:
+    return lambda values: values.with_values({item.name: item.prior})
+
+
+def _without(name: str) -> Callable[[Constants], Constants]:
+    return lambda values: values.without(*(() if name == "nothing" else (name,)))
+
+
+def _worth(usual: pd.DataFrame, other: pd.DataFrame, of: np.ndarray) -> dict[str, object]:
+    """Errors of rows by both, and the line of 30 rows or more whose median gains the most."""
+
+    def size(rows: pd.DataFrame) -> pd.Series:
+        return (rows["predicted_us"] / rows["measured_us"]).map(np.log).abs()
+
+    fitted, prior = size(usual), size(other)
+    each = (prior.groupby(of).median() - fitted.groupby(of).median())[
+        fitted.groupby(of).size() >= 30
+    ]
+    said = {} if each.empty else {
+        "gains most": f"{each.idxmax()} {each.max():+.3f}",
+        "loses most": f"{each.idxmin()} {each.min():+.3f}",
+    }  # fmt: skip
+    return {
+        "n": len(fitted),
+        "median": f"{fitted.median():.3f}",
+        "at its prior": f"{prior.median():.3f}",
+        "p90": f"{fitted.quantile(0.9):.2f}",
+        "p90 at its prior": f"{prior.quantile(0.9):.2f}",
+        **said,
+    }
+
+
+def calibrated_worth(fit: Linearised, known: Sequence[Fold]) -> pd.DataFrame:
+    """Median / p90 by line of devices of an architecture left out, whose spec has measured rates.
+
+    With these, and from the data sheet alone.
+    """
+    import pandas as pd
+
+    slugs = {str(name) for name in fit.table["device"] if is_calibrated(load(str(name)))}
+    mine = fit.table["device"].isin(slugs)
+    of = lines(fit.table)[mine]
+    found = {}
+    for name, device in (("measured rates", load), ("data sheet", sheet)):
+        held = left_out(fit, "architecture", known=known, device=device)[mine]
+        found[name] = both(held.assign(line=of), ["line"])
+    return pd.DataFrame({"n": pd.Series(of).value_counts(), **found}).rename_axis("line")
+
+
 def maskings(table: pd.DataFrame) -> pd.DataFrame:
-    """Median and p90 of |ln| by family, with everything known and as if something were not."""
+    """Median / p90 by line, with everything known and as if something were not."""
     import pandas as pd
 
     found = {"known": predict_table(table)} | {mask: masked(table, mask) for mask in MASKS}
-    return pd.DataFrame({name: _medians(rows) for name, rows in found.items()})
-
-
-def _medians(rows: pd.DataFrame) -> pd.Series:
-    """Median / p90 of |ln| by family, as text."""
-    score = scores(rows.assign(family=families(rows)), ["family"])
-    return score["median"].map("{:.3f}".format) + " / " + score["p90"].map("{:.2f}".format)
+    return pd.DataFrame(
+        {name: both(rows.assign(line=lines(rows)), ["line"]) for name, rows in found.items()}
+    )
 
 
 def belief(row: Mapping[str, object]) -> str:
@@ -117,98 +229,112 @@ def belief(row: Mapping[str, object]) -> str:
     return f"{'overestimates' if slow else 'underestimates'} the {what}"
 
 
-def markdown(frame: pd.DataFrame, digits: int = 3) -> str:
-    """A frame as a Markdown table, floats rounded."""
-    head = [*(str(name or "") for name in frame.index.names), *map(str, frame.columns)]
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    for key, *row in frame.itertuples():
-        index = key if isinstance(key, tuple) else (key,)
-        cells = [f"{v:.{digits}f}" if isinstance(v, float) else str(v) for v in row]
-        lines.append(f"| {' | '.join([*map(str, index), *cells])} |")
-    return "\n".join(lines)
+def page(table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS)) -> tuple[str, str]:
+    """The whole of docs/accuracy.md for a measured-run table, and its first table by itself.
 
-
-def held_out(subset: pd.DataFrame, column: str, first: np.ndarray) -> str:
-    """The section on fits without one `column` value each: by family, and by value and family.
-
-    `first` are the subset's `first_slopes`.
+    `columns` are left out in turn.
     """
-    held = left_out(subset, column, constants.shipped(), first=first)
-    seen = baselines(predict_table(subset)).set_axis(subset.index, axis="index").loc[held.index]
-    rows = held.assign(
-        family=families(held), seen_us=seen["predicted_us"], scaled_us=seen["scaled_us"]
-    )
-    parts = [f"\n## Held out: one {column} at a time\n", _HELD.format(column=column)]
-    for by in (["family"], ["held_out", "family"]):
-        score = scores(rows, by)
-        fitted = scores(rows, by, "seen_us")["median"]
-        against = {
-            "fitted median": fitted,
-            "times": score["median"] / fitted,
-            "scaled median": scores(rows, by, "scaled_us")["median"],
-        }
-        parts += [markdown(score.drop(columns=["MAPE", "spearman"]).assign(**against)), ""]
-    return "\n".join(parts)
-
-
-def page(
-    table: pd.DataFrame, *, columns: Iterable[str] = ("device", "source", "implementation")
-) -> str:
-    """The whole of docs/accuracy.md for a measured-run table; `columns` are held out in turn."""
-    rows = predict_table(table)
+    scored = table[~table["flag"].isin(LEFT_OUT)].reset_index(drop=True)
+    rows = predict_table(scored)
     rows = baselines(rows.assign(family=families(rows)))
     said = rows["predicted_us"].notna().mean()
-    ours = scores(rows, ["family"])
+    possible = rows["predicted_us"].notna() & ~beats_floor(rows)
+    subset = sample(scored[possible.to_numpy()].reset_index(drop=True))
+    fit = fit_of(subset, sample(table.replace({"flag": {"timer_floor": ""}})))
+    several = [name for name in columns if labels(subset, name).nunique() > 1]
+    folds = {name: without_each(fit, name) for name in several}
+    first = markdown(summary(fit, folds))
+    parts = [
+        _HEAD.format(n=len(rows), devices=rows["device"].nunique(), said=said),
+        "## What it has not seen\n", _HELD, first, "",
+        *_ranges(fit, folds), _seen(rows), "\n## Masked\n", _MASKED, markdown(maskings(subset)),
+        *_worths(fit, folds),
+    ]  # fmt: skip
+    for name in several:
+        parts += [f"\n## Without each {name}\n", markdown(held_by_value(fit, name, folds))]
+    parts += ["\n## The twenty worst rows\n", _worst(rows), "\n## Constants\n", _constants()]
+    return "\n".join(parts) + "\n", first
+
+
+def _ranges(fit: Linearised, folds: Folds) -> list[str]:
+    """What ranges hold, where all that they need can be left out."""
+    if not {"implementation", "device", "architecture"} <= folds.keys():
+        return []
+    known = list(coverage.categories(fit, folds))
+    return [
+        "## Ranges\n", _RANGES, markdown(categories(known)), "",
+        _COVERED, markdown(coverage_by_line(known)), "",
+        "## When first met\n", _MET, markdown(first_met()), "",
+    ]  # fmt: skip
+
+
+def _worths(fit: Linearised, folds: Folds) -> list[str]:
+    """What terms, constants and measured rates are worth where an architecture is left out."""
+    if "architecture" not in folds:
+        return []
+    known = folds["architecture"]
+    return [
+        "\n## What each term is worth\n", _TERMS, markdown(term_worth(fit, known).T),
+        "\n" + "\n".join(f"* `{name}`: {said}" for name, said in ablation.TERMS.items()),
+        "\n## What each constant is worth\n", _WORTH, markdown(constant_worth(fit, known)),
+        "\n## What measured rates are worth\n", _CALIBRATED,
+        markdown(calibrated_worth(fit, known)),
+    ]  # fmt: skip
+
+
+def _seen(rows: pd.DataFrame) -> str:
+    """The tables of what was in the fit."""
     others = {
         "roofline median": scores(rows, ["family"], "roofline_us")["median"],
         "scaled median": scores(rows, ["family"], "scaled_us")["median"],
     }
+    ours = scores(rows, ["family"])
     whole = ours.assign(**others, noise=[NOISE_FLOOR.get(name, "") for name in ours.index])
-    parts = [
-        _HEAD.format(n=len(rows), devices=rows["device"].nunique(), said=said),
-        "## By operator\n",
-        markdown(whole),
-        "\n## By operator and device\n",
-        markdown(scores(rows, ["family", "device"])),
-        "\n## By operator and implementation\n",
-        markdown(scores(rows, ["family", "implementation"])),
-        "\n## Masked\n",
-        _MASKED,
-        markdown(maskings(table)),
-    ]
-    subset = sample(table)
-    several = [name for name in columns if subset[name].nunique() > 1]
-    if several:
-        first = first_slopes(subset, constants.shipped())
-        parts += [held_out(subset, name, first) for name in several]
-    parts += ["\n## What each term is worth\n", _ABLATION, markdown(ablations(subset).T)]
-    parts.append("\n" + "\n".join(f"* `{name}`: {said}" for name, said in ablation.TERMS.items()))
-    parts += ["\n## The twenty worst rows\n", _worst(rows), "\n## Constants\n", _constants()]
-    return "\n".join(parts) + "\n"
+    parts = ["## In sample, by operator\n", _SEEN, markdown(whole)]
+    for by in ("device", "implementation"):
+        parts += [f"\n## In sample, by operator and {by}\n", markdown(scores(rows, ["family", by]))]
+    return "\n".join(parts)
 
 
 _HEAD = """# Accuracy
 
 Written by `make scoreboard DATA=table`; figures only. {n:,} measured runs on {devices} devices,
 {said:.1%} of them predicted. Errors are |ln(predicted / measured)|, so 0.10 is about 10 %; bias is
-the geometric mean of predicted over measured; coverage the share of runs inside the 80 % range.
-Plain roofline is the physical floor alone; scaled is that over 0.85, with a launch floor.
+the geometric mean of predicted over measured; coverage the share of runs inside the 80 % range,
+width the median of ln(high / low).
 """
-_HELD = """Fitted again to the rows of every other {column}, from the priors of the constants, and
-that {column} predicted: a fit that has never seen it, over a sample of the rows as for a fit,
-and of as many steps.
-What no other {column} identifies stays at its prior. `fitted median` is the error of the shipped
-constants on the same rows and `times` how much larger the held-out one is; `scaled median` is the
-baseline's.
-Starts of calls were read off the runs of all, and the facts of the kernel classes, host times of
-libraries among them, were set with all runs in view: where a {column} alone has an operator, its
-held-out error is flattered.
+_HELD = """Median / 90th percentile by line, of a sample of the runs. *In sample*: by the shipped
+constants. *Without its ...*: every run predicted by constants and starts that were fitted without
+any run of its source, framework, implementation (a version of a framework and its kernel),
+architecture or device. What people settled with the runs in view stays in: facts of kernels and of
+architectures. So these figures flatter what is new in kind; *When first met* does not.
+"""
+_RANGES = """Runs predicted as if so much were known, by constants that have not seen them, held
+against 80 % ranges whose widths and factors come from all other groups: sources, devices and
+implementations for *all known*, devices or architectures for the device, frameworks for names.
+"""
+_COVERED = """Coverage / width by line:
+"""
+_MET = """Groups of runs that came when the model stood already, each met once, by what was then
+known of their device and implementation. Median and 90th percentile of |ln(measured / predicted)|
+as it was, groups alike; coverage and width by today's ranges, whose families have been fitted to
+these runs since.
+"""
+_SEEN = """Plain roofline is the physical floor alone; scaled is that over 0.85, with a launch
+floor.
 """
 _MASKED = """Median / 90th percentile of runs predicted as if a name were not known: of the library,
 of the harness; of the device, which is then its data sheet without anything measured on it, and
 constants at their priors; of all three.
 """
-_ABLATION = """Median / 90th percentile with a term switched off and nothing fitted again.
+_TERMS = """Median / 90th percentile with a term switched off and nothing fitted again, of devices
+whose architecture was left out.
+"""
+_WORTH = """Each fitted constant by its value and by its prior, on the runs that it moves, of
+devices whose architecture was left out. A line gains by what its median error falls.
+"""
+_CALIBRATED = """Median / 90th percentile of devices whose architecture was left out, with what
+microbenchmarks measured of them, and from their data sheets alone.
 """
 
 
@@ -266,12 +392,30 @@ def _main(arguments: Sequence[str] | None) -> None:
     parser = argparse.ArgumentParser(prog="perfmodel.validation.scoreboard", description=__doc__)
     parser.add_argument("table", nargs="+", help="measured-run tables")
     parser.add_argument("--output", default="docs/accuracy.md")
+    parser.add_argument("--readme", help="file whose table between markers is written anew, too")
     chosen = parser.parse_args(arguments)
     table = tidy(read_table(chosen.table))
-    table = table[~table["flag"].isin(LEFT_OUT)].reset_index(drop=True)
-    with replacing(chosen.output) as partial:
-        partial.write_text(page(table), encoding="utf-8")
-    print(f"wrote {Path(chosen.output)}")
+    whole, first = page(table)
+    texts = {chosen.output: whole}
+    if chosen.readme:
+        before = Path(chosen.readme).read_text(encoding="utf-8")
+        texts[chosen.readme] = between(before, first, chosen.readme)
+    for name, text in texts.items():
+        with replacing(name) as partial:
+            partial.write_text(text, encoding="utf-8")
+        print(f"wrote {Path(name)}")
+
+
+def between(text: str, block: str, name: str) -> str:
+    """A text with another block between its two markers; raises `TableError` without them."""
+    head, begins, rest = text.partition(_MARKERS[0])
+    _, ends, tail = rest.partition(_MARKERS[1])
+    if not (begins and ends):
+        raise TableError(f"{name}: no {_MARKERS[0]} and {_MARKERS[1]} to write between")
+    return f"{head}{begins}\n{block}\n{ends}{tail}"
+
+
+_MARKERS = ("<!-- accuracy: begin -->", "<!-- accuracy: end -->")
 
 
 if __name__ == "__main__":

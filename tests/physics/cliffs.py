@@ -19,6 +19,7 @@ from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions
 from perfmodel.timing import matmul, rowwise, splitkv
 from perfmodel.timing.libraries import AttentionFacts
+from perfmodel.timing.machine import machine
 
 TOLERANCES = {"units": 1.05, "k": 1.10, "n": 1.10}
 """What a law may be missed by without a reason of its own.
@@ -218,7 +219,7 @@ def _times_fewer_accesses(change: Change) -> np.ndarray:
     def each(found: Predictions) -> np.ndarray:
         problem = found.problem
         assert isinstance(problem, Rowwise)
-        layout = rowwise._for_type(kernel.rows, problem)
+        layout = rowwise._for_device(kernel.rows, problem, machine(found.device))
         elements = np.asarray(problem.rows, float) * problem.cols
         return np.asarray(rowwise._integer_ops(problem, layout) / elements)
 

@@ -147,9 +147,9 @@ class AttentionFacts(MatrixFacts):
     hides keys, and alone."""
     backward: Annotated[float | None, "of the matrix rate"] = None
     """What its backward loop sustains, where not the usual share."""
-    passed_bytes: Annotated[float, "bytes a score"] = 0.0
-    """Bytes of a score through shared memory between the products: written once, read by every
-    warp that shares its row."""
+    passed_columns: Annotated[int | None, "columns of the result"] = None
+    """Columns of the result that a warp makes, where scores pass through shared memory between the
+    products: written once in 16 bits, read by every warp that shares their row."""
     ping_pong: bool = False
     """Whether one group of warps at a time does its softmax, while another multiplies."""
     specialises: bool = False
@@ -300,6 +300,15 @@ class Rows:
     wide: bool = False
     """Whether loads have a fixed width in bytes: `load` is stated for fp32, and narrower types have
     more elements in one."""
+    leftover: bool = False
+    """Whether elements beyond rounds of whole loads of all threads go one at a time, a round of
+    threads after the other, and so do the first of a row that starts unaligned."""
+    shared_rows: bool = False
+    """Whether rows of whole loads stay in shared memory, as far as that of a plain launch holds
+    them, all of which a block asks for."""
+    shuffles: bool = False
+    """Whether a block folds partial results by shuffles, warps' ones by one more warp: half of the
+    dependent steps of a fold through shared memory, by one thread in the end."""
     strided: bool = False
     """Whether threads stride over whole loads to the end of a row, so that no whole load goes one
     element at a time."""
@@ -341,6 +350,15 @@ class RowFacts(KernelFacts):
     """How it lays out a row; without this it is a map over all elements."""
     chain: Chain | None = None
     """The framework operators that it is a chain of, where no single kernel computes it."""
+    cut: Chain | None = None
+    """What runs instead where rows are too few for the units, and cut: kernels that reduce pieces
+    and then their results, and one that goes over all rows again."""
+    cut_columns: Annotated[int, "elements"] = 0
+    """Longest row that is not cut."""
+    cut_rows: Annotated[int, "rows a unit"] = 0
+    """Rows for each unit from which none is cut."""
+    types: tuple[str, ...] = ()
+    """The types that it takes, where not all."""
     variants: tuple[str, ...] = ()
     """The element-wise maps that it computes, where not all."""
     tensors: Annotated[Mapping[str, int], "tensors"] = field(default_factory=dict)
@@ -352,12 +370,15 @@ class RowFacts(KernelFacts):
     )
     """Operations in the code of a map, where they are far from the textbook's: floating-point, on
     integer lanes (comparisons, selections), special or conversions."""
+    gradient_kernel: str | None = None
+    """The kernel that computes the gradients, where it lays rows out in another way."""
     gradient_product: bool = False
     """Whether its backward pass first multiplies gradient and result in a kernel of its own."""
 
     def computes(self, dtype: str, variant: str) -> bool:
-        """Whether it computes a map, where that is asked."""
-        return not self.variants or variant in self.variants
+        """Whether it takes a type, and computes a map where that is asked."""
+        takes = not self.types or dtype in self.types
+        return takes and (not self.variants or variant in self.variants)
 
 
 KINDS: Mapping[str, type[KernelFacts]] = {

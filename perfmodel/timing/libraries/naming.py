@@ -162,6 +162,12 @@ def implementations(op: str) -> Mapping[str, KernelFacts]:
     return {name: k for name, k in kernels().items() if k.operator in computed_by(op)}
 
 
+def framework_of(name: str) -> str:
+    """The framework that a name says ran a kernel (vllm of vllm-0.24.0:vllm_flash_attn), if any."""
+    found = re.fullmatch(load()[NAMES].parts["frameworks"], name)
+    return found[1] if found else ""
+
+
 def is_known(op: str, name: str) -> bool:
     """Whether a name is a kernel of the operator, or one that such a kernel goes by."""
     kernel = find(name)

@@ -1,0 +1,296 @@
+"""Ranges from errors of runs that were not seen, and the file that holds them.
+
+A side of a range is a family's own width times a factor for each thing that is not known
+(`perfmodel.timing.spread`). Both are percentiles of ln(measured / predicted) over runs predicted
+without them in view:
+
+width            implementations left out one at a time, everything else known
+sibling          devices left out whose architecture stays
+calibrated       architectures left out; of their devices what microbenchmarks measured is kept
+generation       the same, with their data sheets alone
+assumed          names of implementations, or of harnesses, blanked
+
+Groups (one source, device and implementation) weigh alike, however many runs they have: a new one
+is as likely to be like the small as like the large. Leaving constants out takes away little of what
+people put into the facts of kernels with those runs in view. So the runs that came when the facts
+stood already, each met once, join in: `first_met.yaml` keeps their percentiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel import yamltable
+from perfmodel.fitting.fitted import families
+from perfmodel.fitting.heldout import Linearised, labels, left_out
+from perfmodel.hardware import Device, load
+from perfmodel.timing.knowledge import LEVELS, is_calibrated, signature
+from perfmodel.timing.libraries import framework_of
+from perfmodel.validation.compare import LEFT_OUT, predict_table
+from perfmodel.validation.masking import datasheet, unnamed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VERSION = 2
+TAILS = (0.1, 0.9)
+"""Shares of runs below and above an 80 % range's ends."""
+# Predicted times, in microseconds, at which the spread of errors changes character: launch floors,
+# one wave, many waves, sustained clocks.
+_EDGES_US = (10.0, 40.0, 200.0, 1000.0)
+# Fewest rows and groups of a bin, and rows of a group that count as a whole one.
+_FEWEST, _FEWEST_GROUPS, _WHOLE = 40, 3, 8
+# Columns of a shape: two runs that agree in them all are the same problem.
+_SHAPE = (
+    "device", "harness", "op", "variant", "dtype", "kv_dtype", "direction", "phase", "causal",
+    "includes", "batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim", "window", "m", "n",
+    "k", "rows", "cols",
+)  # fmt: skip
+
+
+def errors(predicted: pd.DataFrame) -> pd.DataFrame:
+    """ln(measured / predicted) as `error`, with family, predicted microseconds, group and weight.
+
+    Of the rows that count: predicted, measured and not flagged.
+    """
+    import pandas as pd
+
+    kept = predicted[predicted["predicted_us"].notna() & ~predicted["flag"].isin(LEFT_OUT)]
+    group = ["source", "device", "implementation"]
+    group = [name for name in group if name in kept.columns]
+    found = pd.DataFrame(
+        {
+            "error": np.log(kept["measured_us"] / kept["predicted_us"]),
+            "family": families(kept),
+            "time_us": kept["predicted_us"].astype(float),
+        },
+        index=kept.index,
+    ).join(kept[[*group, *(["architecture"] if "architecture" in kept else [])]])
+    found["group"] = found.groupby(["family", *group], dropna=False).ngroup()
+    size = found.groupby("group")["error"].transform("size")
+    return found.assign(weight=np.minimum(size / _WHOLE, 1.0) / size)
+
+
+def quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:
+    """The value below which a share of the weight lies, between neighbours in proportion."""
+    order = np.argsort(values, kind="stable")
+    values, weight = np.asarray(values)[order], np.asarray(weight, dtype=float)[order]
+    middles = np.cumsum(weight) - weight / 2
+    return float(np.interp(share * weight.sum(), middles, values))
+
+
+def spread_of(
+    predicted: pd.DataFrame, least: Mapping[str, float] | None = None
+) -> dict[str, dict[str, Any]]:
+    """10th and 90th percentiles of ln(measured / predicted) by family and predicted time.
+
+    A bin with few rows or groups borrows from the whole family. `least` is the half width that a
+    family has at least on either side; one that is not there has the median of those that are.
+    """
+    usual = float(np.median(list(least.values()))) if least else 0.0
+    found: dict[str, dict[str, Any]] = {}
+    for name, rows in errors(predicted).groupby("family"):
+        bins = np.searchsorted(_EDGES_US, rows["time_us"].to_numpy())
+        sides: tuple[list[float], list[float]] = [], []
+        half = (least or {}).get(str(name), usual)
+        for i in range(len(_EDGES_US) + 1):
+            mine = rows[bins == i]
+            mine = mine if _enough(mine, rows) else rows
+            error, weight = mine["error"].to_numpy(), mine["weight"].to_numpy()
+            low, high = (quantile(error, weight, share) for share in TAILS)
+            sides[0].append(round(min(low, -half), 4))
+            sides[1].append(round(max(high, half), 4))
+        found[str(name)] = {
+            "n": len(rows), "groups": int(rows["group"].nunique()),
+            "edges_us": list(_EDGES_US), "low": sides[0], "high": sides[1],
+        }  # fmt: skip
+    return found
+
+
+def _enough(rows: pd.DataFrame, family: pd.DataFrame) -> bool:
+    """Whether rows of a bin say enough by themselves, of a family with more of them."""
+    groups = min(_FEWEST_GROUPS, family["group"].nunique())
+    return len(rows) >= _FEWEST and rows["group"].nunique() >= groups
+
+
+def between_frameworks(table: pd.DataFrame, predicted: pd.DataFrame) -> dict[str, float]:
+    """Half of the median |ln| between two frameworks' runs of one kernel, by family.
+
+    On one device and shape: no prediction that does not know the framework can be closer to both.
+    `predicted` says which kernel an implementation runs.
+    """
+    rows = table[~table["flag"].isin(LEFT_OUT)]
+    ran = ["device", "op", "dtype", "phase", "implementation"]
+    kernel = predicted.groupby(ran)["kernel"].first().rename("kernel")
+    rows = rows.join(kernel, on=ran).assign(framework=labels(rows, "framework"))
+    shape = [*(name for name in _SHAPE if name in rows.columns), "kernel"]
+    time = np.log(rows["measured_us"]).groupby(
+        [rows[name] for name in [*shape, "framework"]], dropna=False
+    )
+    each = time.median().groupby(level=list(range(len(shape))), dropna=False)
+    apart = (each.max() - each.min())[each.size() > 1].rename("apart").reset_index()
+    halves = apart["apart"].groupby(families(apart)).median() / 2
+    return {str(name): float(half) for name, half in halves.items()}
+
+
+def kernels_of(predicted: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
+    """By family the devices, architectures and named kernels that runs in the fit had."""
+    rows = predicted[predicted["predicted_us"].notna()]
+    family = families(rows)
+    ran = [
+        signature(framework_of(str(name)), str(kernel))
+        if name and known != "assumed" else ""
+        for name, kernel, known in zip(
+            rows["implementation"], rows["kernel"], rows["known_implementation"], strict=True
+        )
+    ]  # fmt: skip
+    of = rows.assign(family=family, ran=ran, architecture=labels(rows, "architecture"))
+    return {
+        str(name): {
+            "devices": sorted(set(mine["device"])),
+            "architectures": sorted(set(mine["architecture"]) - {"other"}),
+            "kernels": sorted(set(mine["ran"]) - {""}),
+        }
+        for name, mine in of.groupby("family")
+    }
+
+
+def relative(error: np.ndarray, entry: Mapping[str, Any], time_us: np.ndarray) -> np.ndarray:
+    """Errors in widths of their side of a family's range: 1 is its upper end, −1 its lower one."""
+    bins = np.searchsorted(np.asarray(entry["edges_us"]), time_us)
+    low, high = (np.abs(np.asarray(entry[side]))[bins] for side in ("low", "high"))
+    side = np.where(error > 0, high, low)
+    return np.asarray(error / np.maximum(side, 1e-3))
+
+
+class Missed:
+    """Errors with some knowledge taken away, in widths of their family's range, with weights."""
+
+    def __init__(self, widths: Mapping[str, Mapping[str, Any]]) -> None:
+        self.widths = widths
+        self.values: list[np.ndarray] = []
+        self.weights: list[np.ndarray] = []
+
+    def add(self, predicted: pd.DataFrame) -> Missed:
+        """Add those of predicted runs."""
+        for name, rows in errors(predicted).groupby("family"):
+            entry = self.widths.get(str(name))
+            if entry is not None:
+                error, time = rows["error"].to_numpy(), rows["time_us"].to_numpy()
+                self.values.append(relative(error, entry, time))
+                self.weights.append(rows["weight"].to_numpy())
+        return self
+
+    def add_met(self, groups: Iterable[Mapping[str, Any]]) -> Missed:
+        """Add those of groups of `first_met.yaml`."""
+        for group in groups:
+            entry = self.widths.get(group["family"])
+            if entry is not None:
+                deciles = np.asarray(group["deciles"], dtype=float)
+                time = np.full(len(deciles), float(group["time_us"]))
+                self.values.append(relative(deciles, entry, time))
+                whole = min(group["n"] / _WHOLE, 1.0)
+                self.weights.append(np.full(len(deciles), whole / len(deciles)))
+        return self
+
+    def factors(self) -> list[float]:
+        """By how much each side has to grow to hold 80 % of them; never below 1."""
+        if not self.values:
+            return [1.0, 1.0]
+        value, weight = np.concatenate(self.values), np.concatenate(self.weights)
+        low, high = (quantile(value, weight, share) for share in TAILS)
+        return [round(max(-low, 1.0), 3), round(max(high, 1.0), 3)]
+
+
+@lru_cache(maxsize=1)
+def first_met() -> Sequence[Mapping[str, Any]]:
+    """Groups of runs that came when the model stood already: what was known, how far it missed."""
+    found: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("first_met.yaml"))
+    groups: Sequence[Mapping[str, Any]] = found["groups"]
+    return groups
+
+
+def met(**levels: str) -> list[Mapping[str, Any]]:
+    """Those that had been known at some levels, and otherwise as well as can be."""
+    wanted = {axis: each[0] for axis, each in LEVELS.items() if axis != "harness"} | levels
+    return [one for one in first_met() if all(one[axis] == level for axis, level in wanted.items())]
+
+
+def table_of(fit: Linearised, runs: pd.DataFrame) -> dict[str, Any]:
+    """The table of ranges of a fit; `runs` are all there are, of which it may have seen a part."""
+    from perfmodel.fitting.estimation import values_of
+
+    values = values_of(fit.constants, fit.runs)
+    seen = predict_table(fit.table, constants=values)
+    widths = spread_of(left_out(fit, "implementation"), between_frameworks(runs, seen))
+    factors = {
+        "device": {"fitted": [1.0, 1.0], **_device_factors(fit, widths)},
+        "implementation": {
+            "fitted": [1.0, 1.0],
+            "named": Missed(widths).add_met(met(implementation="named")).factors(),
+            "assumed": _blanked(fit, "implementation", values, widths),
+        },
+        "harness": {"known": [1.0, 1.0], "assumed": _blanked(fit, "harness", values, widths)},
+    }
+    fitted = kernels_of(seen)
+    return {
+        "version": VERSION,
+        "factors": factors,
+        "families": {name: {**entry, **fitted[name]} for name, entry in widths.items()},
+    }
+
+
+def _device_factors(
+    fit: Linearised, widths: Mapping[str, Mapping[str, Any]]
+) -> dict[str, list[float]]:
+    """Factors of the levels of a device that was not fitted."""
+    architecture = labels(fit.table, "architecture")
+    kind = [families(fit.table), architecture]
+    siblings = fit.table.groupby(kind)["device"].transform("nunique") > 1
+    slugs = {str(name) for name in fit.table["device"]}
+    measured = fit.table["device"].isin([name for name in slugs if is_calibrated(load(name))])
+    near = left_out(fit, "device")[siblings]
+    calibrated = left_out(fit, "architecture")[measured]
+    far = left_out(fit, "architecture", device=sheet)
+    generation = Missed(widths).add(far).add_met(met(device="generation")).factors()
+    return {
+        "sibling": Missed(widths).add(near).add_met(met(device="sibling")).factors(),
+        "calibrated": Missed(widths).add(calibrated).add_met(met(device="calibrated")).factors(),
+        "generation": generation,
+        "none": list(generation),
+    }
+
+
+@cache
+def sheet(name: str) -> Device:
+    """A device without what was measured on it."""
+    return datasheet(load(name))
+
+
+def _blanked(
+    fit: Linearised, column: str, values: Any, widths: Mapping[str, Mapping[str, Any]]
+) -> list[float]:
+    """Factors where a name means nothing."""
+    found = predict_table(unnamed(fit.table, column), constants=values)
+    return Missed(widths).add(found.assign(**{column: fit.table[column]})).factors()
+
+
+def text(table: Mapping[str, Any]) -> str:
+    """The file of a table of ranges."""
+    import yaml
+
+    body = yaml.safe_dump(dict(table), sort_keys=False, default_flow_style=None, width=100)
+    return "\n".join([*_HEAD, body])
+
+
+_HEAD = (
+    "# 80 % ranges. `families`: 10th and 90th percentile of ln(measured / predicted), by predicted",
+    "# time, where everything is known; and what was fitted. `factors`: by how much the lower and",
+    "# the upper side grow where something is not. Written by the fit, in fitting/ranges.py; read",
+    "# by knowledge.py and spread.py beside it.",
+)

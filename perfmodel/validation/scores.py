@@ -1,0 +1,108 @@
+"""Errors of predicted runs by group, the lines they are told by, and tables of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Launch floor of the simple baselines, by harness, in microseconds.
+_BASELINE_FLOOR_US = {"cuda_graph": 3.0, "cuda_events_eager": 45.0, "wall_clock": 30.0}
+
+# Products by the type of their rows, as a line of the summary tells them.
+_PRODUCTS = {
+    "fp16": "gemm 16-bit", "bf16": "gemm 16-bit", "fp32": "gemm fp32", "tf32": "gemm fp32",
+    "fp64": "gemm fp32", "int8": "gemm int8", "w8a8_int8": "gemm int8",
+    "w8a16": "gemm weight-only", "w4a16": "gemm weight-only",
+}  # fmt: skip
+_ROWS = {"softmax": "norms, softmax", "layernorm": "norms, softmax", "rmsnorm": "norms, softmax"}
+
+
+def lines(table: pd.DataFrame) -> np.ndarray:
+    """The line of the summary that each run belongs to: prefill 16-bit, decode fp8 cache, ..."""
+    columns = (
+        table[name].astype(str) for name in ("op", "dtype", "kv_dtype", "direction", "phase")
+    )
+    return np.array([_line(*row) for row in zip(*columns, strict=True)], dtype=object)
+
+
+def _line(op: str, dtype: str, kv_dtype: str, direction: str, phase: str) -> str:
+    if op == "gemm":
+        return _PRODUCTS.get(dtype, f"gemm {dtype}")
+    if op != "attention":
+        return _ROWS.get(op, op)
+    if direction in ("bwd", "fwdbwd"):
+        return "prefill backward"
+    narrow = "fp8" in (dtype, kv_dtype)
+    if phase == "decode":
+        return "decode fp8 cache" if narrow else "decode 16-bit"
+    return "prefill fp8" if narrow else "prefill 16-bit"
+
+
+def scores(table: pd.DataFrame, by: Sequence[str], column: str = "predicted_us") -> pd.DataFrame:
+    """n, median and p90 of |ln|, MAPE, bias, range coverage and width, rank correlation.
+
+    `width` is the median of ln(high / low).
+    """
+    import pandas as pd
+
+    rows = table[table[column].notna()]
+    ratio = rows[column] / rows["measured_us"]
+    error = ratio.map(np.log)
+    inside = (rows["measured_us"] >= rows["low_us"]) & (rows["measured_us"] <= rows["high_us"])
+    frame = rows[list(by)].assign(
+        error=error, size=error.abs(), relative=(ratio - 1).abs(), inside=inside,
+        width=np.log(rows["high_us"] / rows["low_us"]),
+    )  # fmt: skip
+    grouped = frame.groupby(list(by), sort=True)
+    ranks = {
+        key if len(by) > 1 else key[0]: part[column].corr(part["measured_us"], method="spearman")
+        for key, part in rows.groupby(list(by))
+        if len(part) > 2 and part[column].nunique() > 1 < part["measured_us"].nunique()
+    }
+    found = pd.DataFrame(
+        {
+            "n": grouped["size"].size(),
+            "median": grouped["size"].median(),
+            "p90": grouped["size"].quantile(0.9),
+            "MAPE": grouped["relative"].mean(),
+            "bias": np.exp(grouped["error"].mean()),
+            "coverage": grouped["inside"].mean(),
+            "width": grouped["width"].median(),
+        }
+    )
+    return found.assign(spearman=pd.Series(ranks))
+
+
+def both(table: pd.DataFrame, by: Sequence[str]) -> pd.Series:
+    """Median / p90 of |ln| by columns, as text."""
+    score = scores(table, by)
+    return score["median"].map("{:.3f}".format) + " / " + score["p90"].map("{:.2f}".format)
+
+
+def baselines(table: pd.DataFrame) -> pd.DataFrame:
+    """Plain roofline (the physical floor), and that over 0.85 with a launch floor per harness."""
+    roofline = np.maximum(table["floor_us"], 1e-3)
+    floor = table["harness"].map(_BASELINE_FLOOR_US).fillna(5.0)
+    return table.assign(roofline_us=roofline, scaled_us=roofline / 0.85 + floor)
+
+
+def markdown(frame: pd.DataFrame, digits: int = 3) -> str:
+    """A frame as a Markdown table, floats rounded; what is missing stays empty."""
+    head = [*(str(name or "") for name in frame.index.names), *map(str, frame.columns)]
+    found = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for key, *row in frame.itertuples():
+        index = key if isinstance(key, tuple) else (key,)
+        cells = [_cell(value, digits) for value in row]
+        found.append(f"| {' | '.join([*map(str, index), *cells])} |")
+    return "\n".join(found)
+
+
+def _cell(value: object, digits: int) -> str:
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"{value:.{digits}f}"
+    return str(value)
