@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "dd17bb2d280a2d7a"
+HASH = "1c42bac4874ae7c8"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -60,7 +60,7 @@ DOCUMENT = {
   {'kernel': 'ck-gemm-block', 'names': ['aiter:ck']},
   {'kernel': 'aiter-asm', 'names': ['aiter:asm']},
   {'kernel': 'aiter-asm-block', 'names': ['aiter:asm']},
-  {'kernel': 'triton-fp8-block', 'names': ['(?i)triton', 'w8a8_block']},
+  {'kernel': 'triton-fp8-block', 'names': ['(?i)triton']},
   {'kernel': 'triton-gemm', 'names': ['(?i)triton']},
   {'kernel': 'triton-gemm-fp32', 'names': ['(?i)triton']},
   {'kernel': 'weight-only', 'names': ['weight_only', 'marlin', 'awq', 'gptq']},
@@ -68,19 +68,13 @@ DOCUMENT = {
   {'kernel': 'cutlass-fp8-block', 'names': ['CutlassFp8Block']},
   {'kernel': 'vllm-deepgemm', 'names': ['^vllm']},
   {'kernel': 'trtllm-deepgemm', 'names': ['^trtllm']},
-  {
-   'kernel': 'deepgemm',
-   'names': ['(?i)deep_?gemm', 'fp8_block', 'Fp8Block', '^vllm', '^sglang', '^trtllm'],
-  },
+  {'kernel': 'deepgemm', 'names': ['(?i)deep_?gemm', 'fp8_block', '^sglang']},
   {'kernel': 'trtllm-fp8', 'names': ['^trtllm']},
-  {'kernel': 'sgl-fp8', 'names': ['^sglang', 'sgl_kernel']},
-  {
-   'kernel': 'cutlass-fp8',
-   'names': ['Fp8Scaled', 'FP8Scaled', 'fp8', '^vllm', '^sglang'],
-  },
+  {'kernel': 'sgl-fp8', 'names': ['^sglang']},
+  {'kernel': 'cutlass-fp8', 'names': ['Fp8Scaled', 'FP8Scaled', 'fp8', '^vllm']},
   {'kernel': 'vllm-fp4', 'names': ['^vllm']},
   {'kernel': 'cutlass-fp4', 'names': ['^sglang', '^trtllm', 'flashinfer']},
-  {'kernel': 'cublas-int8', 'names': ['torch', 'cublas']},
+  {'kernel': 'cublas-int8', 'names': ['cublas']},
   {'kernel': 'cublas-fp32', 'names': ['torch', 'cublas']},
   {'kernel': 'rocblas', 'names': ['rocblas']},
   {'kernel': 'rocblas-fp32', 'names': ['rocblas', 'hipblas']},
