@@ -166,13 +166,13 @@ def test_eight_bit_dot_products_are_four_multiply_adds_a_lane():
     ("slug", "name"), [("t4", "cublas-int8"), ("p4", "cublas-int8"), ("h100-sxm", "cublas")]
 )
 def test_plain_int8_runs_on_the_matrix_unit_from_ampere_on(slug, name):
-    kernel, _ = resolve("gemm", "torch", "int8", machine(load(slug)))
+    kernel, _ = resolve("gemm", "cublas", "int8", machine(load(slug)))
     assert kernel.name == name
 
 
 def test_int8_on_integer_lanes_stays_below_their_rate_and_steps_by_registers_of_four():
     shape = Matmul(4096, 4096, 4096, dtype="int8")
-    found = predict(shape, load("t4"), implementation="torch")
+    found = predict(shape, load("t4"), implementation="cublas-int8")
     assert shape.flops() / found.seconds < T4.units * T4.matrix_per_unit(DOT_PRODUCTS)
     kernel = replace(kernel_facts("cublas-int8"), few_load=0)
     assert step_depth(kernel, candidates(kernel), 1.0, 1.0) == 32
