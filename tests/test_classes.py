@@ -17,6 +17,8 @@ from perfmodel.timing.machine import machine
 
 H100, A100, B200, T4 = (load(slug) for slug in ("h100-sxm", "a100-sxm4-80gb", "b200", "t4"))
 
+# Kernels for Blackwell alone.
+NEWEST = ("flash4", "fmha", "trtllm", "cudnn", "vllm-fp4", "cutlass-fp4")
 # (operator, type, implementation as measured-run tables name it, class).
 NAMED = [
     ("attention", "fp16", "flash1", "flash1"),
@@ -55,26 +57,39 @@ NAMED = [
     ("gemm", "bf16", "torch.matmul", "cublas"),
     ("gemm", "bf16", "vllm-0.14.0:vllm_default", "cublas"),
     ("gemm", "bf16", "vllm-0.24.0:torch.nn.functional.linear", "cublas"),
-    ("gemm", "fp8", "trtllm-1.0.0:torch_flow", "cublas"),
-    ("gemm", "nvfp4", "vllm-0.14.0:vllm_default", "cublas"),
+    ("gemm", "fp8", "trtllm-1.0.0:torch_flow", "trtllm-fp8"),
+    ("gemm", "nvfp4", "vllm-0.14.0:vllm_default", "vllm-fp4"),
+    ("gemm", "int8", "cublas", "cublas-int8"),
+    ("gemm", "bf16", "sglang-0.5.10:sglang", "cublas"),
+    ("gemm", "bf16", "sglang-0.5.14:sglang_torch_linear", "cublas"),
+    ("gemm", "fp8", "sglang-0.5.14:sglang_sgl_kernel_fp8_scaled_mm", "sgl-fp8"),
+    ("gemm", "fp8_block", "sglang-0.5.14:sglang_deepgemm_gemm_nt_f8f8bf16", "deepgemm"),
+    ("gemm", "nvfp4", "vllm-0.24.0:FlashInferCuteDslNvFp4LinearKernel", "vllm-fp4"),
+    ("gemm", "fp16", "cublas", "cublas"),
+    ("gemm", "bf16", "trtllm-1.0.0:torch_flow", "cublas"),
+    ("gemm", "nvfp4", "trtllm-1.0.0:torch_flow", "cutlass-fp4"),
+    ("gemm", "nvfp4", "sglang-0.5.14:sglang_flashinfer_cutedsl_nvfp4", "cutlass-fp4"),
     ("gemm", "fp8", "vllm-0.14.0:vllm_default", "cutlass-fp8"),
-    ("gemm", "fp8", "sglang-0.5.5:sglang", "cutlass-fp8"),
-    ("gemm", "fp8_block", "vllm-0.14.0:vllm_default", "deepgemm"),
+    ("gemm", "fp8", "sglang-0.5.5:sglang", "sgl-fp8"),
+    ("gemm", "fp8_block", "vllm-0.14.0:vllm_default", "vllm-deepgemm"),
     ("gemm", "fp8_block", "sglang-0.5.5:sglang", "deepgemm"),
-    ("gemm", "fp8_block", "trtllm-1.0.0:torch_flow", "deepgemm"),
-    ("gemm", "fp8_block", "trtllm-1.0.0:deepgemm", "deepgemm"),
+    ("gemm", "fp8_block", "trtllm-1.0.0:torch_flow", "trtllm-deepgemm"),
+    ("gemm", "fp8_block", "trtllm-1.0.0:deepgemm", "trtllm-deepgemm"),
     ("gemm", "fp32", "torch-eager(2.1.0)", "cublas-fp32"),
     ("gemm", "fp32", "torch-eager(HF fx)", "cublas-fp32"),
     ("gemm", "fp32", "torch-compile", "cublas-fp32"),
     ("gemm", "fp32", "cublas", "cublas-fp32"),
+    ("gemm", "fp32", "torch-compile", "cublas-fp32"),
+    ("gemm", "fp16", "torch.matmul", "cublas"),
     ("gemm", "bf16", "aiter:ck", "ck-gemm"),
     ("gemm", "fp8", "aiter:ck", "ck-gemm"),
     ("gemm", "fp8_block", "aiter:cktile", "ck-gemm-block"),
     ("gemm", "int8", "aiter:asm", "aiter-asm"),
+    ("gemm", "fp8_block", "aiter:asm", "aiter-asm-block"),
     ("gemm", "fp8", "vllm-0.24.0:CutlassFP8ScaledMMLinearKernel", "cutlass-fp8"),
     ("gemm", "fp8_block", "vllm-0.24.0:CutlassFp8BlockScaledMMKernel", "cutlass-fp8-block"),
-    ("gemm", "fp8_block", "vllm-0.24.0:DeepGemmFp8BlockScaledMMKernel", "deepgemm"),
-    ("gemm", "fp8_block", "vllm-0.24.0:FlashInferFp8BlockScaledMMKernel", "deepgemm"),
+    ("gemm", "fp8_block", "vllm-0.24.0:DeepGemmFp8BlockScaledMMKernel", "vllm-deepgemm"),
+    ("gemm", "fp8_block", "vllm-0.24.0:FlashInferFp8BlockScaledMMKernel", "vllm-deepgemm"),
     ("gemm", "w8a16", "trtllm-1.0.0:weight_only_quant_matmul_L257/PLUGIN_V2_", "weight-only"),
     ("gemm", "w4a16", "trtllm-1.0.0:weight_only_quant_matmul_L257/PLUGIN_V2_", "weight-only"),
     ("gemm", "w4a16", "vllm:marlin", "weight-only"),
@@ -82,7 +97,7 @@ NAMED = [
     ("gemm", "fp16", "triton", "triton-gemm"),
     ("gemm", "bf16", "triton-persistent", "triton-gemm"),
     ("gemm", "fp32", "triton", "triton-gemm-fp32"),
-    ("gemm", "fp8_block", "vllm-0.24.0:TritonFp8BlockScaledMMKernel", "triton-gemm"),
+    ("gemm", "fp8_block", "vllm-0.24.0:TritonFp8BlockScaledMMKernel", "triton-fp8-block"),
     ("softmax", "fp32", "torch-eager(2.1.0)", "torch-softmax"),
     ("softmax", "fp32", "torch-eager(HF fx)", "torch-softmax"),
     ("softmax", "fp16", "torch(2.1)", "torch-softmax"),
@@ -115,6 +130,7 @@ ALSO_NAMED = [
     ("attention", "fp16", "eager", "eager"),
     ("attention", "fp16", "math", "eager"),
     ("attention", "fp16", "standard", "eager"),
+    ("gemm", "fp8_block", "deep_gemm", "deepgemm"),
     ("rmsnorm", "fp16", "vllm-0.6.3:rms_norm", "vllm-rmsnorm"),
     ("rmsnorm", "fp16", "vllm-0.14.0:rms_norm", "vllm-rmsnorm-wide"),
     ("rmsnorm", "bf16", "sglang-0.5.5:rmsnorm", "flashinfer-norm"),
@@ -176,7 +192,12 @@ def test_names_that_are_in_no_table_find_their_kernel(op, dtype, name, expected)
 
 @pytest.mark.parametrize(("op", "dtype", "name", "expected"), NAMED)
 def test_names_of_implementations_find_their_class(op, dtype, name, expected):
-    found, said = resolve(op, name, dtype, machine(B200 if expected in NEWEST else H100))
+    found, said = resolve(
+        op,
+        name,
+        dtype,
+        machine(T4 if expected == "cublas-int8" else B200 if expected in NEWEST else H100),
+    )
     assert found.name == expected
     assert (f"modelled as {expected}" in " ".join(said)) == (name != expected)
 
@@ -327,7 +348,7 @@ def test_runs_that_are_timed_otherwise_are_told_by_name(dtype, name, start, host
 @pytest.mark.parametrize("device", [H100, B200])
 def test_how_runs_were_timed_stays_where_a_class_falls_back(device):
     found, _ = resolve("gemm", "vllm-0.14.0:vllm_default", "fp8_block", machine(device))
-    there = resolve("gemm", "vllm:DeepGemmFp8BlockScaledMMKernel", "fp8_block", machine(H100))[0]
+    there = resolve("gemm", "vllm:DeepGemmFp8BlockScaledMMKernel", "fp8_block", machine(device))[0]
     assert (found.caller.host_seconds, found.caller.copies) == (there.caller.host_seconds, 1)
     assert there.caller.host_seconds is not None
 

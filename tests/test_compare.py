@@ -161,7 +161,12 @@ def test_runs_of_another_board_or_release_than_their_table_names_are_predicted_f
         if item.repeated:
             continue
         named = NAMED_BY[item.implementation] | {"device": item.device or "h100-sxm"}
-        meant = {"device": item.board, "implementation": item.release, "variant": item.variant}
+        meant = {
+            "device": item.board,
+            "implementation": item.release,
+            "variant": item.variant,
+            "harness": item.harness,
+        }
         meant = {name: value for name, value in meant.items() if value}
         assert load(meant.get("device", "t4"))
         assert item.release in kernels() or is_known(named["op"], item.release or "flash1")

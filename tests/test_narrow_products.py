@@ -166,13 +166,13 @@ def test_eight_bit_dot_products_are_four_multiply_adds_a_lane():
     ("slug", "name"), [("t4", "cublas-int8"), ("p4", "cublas-int8"), ("h100-sxm", "cublas")]
 )
 def test_plain_int8_runs_on_the_matrix_unit_from_ampere_on(slug, name):
-    kernel, _ = resolve("gemm", "torch", "int8", machine(load(slug)))
+    kernel, _ = resolve("gemm", "cublas", "int8", machine(load(slug)))
     assert kernel.name == name
 
 
 def test_int8_on_integer_lanes_stays_below_their_rate_and_steps_by_registers_of_four():
     shape = Matmul(4096, 4096, 4096, dtype="int8")
-    found = predict(shape, load("t4"), implementation="torch")
+    found = predict(shape, load("t4"), implementation="cublas-int8")
     assert shape.flops() / found.seconds < T4.units * T4.matrix_per_unit(DOT_PRODUCTS)
     kernel = replace(kernel_facts("cublas-int8"), few_load=0)
     assert step_depth(kernel, candidates(kernel), 1.0, 1.0) == 32
@@ -198,3 +198,17 @@ def test_data_of_a_caller_may_toggle_less_than_those_of_its_harness():
     setting = Setting(T4, CONSTANTS)
     how = matmul.products(kernel, DOT_PRODUCTS, setting)
     assert how.run.activity == kernel.caller.activity < setting.run.activity
+
+
+def test_scales_of_weights_that_are_packed_in_each_call_cost_by_columns_in_whole_words():
+    kernel, setting = kernel_facts("deepgemm-blackwell"), Setting(B200, CONSTANTS)
+
+    def beside(n: int, k: int, **changes: object) -> float:
+        problem = Matmul(*column(16, n, k), dtype="fp8_block")
+        plan = matmul.plan(problem, replace(kernel, **changes), setting)
+        return float(np.asarray(plan.beside).item())
+
+    plain = beside(8192, 4096, spread_cycles=0.0)
+    assert beside(8192, 4096) - plain == near(8192 * kernel.spread_cycles / B200.clock_hz)
+    assert beside(8192, 65536) == near(beside(8192, 4096))
+    assert beside(8192, 4096 + 128) == near(plain)

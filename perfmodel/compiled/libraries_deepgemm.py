@@ -1,6 +1,6 @@
 """Compiled from libraries/deepgemm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "73b299e501f46a7f"
+HASH = "06921469c1979ecd"
 DOCUMENT = {
  'library': 'DeepGEMM',
  'kernels': {
@@ -57,14 +57,27 @@ DOCUMENT = {
    'quantises': True,
    'quantiser': 'group-quantise',
    'prepares': 5,
+   'spread_cycles': 1,
+   'spread_depth': 512,
    'step_cycles': 220,
-   'source': 'DeepGEMM on compute capability 10 (sm100.hpp): block_m 128 or 256 and 64 for so few rows, block_n a multiple of 32 up to 256; the instruction takes block scales that are powers of two (UE8M0), so that nothing is added up outside, but scales go to the tensor memory before each step, behind a barrier; layout.hpp (transform_sf_into_required_layout): scales of activations are packed by a kernel, those of weights spread over rows (arange, division, index_select) and packed by another',
+   'source': 'DeepGEMM on compute capability 10 (sm100.hpp): block_m 128 or 256 and 64 for so few rows, block_n a multiple of 32 up to 256; the instruction takes block scales that are powers of two (UE8M0), so that nothing is added up outside, but scales go to the tensor memory before each step, behind a barrier; layout.hpp (transform_sf_into_required_layout): scales of activations are packed by a kernel, those of weights spread over rows (arange, division, index_select) and packed by another, four to a word; that this takes a cycle a column, whatever k, where they are whole words, and next to nothing where not, was settled by published runs of SGLang 0.5.14 on B200',
   },
   'vllm-deepgemm': {
    'like': 'deepgemm',
    'fallback': 'deepgemm-blackwell',
    'quantiser': 'vllm-group-quantise',
    'source': "as deepgemm, activations narrowed by vLLM's own kernel",
+  },
+  'trtllm-deepgemm': {
+   'like': 'deepgemm',
+   'fallback': 'trtllm-deepgemm-blackwell',
+   'source': "TensorRT-LLM linear.py (FP8BlockScalesLinearMethod): fp8_quantize_1x128, then fp8_block_scaling_gemm, which compiles DeepGEMM's kernels",
+  },
+  'trtllm-deepgemm-blackwell': {
+   'like': 'deepgemm-blackwell',
+   'prepares': 0,
+   'spread_cycles': 0,
+   'source': 'TensorRT-LLM linear.py (FP8BlockScalesLinearMethod): scales of weights are packed once, when they are loaded, and those of activations by the kernel that narrows them (per_token_quant_and_transform); recalled',
   },
  },
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -82,7 +83,7 @@ def plan(
     )
     part = Part(schedule, sizes, elements, how)
     tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices}
-    beside = kernel.prepares * _preparing(setting)
+    beside = kernel.prepares * _preparing(setting) + _spreading(kernel, sizes, machine)
     return Plan(schedule.name, (part,), tile, beside=beside, allowed=allowed)
 
 
@@ -90,6 +91,14 @@ def _preparing(setting: Setting) -> float:
     """Seconds of a small kernel before the product: its launch, its block, a load and a store."""
     launched = setting.at_clock("kernel_gap") + setting.at_clock("block_price")
     return launched + 2.0 * setting.machine.l2_latency
+
+
+def _spreading(kernel: GemmFacts, sizes: Mapping[str, Number], machine: Machine) -> Number:
+    """Seconds in which the scales of weights are spread over columns and packed into words."""
+    if not kernel.spread_cycles:
+        return 0.0
+    words = np.asarray(sizes["k"]) % kernel.spread_depth == 0
+    return words * sizes["n"] * (kernel.spread_cycles / machine.clock_hz)
 
 
 def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:
