@@ -28,26 +28,28 @@ NAMED = [
     ("attention", "fp16", "megatron", "eager"),
     ("attention", "fp16", "cudnn", "cudnn"),
     ("attention", "fp16", "xformers-cutlass", "xformers"),
-    ("attention", "bf16", "vllm-0.14.0:vllm_flash_attn", "flash3"),
-    ("attention", "bf16", "vllm-0.19.0:vllm_flash_attn", "flash3"),
+    ("attention", "bf16", "vllm-0.14.0:vllm_flash_attn", "vllm-flash"),
+    ("attention", "bf16", "vllm-0.19.0:vllm_flash_attn", "vllm-flash"),
     ("attention", "bf16", "vllm-0.24.0:vllm_flash_attn_fa3", "flash3"),
     ("attention", "bf16", "vllm-0.24.0:vllm_vit_flash_attn_fa3", "flash3"),
     ("attention", "bf16", "vllm-0.24.0:vllm_flash_attn_fa4", "flash4"),
-    ("attention", "bf16", "vllm-0.19.0:vllm_vit_flash_attn", "flash3"),
+    ("attention", "bf16", "vllm-0.19.0:vllm_vit_flash_attn", "vllm-flash"),
     ("attention", "bf16", "trtllm-1.0.0:fmha", "trtllm"),
     ("attention", "bf16", "trtllm-1.0.0:torch_flow", "trtllm"),
     ("attention", "bf16", "sglang-0.5.5:trtllm_mha", "trtllm"),
-    ("attention", "bf16", "sglang-0.5.5:flash_attention", "flash3"),
-    ("attention", "bf16", "sglang-0.5.11:flash_attention_v3", "flash3"),
+    ("attention", "bf16", "sglang-0.5.5:flash_attention", "sglang-flash"),
+    ("attention", "bf16", "sglang-0.5.11:flash_attention_v3", "sglang-flash"),
     ("attention", "bf16", "sglang-0.5.11:flash_attention_v4", "flash4"),
     ("attention", "bf16", "sglang-0.5.5:aiter_attention", "aiter"),
     ("attention", "bf16", "sglang-0.5.5:triton", "sglang-triton"),
-    ("attention", "bf16", "vllm-0.14.0:vllm_triton_attn", "flash-triton"),
+    ("attention", "bf16", "vllm-0.14.0:vllm_triton_attn", "vllm-triton"),
     ("attention", "bf16", "flashinfer-0.2", "fmha"),
     ("attention", "bf16", "vllm-0.14.0:vllm_flashinfer", "fmha"),
     ("attention", "bf16", "sglang-0.5.14:sglang", "fmha"),
-    ("attention", "bf16", "sglang-0.5.14:fa3", "flash3"),
-    ("attention", "bf16", "vllm-0.14.0", "flash3"),
+    ("attention", "bf16", "sglang-0.5.14:flashinfer", "sglang-flashinfer"),
+    ("attention", "bf16", "vllm-0.24.0:vllm_flash_attn_fa2", "flash2"),
+    ("attention", "bf16", "sglang-0.5.14:fa3", "sglang-flash"),
+    ("attention", "bf16", "vllm-0.14.0", "vllm-flash"),
     ("gemm", "fp16", "torch", "cublas"),
     ("gemm", "fp16", "torch-cublas", "cublas"),
     ("gemm", "bf16", "torch.matmul", "cublas"),
@@ -98,11 +100,14 @@ NAMED = [
     ("layernorm", "fp32", "torch-eager(HF fx)", "torch-layernorm"),
     ("rmsnorm", "fp16", "sarathi/torch", "vllm-rmsnorm"),
 ]  # fmt: skip
+# Kernels that exist for the newest of two devices alone.
+NEWEST = ("cudnn", "flash4", "fmha", "trtllm", "sglang-triton", "sglang-flashinfer")
 # Names that no measured run has yet, or whose operator's runs are not told apart by them.
 ALSO_NAMED = [
     ("attention", "fp16", "flash1-first", "flash1-first"),
     ("attention", "fp16", "mem_efficient", "xformers"),
     ("attention", "fp16", "flash_attn_3", "flash3"),
+    ("attention", "fp16", "flash_attention", "flash3"),
     ("attention", "fp16", "flash4", "flash4"),
     ("attention", "fp16", "sglang:fmha", "fmha"),
     ("attention", "fp16", "cpu-flash", "cpu-blocked"),
@@ -174,12 +179,7 @@ def test_names_that_are_in_no_table_find_their_kernel(op, dtype, name, expected)
 
 @pytest.mark.parametrize(("op", "dtype", "name", "expected"), NAMED)
 def test_names_of_implementations_find_their_class(op, dtype, name, expected):
-    found, said = resolve(
-        op,
-        name,
-        dtype,
-        machine(B200 if expected in ("flash4", "fmha", "trtllm", "cudnn") else H100),
-    )
+    found, said = resolve(op, name, dtype, machine(B200 if expected in NEWEST else H100))
     assert found.name == expected
     assert (f"modelled as {expected}" in " ".join(said)) == (name != expected)
 

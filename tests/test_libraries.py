@@ -63,7 +63,7 @@ def test_facts_written_and_read_again_are_the_same(name):
 
 def test_a_kernel_that_is_like_another_differs_where_it_says():
     one, other = kernel_facts("trtllm"), kernel_facts("fmha")
-    own = {"name", "library", "source", "prepares", "fallback"}
+    own = {"name", "library", "source", "prepares", "fallback", "narrow_products"}
     assert {f.name for f in fields(one) if getattr(one, f.name) != getattr(other, f.name)} == own
     first = kernel_facts("flash1-first")
     assert (first.head_rule, first.tiles) == (None, kernel_facts("flash1").tiles)

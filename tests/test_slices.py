@@ -155,7 +155,7 @@ def test_triton_slices_of_sglang_are_those_of_its_library(shape):
     batch, groups, _, keys = shape
     units = int(A100.units * max(math.log2(keys / 64), 1.0))
     slices = min(-(-units // (batch * groups)), 8, -(-keys // 32))
-    rule = kernel_facts("sglang-triton").wave_rule
+    rule = kernel_facts("sglang-triton-decode").wave_rule
     found = slicing.by_waves(columns_of(*shape), rule, machine(A100))[0, 0]
     assert abs(found - slices) <= (units % (batch * groups) == 0)  # units are cut to whole ones
 

@@ -1,6 +1,6 @@
 """Compiled from libraries/flash_attention.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "3d3301d5832db949"
+HASH = "bc6dbbfc95db7689"
 DOCUMENT = {
  'library': 'FlashAttention',
  'kernels': {
@@ -111,6 +111,36 @@ DOCUMENT = {
    'combine_loads': 3,
    'specialises': True,
    'source': "FlashAttention-3 (2407.08608) sections 3.1-3.2; hopper/tile_size.h and heuristics.h of vLLM's branch: one group of 64 rows for heads of 64 and 128 and few queries without a window (8-bit heads of 128 too: so their runs say), query heads packed in varlen calls; block.h: windows from their first key on; flash_prepare_scheduler.cu: slices by even shares of the tiles of all keys; flash_fwd_combine_kernel.h: four stages, three of them in flight; vLLM allows it 32 slices in its graphs; warp-specialised kernels are bound to one block a unit; the combining kernel is launched ahead (programmatic dependent launch)",
+  },
+  'flash3-ampere': {
+   'operator': 'attention',
+   'schedule': 'tiled-2',
+   'instruction': 'register',
+   'overlap': 'warps',
+   'head_dims': [64, 96, 128, 192, 256],
+   'stages': 1,
+   'packs': True,
+   'even_rule': {'margin': 1.1, 'most': 128},
+   'prepares': 1,
+   'prepares_decode': True,
+   'tiles': {
+    64: [[128, 112, 128]],
+    96: [[128, 64, 128]],
+    128: [[128, 64, 128]],
+    192: [[128, 64, 256]],
+    256: [[128, 64, 256]],
+    512: [[64, 16, 256], [16, 16, 64]],
+   },
+   'sliced': {
+    64: [[128, 80, 128]],
+    96: [[128, 48, 128]],
+    128: [[128, 112, 256]],
+    192: [[128, 64, 256]],
+    256: [[128, 64, 256]],
+    512: [[64, 16, 256], [16, 16, 64]],
+   },
+   'combine_loads': 3,
+   'source': "FlashAttention-3's code for capability 8: hopper/tile_size.h (tile_size_fwd_sm8x), flash_prepare_scheduler.cu as a kernel of its own before each call without metadata, mainloop_fwd_sm80.hpp",
   },
   'flash4': {
    'operator': 'attention',

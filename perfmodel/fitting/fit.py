@@ -92,8 +92,9 @@ def fitted_to(
     first = slopes(rows, start, runs, prior=True)
     fitted = fit(rows, start, steps=steps, first=first, runs=runs, verbose=1)
     found = [item.constant for item in fitted]
-    seen = shown(short, values_of(found, runs))
-    return fitted, linearised(rows, found, runs_of(seen, runs), seen)
+    values = values_of(found, runs)
+    seen = shown(short, values)
+    return fitted, linearised(rows, found, runs_of(seen, values), seen)
 
 
 if __name__ == "__main__":

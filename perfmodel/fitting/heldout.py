@@ -114,7 +114,8 @@ class Linearised:
         """Constants and starts that have seen no row of a value of a column."""
         mine = (labels(self.table, column) == value).to_numpy()
         others = (labels(self.seen, column) != value).to_numpy()
-        runs = runs_of(self.seen[others], self.runs, forget=True)
+        usual = values_of(self.constants, self.runs)
+        runs = runs_of(self.seen[others], usual, forget=True)
         return values_of(self.without(mine), runs)
 
 

@@ -83,7 +83,7 @@ def called(rows: pd.DataFrame, constants: Constants) -> np.ndarray:
 
 def measured_runs(rows: pd.DataFrame, constants: Constants) -> dict[str, Run]:
     """How runs are timed, with the starts and calls that the rows of a table show."""
-    return runs_of(shown(rows, constants), constants.runs)
+    return runs_of(shown(rows, constants), constants)
 
 
 def shown(rows: pd.DataFrame, constants: Constants) -> pd.DataFrame:
@@ -106,14 +106,14 @@ def shown(rows: pd.DataFrame, constants: Constants) -> pd.DataFrame:
     return said
 
 
-def runs_of(seen: pd.DataFrame, runs: Mapping[str, Run], *, forget: bool = False) -> dict[str, Run]:
-    """`runs` with the starts and calls of rows that `shown` has found.
+def runs_of(seen: pd.DataFrame, constants: Constants, *, forget: bool = False) -> dict[str, Run]:
+    """The constants' runs with the starts and calls of rows that `shown` has found.
 
     To `forget` is to drop first what was once read off rows for an operator of its own: it has then
     what stands for it.
     """
     found = {}
-    for name, run in runs.items():
+    for name, run in constants.runs.items():
         mine = seen[seen["harness"] == name]
         here = {
             str(operator): shown

@@ -12,7 +12,7 @@ from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
 from perfmodel.operators.operator import Request
 from perfmodel.operators.options import DIRECTION, DTYPE, Choice, Flag, Multiple, size
 from perfmodel.timing import attention, attention_backward, attention_style, unfused
-from perfmodel.timing.libraries import AttentionFacts, resolve, usual
+from perfmodel.timing.libraries import AttentionFacts, caller_of, resolve, usual
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Plan
 from perfmodel.timing.setting import Setting
@@ -68,11 +68,12 @@ class AttentionOperator(LibraryOperator):
         return Attention(**given)
 
     def same_call(self, sizes: Mapping[str, Any]) -> np.ndarray:
-        """A head dimension each; decode apart, windowed apart."""
+        """A head dimension each; decode apart, windowed apart, one token apart."""
         window = sizes.get("window")
         windowed = np.asarray(0 if window is None else window) > 0
         decode = np.asarray(sizes["seq_q"]) == 1
-        return np.asarray(4 * np.asarray(sizes["head_dim"]) + 2 * decode + windowed)
+        alone = decode & (np.asarray(sizes["seq_kv"]) == 1)
+        return np.asarray(8 * np.asarray(sizes["head_dim"]) + 4 * alone + 2 * decode + windowed)
 
     def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
         """One attention; its mask, dropout and shared memory stand in the variant."""
@@ -102,8 +103,12 @@ class AttentionOperator(LibraryOperator):
         dtype, widened = multiplied_as(problem.dtype, problem.dtype, here)
         if request.schedule in ("tiled", "split-kv") and implementation is None:
             return usual("attention", dtype, here), widened
-        decode = problem.phase == "decode"
-        kernel, said = resolve("attention", implementation, dtype, here, decode=decode)
+        caller = caller_of("attention", implementation, dtype, here.architecture.instruction)
+        decode = attention.decoding(problem, caller)
+        encode = not decode and not problem.causal and problem.direction == "fwd"
+        kernel, said = resolve(
+            "attention", implementation, dtype, here, decode=decode, encode=encode
+        )
         return kernel, (*widened, *said)
 
     def style(

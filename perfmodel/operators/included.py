@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.arithmetic import Number, product
@@ -51,6 +54,9 @@ def _kv_write(
     kernel narrows the queries; where queries are rotated on the way, this one does (not `apart`).
     """
     sizes, elements = problem.sizes(), problem.elements()
+    if kernel.caller.hands_wide and elements["data"].bits <= 8:
+        problem = replace(problem, dtype="bf16")
+        elements = problem.elements()
     tokens = product([sizes["b"], sizes["q"]])
     fresh = Rowwise(
         "pointwise",
@@ -62,12 +68,23 @@ def _kv_write(
         output_dtype=elements["kv"].name,
     )
     seconds = rowwise.beside(setting, fresh, "cache-write")
+    if kernel.caller.writes_ahead and setting.machine.architecture.copies == "tensor":
+        seconds = seconds - setting.at_clock("kernel_gap")
     native = isinstance(kernel, MatrixFacts) and kernel.instruction == "native"
-    if native and elements["kv"].bits < elements["data"].bits:
+    if elements["kv"].bits >= elements["data"].bits:
+        return seconds
+    gap = setting.at_clock("kernel_gap")
+    if kernel.caller.narrowing:
+        both = product([2 * sizes["g"], sizes["d"]])
+        moved = _mapped(setting, problem, both, elements["kv"].name)
+        seconds = seconds + kernel.caller.narrowing * gap + moved
+    if native:
         heads = product([sizes["g"], sizes["r"], sizes["d"]])
         moved = _mapped(setting, problem, heads, elements["kv"].name)
-        gap = setting.at_clock("kernel_gap") if apart else 0.0
-        seconds = seconds + gap + moved
+        kernels = kernel.caller.query_narrowing if apart else 0
+        # One that first looks for the largest magnitude reads the queries once more.
+        again = np.maximum(kernels - 1, 0) and 2.0 / 3.0
+        seconds = seconds + kernels * gap + moved * (1.0 + again)
     return seconds
 
 

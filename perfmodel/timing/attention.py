@@ -17,9 +17,10 @@ from perfmodel.timing.attention_style import (
     operand_tile,
     order_of,
     passing,
+    staged_resident,
     style,
 )
-from perfmodel.timing.libraries.facts import AttentionFacts, TileRow
+from perfmodel.timing.libraries.facts import AttentionFacts, Caller, TileRow
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
@@ -34,21 +35,25 @@ def forward_plan(
 ) -> Plan:
     """Forward attention by the class's schedule; decode adds the choice of slices."""
     machine, constants = setting.machine, setting.constants
+    decodes = decoding(problem, kernel.caller)
+    if kernel.caller.fresh and not decodes:
+        problem, kernel = _fresh(problem, kernel)
     how = style(problem, kernel, setting)
     mask = _mask(problem, kernel)
     if kernel.passed_columns is not None:
         exchange = passing(how, kernel.passed_columns, machine, problem.head_dim)
         how = replace(how, turns=replace(how.turns, exchange=exchange))
-    if (split or problem.phase == "decode") and kernel.schedule != "tiled-1":
+    if (split or decodes) and kernel.schedule != "tiled-1":
         return splitkv.split_plan(problem, mask, kernel, setting, how)
     tiles, allowed = _tiles(problem, kernel, machine)
-    if kernel.caller.paged and problem.phase != "decode" and "split" not in constants.off:
+    if kernel.caller.paged and not decodes and "split" not in constants.off:
         sliced = splitkv.sliced_prefill(problem, mask, kernel, setting, how, tiles, allowed)
         if sliced is not None:
             return sliced
     br, bc, threads = np.array(tiles).T[:, None]
     pack = as_floats(problem.sizes())["r"] if kernel.packs else 1.0
     how = on_tiles(how, problem, mask, kernel, setting, br, bc, pack)
+    how = replace(how, resident=staged_resident(problem, kernel, machine, br, bc, threads))
     query_slice = None
     if kernel.schedule == "tiled-1":
         if kernel.head_rule is not None and "split" not in constants.off:
@@ -71,18 +76,24 @@ def forward_plan(
         score_vector=problem.score_vector(),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
-    beside = kernel.prepares * _preparing(setting)
+    beside = kernel.prepares * splitkv.preparing(setting)
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc}, beside=beside, allowed=allowed)
 
 
-def _preparing(setting: Setting) -> float:
-    """Seconds of a small kernel that reads lengths of sequences and leaves where each begins.
+def decoding(problem: Attention, caller: Caller) -> bool:
+    """Whether a decode kernel runs: for one query, unless prompts of one token are told apart."""
+    alone = caller.prompts and np.all(np.asarray(problem.seq_kv == 1))
+    return problem.phase == "decode" and not alone
 
-    Its launch, its block, and a load, a sum and a store that wait for each other in the L2.
-    """
-    machine, constants = setting.machine, setting.constants
-    launched = machine.at_clock(constants["kernel_gap"] + constants["block_price"])
-    return float(launched + 3.0 * machine.l2_latency)
+
+def _fresh(problem: Attention, kernel: AttentionFacts) -> tuple[Attention, AttentionFacts]:
+    """The problem and the call where no keys are from before: they lie end to end, as they came."""
+    if not np.all(np.asarray(problem.seq_q == problem.seq_kv)):
+        return problem, kernel
+    window = None if kernel.caller.windowless else problem.window
+    return replace(problem, kv_dtype=None, window=window), replace(
+        kernel, caller=replace(kernel.caller, paged=False)
+    )
 
 
 def _mask(problem: Attention, kernel: AttentionFacts) -> Band | None:

@@ -9,11 +9,13 @@ import numpy as np
 from perfmodel.algorithms.algorithm import Band
 from perfmodel.algorithms.attention import Attention
 from perfmodel.arithmetic import Number, as_floats, ceil_div
+from perfmodel.count.executed import next_extent
 from perfmodel.schedules import tiled
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import AttentionFacts
 from perfmodel.timing.libraries.rules import CAPTURED, SEARCHED
 from perfmodel.timing.machine import Machine
+from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.shares import block_price, hidden_share, matrix_share
 from perfmodel.timing.style import Block, Code, Combining, Style, Turns
@@ -28,15 +30,19 @@ HEAD_AXES = ("d", "e")
 _INTEGER = 1.5 / 3.5
 
 
-def compute_type(problem: Attention, machine: Machine) -> str:
-    """The type whose rate both contractions run at: that of the queries, where there is one."""
+def compute_type(problem: Attention, machine: Machine, kernel: AttentionFacts | None = None) -> str:
+    """The type whose rate both contractions run at: that of the queries, or of a narrower cache
+    that they are narrowed for.
+    """
+    if kernel is not None and kernel.narrow_products:
+        return machine.multiplied_as(problem.elements()["kv"].name)
     return machine.multiplied_as(problem.dtype)
 
 
 def style(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Style:
     """The class's facts and constants as the kernel timer wants them."""
     constants = setting.constants
-    how = chained(kernel, compute_type(problem, setting.machine), setting)
+    how = chained(kernel, compute_type(problem, setting.machine, kernel), setting)
     ordered = _ordered(problem, kernel) * constants["ordered_price"] / constants["block_price"]
     search = _search_seconds(problem, kernel, setting)
     return replace(
@@ -44,7 +50,12 @@ def style(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Style
         overlap=_overlap(problem, kernel, constants),
         shared=("V",) if problem.keys_only else (),
         compiled_for=dict.fromkeys(HEAD_AXES, kernel.head_dims) if kernel.head_dims else {},
-        block=replace(how.block, price=how.block.price + ordered, search_seconds=search),
+        block=replace(
+            how.block,
+            price=how.block.price + ordered,
+            search_seconds=search,
+            waits=_halvings(problem) if kernel.searches else 0.0,
+        ),
     )
 
 
@@ -70,6 +81,7 @@ def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
             chained=kernel.ping_pong,
             fetched_by=constants["overlap_power"] if fed_by_registers(kernel, machine) else None,
             alone=kernel.schedule == "tiled-2",
+            waits=kernel.waits,
         ),
         run=setting.run,
     )
@@ -79,7 +91,8 @@ def _combining(kernel: AttentionFacts, constants: Constants) -> Combining | None
     """The kernel that adds slices of the keys up, where the class has one."""
     if kernel.combines_inside:
         return None
-    return Combining(constants["combine_price"], kernel.combines_ahead)
+    start = constants["block_price" if kernel.adds_plainly else "combine_price"]
+    return Combining(start, kernel.combines_ahead)
 
 
 def _matrix_share(compute: str, kernel: AttentionFacts, setting: Setting) -> float:
@@ -149,6 +162,11 @@ def _search_seconds(problem: Attention, kernel: AttentionFacts, setting: Setting
     return np.asarray(ceil_div(sequences, SEARCHED) * step)
 
 
+def _halvings(problem: Attention) -> Number:
+    """Loads that a block waits for, one after another, until it has found its sequence."""
+    return np.asarray(np.ceil(np.log2(as_floats(problem.sizes())["b"] + 1.0)))
+
+
 def on_tiles(
     how: Style,
     problem: Attention,
@@ -165,10 +183,17 @@ def on_tiles(
     """
     machine, constants = setting.machine, setting.constants
     masked = masking(problem, mask, pack, rows, keys)
+    if kernel.mask_ops:
+        masked = kernel.mask_ops * masking_all(problem, kernel, pack, rows, keys)
+    masked = masked + widening(problem, kernel, pack, rows, keys)
     transposed = transposing(problem, kernel, machine, constants, keys)
+    rescaled: Number = 0.0
+    if kernel.rescales:
+        tiles = _visited(problem, pack, rows, keys, through=False)
+        rescaled = tiles * rows * as_floats(problem.sizes())["e"]
     return replace(
         how,
-        code=replace(how.code, integer_ops=masked),
+        code=replace(how.code, integer_ops=masked, vector_ops=rescaled),
         block=replace(how.block, tile_seconds=transposed),
     )
 
@@ -193,6 +218,52 @@ def masking(
     return tiles * cut * rows * keys * (edges + 1.0)
 
 
+def masking_all(
+    problem: Attention, kernel: AttentionFacts, pack: Number, rows: Number, keys: Number
+) -> Number:
+    """What `masking` counts where every visited tile is masked, and hidden ones are tested.
+
+    Triton's kernels compare each score with every edge and select it, wherever the tile lies; a
+    loop that walks over tiles which a window hides finds that out by comparing them all, and by a
+    maximum over the tile.
+    """
+    windowed = problem.windowed()
+    edges = float(problem.causal) + windowed * (2.0 if kernel.walks else 1.0)
+    tiles = _visited(problem, pack, rows, keys, through=kernel.walks)
+    return tiles * rows * keys * (edges + 1.0)
+
+
+def widening(
+    problem: Attention, kernel: AttentionFacts, pack: Number, rows: Number, keys: Number
+) -> Number:
+    """Instructions of the integer lanes that make 16 bits of 8-bit keys and values.
+
+    A block converts every tile that it streams, however few queries it has for it.
+    """
+    elements = problem.elements()
+    if not kernel.widening_ops or elements["kv"].bits > 8 or elements["data"].bits <= 8:
+        return 0.0
+    sizes = as_floats(problem.sizes())
+    if kernel.head_dims:
+        sizes |= {axis: next_extent(sizes[axis], kernel.head_dims) for axis in HEAD_AXES}
+    tiles = _visited(problem, pack, rows, keys, through=False)
+    return kernel.widening_ops * tiles * keys * (sizes["d"] + sizes["e"])
+
+
+def _visited(
+    problem: Attention, pack: Number, rows: Number, keys: Number, *, through: bool
+) -> Number:
+    """Tiles of keys that all row blocks visit; `through` those too that a window hides."""
+    b, g, r, q, x = (as_floats(problem.sizes())[axis] for axis in "bgrqx")
+    span = np.maximum(np.floor(rows / pack), 1.0)
+    seen = x - q + (q + np.minimum(span, q)) / 2.0 if problem.causal else x
+    if not through and problem.window is not None:
+        reach = np.where(problem.windowed(), span + np.asarray(problem.window), x)
+        seen = np.minimum(seen, reach)
+    blocks = np.ceil(r / pack) * ceil_div(q, span) if np.any(pack != 1.0) else r * ceil_div(q, span)
+    return b * g * blocks * np.maximum(ceil_div(seen, keys), 1.0)
+
+
 def transposing(
     problem: Attention, kernel: AttentionFacts, machine: Machine, constants: Constants, keys: Number
 ) -> Number:
@@ -206,6 +277,29 @@ def transposing(
         return 0.0
     per_clock = constants["transposed_bytes"] * machine.clock_hz
     return keys * stored.bytes * np.max(problem.head_dim) / per_clock
+
+
+def staged_resident(
+    problem: Attention,
+    kernel: AttentionFacts,
+    machine: Machine,
+    rows: Number,
+    keys: Number,
+    threads: Number,
+) -> Number:
+    """Most blocks of a unit where tiles of keys and values pass through registers.
+
+    They stand beside the result, the scores and the addresses in the registers of the block.
+    """
+    most = np.inf if kernel.resident is None else kernel.resident
+    if not kernel.waits:
+        return most
+    dim, stored = problem.head_dim, problem.elements()["kv"].bytes
+    tiles = 4.0 * rows * (dim + keys) + 2.0 * keys * dim * stored
+    held = np.minimum(
+        tiles + 4.0 * ADDRESSING_REGISTERS * threads, machine.thread_registers_bytes * threads
+    )
+    return np.clip(machine.registers_bytes // held, 1.0, most)
 
 
 def passing(how: Style, columns: int, machine: Machine, dim: Number) -> Number:

@@ -132,6 +132,8 @@ def time_kernel(
     reached = style.matrix_share * _multiplying_share(machine, terms, style)
     sustained = _sustained_seconds(machine, constants, work, moved, style, reached)
     at_boost = _joined(constants, busy, behind, style)
+    if style.turns.waits:
+        at_boost = np.maximum(at_boost, in_turn_seconds(machine, terms, even, where, style))
     working = power.held_down_seconds(at_boost, sustained, style.run.lag_seconds)
     terms["power"] = np.minimum(sustained, working)
     seconds = np.where(where.blocks_per_unit < 1, np.inf, terms["blocks"] + working)
@@ -335,6 +337,27 @@ def busy_seconds(
         in_turn = np.maximum(1.0 / _resident(where), alone)
         busy = np.maximum(busy, in_turn * sum(stages, start=np.zeros(())))
     return np.asarray(busy)
+
+
+def in_turn_seconds(
+    machine: Machine,
+    terms: Mapping[str, np.ndarray],
+    even: Balance,
+    where: Residency,
+    style: Style,
+) -> np.ndarray:
+    """Seconds of a unit whose blocks load, multiply and fold one tile after the other.
+
+    A block with one buffer for its keys and one for its values asks for a tile when it is done with
+    the one before: it waits for each load in turn, takes what comes through the unit's port (64
+    bytes a clock), writes it from registers to shared memory, and then computes. Only other blocks
+    of the unit work meanwhile.
+    """
+    waited = style.turns.waits * terms["latency"]
+    staged = 1.0 + 64.0 * machine.clock_hz / machine.shared_bytes_per_unit
+    taken = sum(_stages(terms, style), start=np.asarray(staged * terms["l2"]))
+    alone = np.maximum(1.0 / _resident(where), even.longest / even.share)
+    return np.asarray(waited + alone * taken)
 
 
 def _stages(terms: Mapping[str, np.ndarray], style: Style) -> list[np.ndarray]:

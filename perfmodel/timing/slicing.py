@@ -15,6 +15,7 @@ from perfmodel.timing.libraries.rules import (
     EvenRule,
     GraphRule,
     HeadRule,
+    SegmentRule,
     SplitRule,
     WaveRule,
 )
@@ -121,6 +122,12 @@ def by_waves(sizes: Mapping[str, Number], rule: WaveRule, machine: Machine) -> n
     room = waves * machine.units / (b * g * q)
     room = np.minimum(np.ceil(room) if rule.begun else np.floor(room), rule.most)
     return np.asarray(np.maximum(np.minimum(slices, room), 1.0))
+
+
+def by_segments(sizes: Mapping[str, Number], rule: SegmentRule) -> np.ndarray:
+    """Numbers of slices (n, 1) that small grids are cut into; see `SegmentRule`."""
+    b, g = columns(sizes, "bg")
+    return np.where(b * g <= rule.most_blocks, float(rule.slices), 1.0)
 
 
 def cuts(

@@ -22,8 +22,8 @@ from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Block, Style
 
-# Blocks of a combining kernel that finds nothing, of 256 threads, that a unit holds at once.
-_IDLE_COMBINING = 8.0
+# Blocks that find nothing to do, of some 256 threads, that a unit holds at once.
+_IDLE_BLOCKS = 8.0
 
 
 def split_plan(
@@ -39,6 +39,9 @@ def split_plan(
     machine, constants = setting.machine, setting.constants
     every = as_floats(problem.sizes())
     tile, width = _tile(problem, kernel, machine), problem.elements()["kv"].bytes
+    cuttable: np.ndarray | bool = True
+    if kernel.even_rule is not None:
+        tile, cuttable = _where_cut(problem, kernel, machine, tile)
     sizes = every
     if problem.phase == "decode" and mask is not None and mask.left is not None:
         sizes = {**every, "x": _seen_keys(every["x"], mask.left, tile[1], kernel)}
@@ -49,33 +52,70 @@ def split_plan(
         graph = kernel.graph_rule if kernel.caller.captured else None
         if kernel.even_rule is not None:
             launched = slicing.evenly(every, tile, kernel.even_rule, machine, graph)
+            launched = np.where(cuttable, launched, 1.0)
             splits, beside = _with_keys(sizes, tile, launched, setting, how)
         elif graph is not None:
             splits, beside = _in_graph(sizes, tile, graph, setting, how)
         elif kernel.wave_rule is not None:
             splits = slicing.by_waves(sizes, kernel.wave_rule, machine)
+        elif kernel.segment_rule is not None:
+            launched = slicing.by_segments(sizes, kernel.segment_rule)
+            splits = _with_seen_keys(every, sizes, tile, launched)
         elif kernel.split_rule is not None:
             splits = slicing.by_rule(sizes, tile, kernel.split_rule, machine)
         else:
             splits = slicing.promising(sizes, tile, kernel, machine, constants, how, width, keep)
-    launched = splits if launched is None else launched
-    made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, launched)
+    pack = sizes["r"]
     if kernel.regroups:
-        beside = beside + _regrouping(problem, setting)
+        apart = _with_window(problem)
+        beside = beside + np.where(apart, 0.0, _regrouping(problem, setting))
+        if np.any(apart):
+            splits, pack = np.where(apart, 1.0, splits), np.where(apart, 1.0, pack)
+    launched = splits if launched is None else launched
+    if kernel.adds_in_graphs and kernel.caller.captured:
+        launched = np.maximum(launched, 2.0)
+    if kernel.grid_slices:
+        launched = np.full_like(splits, float(kernel.grid_slices))
+        # A block that finds no keys leaves at once, and others of its unit beside it.
+        idle = _rounds(sizes, tile[0], launched - splits, machine) - 1.0
+        beside = beside + idle / _IDLE_BLOCKS * setting.at_clock("block_price")
+    made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, launched, pack)
     if kernel.caller.paged and kernel.even_rule is not None:
         idle = _idle_combining(sizes, setting)
-        beside = beside + np.where(launched > 1, 0.0, idle)
+        beside = beside + np.where((launched > 1) | ~np.asarray(cuttable), 0.0, idle)
+    if kernel.prepares_decode:
+        beside = beside + kernel.prepares * preparing(setting)
     return replace(made, beside=beside)
+
+
+def preparing(setting: Setting) -> float:
+    """Seconds of a small kernel that reads lengths of sequences and leaves where each begins.
+
+    Its launch, its block, and a load, a sum and a store that wait for each other in the L2.
+    """
+    machine, constants = setting.machine, setting.constants
+    launched = machine.at_clock(constants["kernel_gap"] + constants["block_price"])
+    return float(launched + 3.0 * machine.l2_latency)
+
+
+def _with_window(problem: Attention) -> np.ndarray:
+    """Whether a call states a window, whatever it hides: so FlashAttention-2 asks (flash_api.cpp,
+    seqlenq_ngroups_swapped)."""
+    window = np.asarray(0 if problem.window is None else problem.window)
+    return np.atleast_2d(window > 0)
 
 
 def _seen_keys(keys: Number, window: Number, bc: Number, kernel: AttentionFacts) -> np.ndarray:
     """Keys of the tiles that a window leaves one query.
 
-    One tile more than fill it, since sequences end anywhere in a tile; where the library cuts tiles
+    Those from the tile of the window's first key to that of the last; where the library cuts tiles
     from the window's first key on, those that fill it.
     """
-    beyond = 0 if kernel.aligned_windows else 1
-    return np.asarray(np.minimum(keys, (ceil_div(window, bc) + beyond) * bc))
+    tiles = ceil_div(window, bc)
+    if not kernel.aligned_windows:
+        keys_before = np.maximum(np.asarray(keys) - window, 0)
+        tiles = ceil_div(keys, bc) - keys_before // bc
+    return np.asarray(np.minimum(keys, tiles * bc))
 
 
 def sliced_prefill(
@@ -106,7 +146,8 @@ def sliced_prefill(
         splits, beside = _in_graph(sizes, tile, kernel.graph_rule, setting, how)
     else:
         return None
-    made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, splits)
+    pack = sizes["r"]
+    made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, splits, pack)
     return replace(made, schedule=kernel.schedule, beside=beside, allowed=allowed)
 
 
@@ -147,6 +188,18 @@ def _with_keys(
     return used, idle * machine.at_clock(constants["block_price"] * how.block.price)
 
 
+def _with_seen_keys(
+    every: Mapping[str, Number],
+    seen: Mapping[str, Number],
+    tile: tuple[Number, ...],
+    launched: np.ndarray,
+) -> np.ndarray:
+    """Slices that have keys of those `launched` over whole tiles of `every` key, `seen` or not."""
+    (x,), (within,) = slicing.columns(every, "x"), slicing.columns(seen, "x")
+    length = slicing.slice_keys(x, launched, tile[1])
+    return np.asarray(np.maximum(ceil_div(np.minimum(within, x), length), 1.0))
+
+
 def _rounds(
     sizes: Mapping[str, Number], rows: Number, slices: np.ndarray, machine: Machine
 ) -> np.ndarray:
@@ -165,8 +218,11 @@ def _sliced_plan(
     tile: tuple[Number, ...],
     splits: np.ndarray,
     launched: np.ndarray,
+    pack: Number,
 ) -> Plan:
     """Tiles (rows, keys, threads) and numbers of slices, which broadcast, and what adds them.
+
+    A tile has the rows of `pack` query heads.
 
     Of the slices `launched`, `splits` have keys; a kernel that adds up runs wherever there are two,
     if one alone has anything to add.
@@ -174,7 +230,7 @@ def _sliced_plan(
     rows, keys, threads = tile
     # The second kernel adds rows up: it has no mask, and its blocks cost what plain ones do.
     second = replace(how, resident=np.inf)
-    how = on_tiles(how, problem, mask, kernel, setting, rows, keys, sizes["r"])
+    how = on_tiles(how, problem, mask, kernel, setting, rows, keys, pack)
 
     def part(x: Number, slices: np.ndarray, *only: str) -> Part:
         schedule = tiled.split_kv(
@@ -182,7 +238,7 @@ def _sliced_plan(
             rows,
             slicing.slice_keys(x, slices, keys),
             keys,
-            pack=sizes["r"],
+            pack=pack,
             stages=kernel.stages,
             operand_tile=operand_tile(kernel, setting.machine, rows, keys, threads),
             score_vector=problem.score_vector(),
@@ -214,6 +270,28 @@ def _tile(problem: Attention, kernel: AttentionFacts, machine: Machine) -> tuple
     if usual == other or not np.any(hides):
         return usual
     return other if np.all(hides) else tuple(np.where(hides, other, usual).T[..., None])
+
+
+def _where_cut(
+    problem: Attention, kernel: AttentionFacts, machine: Machine, usual: tuple[Number, ...]
+) -> tuple[tuple[Number, ...], np.ndarray | bool]:
+    """Rows, keys and threads of decode, and where the library's host cuts keys at all.
+
+    Graphs say how many slices there may be. Where nobody does, FlashAttention-3 finds out for one
+    sequence, and asks for more tiles and a smaller grid (num_splits_heuristic); its scheduler on
+    the device takes no more. It may have another tile for that.
+    """
+    assert kernel.even_rule is not None
+    other = usual
+    if kernel.sliced is not None:
+        dim, stored = int(np.max(problem.head_dim)), problem.elements()["kv"]
+        other = decode_tile(replace(kernel, decode=kernel.sliced), machine, dim, stored)
+    cut: np.ndarray | bool = True
+    if not kernel.caller.captured:
+        cut = slicing.cuts(as_floats(problem.sizes()), other, kernel.even_rule, machine, None)
+    if kernel.sliced is None:
+        return usual, cut
+    return tuple(np.where(cut, a, b) for a, b in zip(other, usual, strict=True)), cut
 
 
 def decode_tile(
@@ -264,7 +342,7 @@ def _idle_combining(sizes: Mapping[str, Number], setting: Setting) -> np.ndarray
     b, g, r, q, d = slicing.columns(sizes, "bgrqd")
     columns = np.where(d <= 64, 64.0, 128.0)
     blocks = b * np.ceil(g * r * q * columns / 1024) * np.ceil(d / columns)
-    rounds = np.maximum(blocks / (machine.units * _IDLE_COMBINING), 1.0)
+    rounds = np.maximum(blocks / (machine.units * _IDLE_BLOCKS), 1.0)
     start = setting.at_clock("block_price")
     seconds = rounds * (start + 3.0 * machine.l2_latency)
     return np.where(b <= CAPTURED, seconds, 0.0)

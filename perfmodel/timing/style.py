@@ -69,6 +69,9 @@ class Turns:
     """Pipeline fills of a block; FlashAttention-1 has one for each tile of keys."""
     alone: bool = False
     """Whether a single resident block overlaps nothing, so that only another block does."""
+    waits: int = 0
+    """Loads of a tile that a block waits for with nothing else of it under way; 0 where tiles are
+    loaded ahead."""
     warps: int = 1
     """Warps between which products take turns: with 2, one stages operands meanwhile."""
 

@@ -25,7 +25,7 @@ from perfmodel.timing.libraries.facts import (
     RowFacts,
 )
 from perfmodel.timing.libraries.files import kernel_facts, kernels
-from perfmodel.timing.libraries.naming import framework_of, implementations, is_known
+from perfmodel.timing.libraries.naming import caller_of, framework_of, implementations, is_known
 
 __all__ = [
     "AttentionFacts",
@@ -34,6 +34,7 @@ __all__ = [
     "KernelFacts",
     "MatrixFacts",
     "RowFacts",
+    "caller_of",
     "framework_of",
     "implementations",
     "is_known",

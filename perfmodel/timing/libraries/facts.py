@@ -14,7 +14,14 @@ from typing import Annotated, Literal
 
 from perfmodel.timing.architectures import Architecture, Copies
 from perfmodel.timing.architectures import Instruction as Native
-from perfmodel.timing.libraries.rules import EvenRule, GraphRule, HeadRule, SplitRule, WaveRule
+from perfmodel.timing.libraries.rules import (
+    EvenRule,
+    GraphRule,
+    HeadRule,
+    SegmentRule,
+    SplitRule,
+    WaveRule,
+)
 
 TileRow = tuple[int, int, int]
 """Rows, columns and threads of a block's tile."""
@@ -67,6 +74,22 @@ class Caller:
     rows; frameworks that store by rows ask it for the transposed product."""
     activity: Annotated[float | None, "of random data"] = None
     """Switching activity of the data, where the harness's data are not those of the caller."""
+    prompts: bool = False
+    """Whether a sequence of one token runs as a prompt, and not as decode."""
+    fresh: bool = False
+    """Whether queries that come with all their keys read these as they come, before the cache."""
+    windowless: bool = False
+    """Whether keys that are read as they come are all seen, whatever the window."""
+    writes_ahead: bool = False
+    """Whether the kernel after the one that writes to the cache is launched before that one ends,
+    where the architecture can (Hopper and later)."""
+    narrowing: Annotated[int, "kernels"] = 0
+    """Kernels that narrow new keys and values before they are written to a narrower cache; 0 where
+    the writing kernel does."""
+    query_narrowing: Annotated[int, "kernels"] = 1
+    """Kernels that narrow queries for a narrower cache."""
+    hands_wide: bool = False
+    """Whether 16-bit queries, keys and values are handed over where the products take 8 bits."""
     start_seconds: Annotated[float | None, "s"] = None
     """What passes before the kernel beyond what the harness takes."""
     few_start_seconds: Annotated[float | None, "s"] = None
@@ -142,6 +165,8 @@ class AttentionFacts(MatrixFacts):
     """Tiles where a window hides keys, where it has others."""
     narrow_decode: Annotated[Menus | None, "[rows, keys, threads]"] = None
     """Tiles of decode over 8-bit keys that no window hides, where it has others."""
+    sliced: Annotated[Menus | None, "[rows, keys, threads]"] = None
+    """Tiles of decode where its host cuts keys, where it has others."""
     few_queries: Annotated[int, "queries"] = 0
     """Most queries of a group, its heads together, that tiles of decode serve where no window
     hides keys, and alone."""
@@ -166,6 +191,8 @@ class AttentionFacts(MatrixFacts):
     """How it cuts keys into slices, where by whole waves of blocks."""
     graph_rule: GraphRule | None = None
     """Slices of the keys in a framework's graphs."""
+    segment_rule: SegmentRule | None = None
+    """How it cuts keys into slices, where into so many for small grids."""
     head_rule: HeadRule | None = None
     """How a head is spread over blocks where queries stream under an outer loop over keys; without
     one a block takes a whole head."""
@@ -177,8 +204,41 @@ class AttentionFacts(MatrixFacts):
     """Slices that the kernel which adds them up loads before it waits for them; 0 for all."""
     decoder: str | None = None
     """The kernel that runs decode, where another one does."""
+    encoder: str | None = None
+    """The kernel that runs queries that see every key, neither causal nor decode, where another
+    one does."""
+    waits: Annotated[int, "loads a tile"] = 0
+    """Loads of a tile of keys that a block waits for in turn, with nothing else of it under way: 2
+    where keys and values have one buffer each, filled through registers; 0 where tiles are loaded
+    ahead."""
+    mask_ops: Annotated[int, "instructions a score"] = 0
+    """Integer instructions of a score for each edge of its mask and for its selection, in every
+    tile that is visited; 0 where one each is left, in the tiles alone that an edge cuts."""
+    widening_ops: Annotated[int, "instructions an element"] = 0
+    """Integer instructions in which a block turns each 8-bit key and value that it streams into
+    the type of the queries; 0 where the products take both types."""
+    rescales: bool = False
+    """Whether the unfinished result is multiplied by the change of the maximum after each tile, in
+    narrow tiles most of the vector work."""
+    narrow_products: bool = False
+    """Whether its products take the type of a narrower cache, queries being narrowed before."""
+    adds_in_graphs: bool = False
+    """Whether decode that is captured in graphs adds slices up even where there is one."""
+    grid_slices: Annotated[int, "slices"] = 0
+    """Slices of decode's grid, and of what adds them up, whichever of them have keys; 0 where the
+    grid has those alone."""
+    adds_plainly: bool = False
+    """Whether the kernel that adds slices up has no statistics to gather first."""
+    searches: bool = False
+    """Whether a block finds its sequence by halving the list of where they begin."""
+    walks: bool = False
+    """Whether its loop begins at the first key under a window too, and tests in each tile whether
+    any score of it is seen."""
+    prepares_decode: bool = False
+    """Whether these are launched before decode too."""
     regroups: bool = False
-    """Whether decode with grouped queries copies them, and the result, into another order."""
+    """Whether decode with grouped queries copies them, and the result, into another order; where a
+    window hides keys each head is then by itself, and its keys are not cut."""
     pages_by_decode: bool = False
     """Whether its decode kernel runs all queries where keys lie in pages."""
     narrow_pages_to: Annotated[int | None, "elements"] = None

@@ -84,6 +84,19 @@ class WaveRule:
 
 
 @dataclass(frozen=True)
+class SegmentRule:
+    """Slices of the keys: always as many, for sequences and key-value heads that make a small grid.
+
+    Slices are whole tiles, so that short rows leave the last ones without keys.
+    """
+
+    slices: Annotated[int, "slices"]
+    """Slices of a small grid."""
+    most_blocks: Annotated[int, "blocks"]
+    """Most sequences times key-value heads that are cut."""
+
+
+@dataclass(frozen=True)
 class HeadRule:
     """How FlashAttention-1 spreads a head over blocks.
 

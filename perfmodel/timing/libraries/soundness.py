@@ -16,8 +16,8 @@ from perfmodel.timing.libraries.facts import (
 )
 from perfmodel.timing.libraries.reading import Misfit
 
-_MENUS = ("tiles", "decode", "narrow", "windowed", "narrow_decode")
-_LINKS = ("fallback", "batched", "decoder")
+_MENUS = ("tiles", "decode", "narrow", "windowed", "narrow_decode", "sliced")
+_LINKS = ("fallback", "batched", "decoder", "encoder")
 # Counts of a row's layout that something is divided by.
 _LAYOUT = (
     "elements_per_thread",
