@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from perfmodel.algorithms import Matmul
 from perfmodel.hardware import load
 from perfmodel.predict import predict
+from perfmodel.timing import power
 from perfmodel.timing.constants import default
 from perfmodel.timing.libraries import Caller, kernel_facts, resolve
 from perfmodel.timing.machine import machine
@@ -24,6 +25,13 @@ H100, A100, L40S, V100 = (load(x) for x in ("h100-sxm", "a100-sxm4-80gb", "l40s"
 MI210, MI300X = load("mi210"), load("mi300x")
 CONSTANTS = default()
 LARGE = Matmul(8192, 8192, 8192, dtype="fp32")
+
+
+def at_rated_boost(card):
+    """A card that does not go beyond its rated boost clock."""
+    clocks = card.compute.clocks.model_copy(update={"reached": None})
+    compute = card.compute.model_copy(update={"clocks": clocks})
+    return card.model_copy(update={"compute": compute})
 
 
 def terms(problem, name, device, tile):
@@ -139,3 +147,27 @@ def test_scaled_sums_follow_the_products_of_a_composable_kernel():
     scaled = predict(Matmul(*sizes, dtype="fp8_block"), MI300X, implementation="aiter:ck")
     assert scaled.seconds > 1.02 * plain.seconds
     assert (plain.implementation, scaled.implementation) == ("ck-gemm", "ck-gemm-block")
+
+
+def test_a_card_that_goes_beyond_its_rated_boost_is_faster_where_its_power_allows():
+    card = load("gtx1080ti")
+    rated = at_rated_boost(card)
+    beyond = card.beyond_boost
+    assert (rated.beyond_boost, beyond > 1.0) == (1.0, True)
+    here, there = machine(card), machine(rated)
+    assert here.matrix_per_unit("fp32") == pytest.approx(beyond * there.matrix_per_unit("fp32"))
+    assert here.clock_hz == pytest.approx(beyond * there.clock_hz)
+    slower, faster = (predict(LARGE, device).seconds for device in (rated, card))
+    assert 1.05 * faster < slower < 1.001 * beyond * faster
+
+
+def test_power_allows_no_more_beyond_the_rated_boost():
+    """Voltage follows the clock: a board at its limit does the same work in the same time."""
+    card = load("rtx2080ti")
+    rated = at_rated_boost(card)
+
+    def sustained(device):
+        work = (CONSTANTS, "fp32", 1e15, 0.0)
+        return power.power_seconds(machine(device), *work, activity=1.0, share=0.9)
+
+    assert sustained(card) == pytest.approx(sustained(rated))

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/gtx1080.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "ff14a71f61338953"
+HASH = "9ba5b46761853b3b"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'gtx1080',
@@ -18,6 +18,12 @@ DOCUMENT = {
   'clocks': {
    'base': {'value': '1607 MHz', 'source': ['gamersnexus-titanx'], 'status': 'secondary'},
    'boost': {'value': '1733 MHz', 'source': ['gamersnexus-titanx'], 'status': 'secondary'},
+   'reached': {
+    'value': '1823 MHz',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': 'GPU Boost beyond the rated clock, as reviews of the reference card average it',
+   },
   },
   'vector': {
    'fp64': {

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/gtx1080ti.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "d950e5f635a62b4a"
+HASH = "1baa80990e22d181"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'gtx1080ti',
@@ -24,6 +24,12 @@ DOCUMENT = {
   'clocks': {
    'base': {'value': '1480 MHz', 'source': ['vortez-1080ti'], 'status': 'secondary'},
    'boost': {'value': '1582 MHz', 'source': ['vortez-1080ti'], 'status': 'secondary'},
+   'reached': {
+    'value': '1777 MHz',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': 'GPU Boost beyond the rated clock, as reviews of the reference card average it',
+   },
   },
   'vector': {
    'fp64': {

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/rtx2080ti.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c415c9c0792c46a7"
+HASH = "e6fceceae6c08ef3"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'rtx2080ti',
@@ -22,6 +22,12 @@ DOCUMENT = {
     'source': ['nv-turing-blog'],
     'status': 'spec',
     'note': 'reference; Founders Edition 1635',
+   },
+   'reached': {
+    'value': '1800 MHz',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': 'GPU Boost beyond the rated clock, as reviews of the reference card average it',
    },
   },
   'matrix': {

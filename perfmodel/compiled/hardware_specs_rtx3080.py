@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/rtx3080.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "3642d8b7e96d26ee"
+HASH = "22980eac54d7284e"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'rtx3080',
@@ -23,6 +23,12 @@ DOCUMENT = {
   'clocks': {
    'base': {'value': '1440 MHz', 'source': ['toms-rtx30'], 'status': 'secondary'},
    'boost': {'value': '1710 MHz', 'source': ['toms-rtx30'], 'status': 'secondary'},
+   'reached': {
+    'value': '1880 MHz',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': 'GPU Boost beyond the rated clock, as reviews of the reference card average it',
+   },
   },
   'matrix': {
    'tf32': {

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/rtx3090.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "ba52e09991d0d7b7"
+HASH = "777692c080b1a65e"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'rtx3090',
@@ -18,6 +18,12 @@ DOCUMENT = {
   'clocks': {
    'base': {'value': '1395 MHz', 'source': ['techpowerup'], 'status': 'secondary'},
    'boost': {'value': '1695 MHz', 'source': ['techpowerup'], 'status': 'secondary'},
+   'reached': {
+    'value': '1820 MHz',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': 'GPU Boost beyond the rated clock, as reviews of the reference card average it',
+   },
   },
   'matrix': {
    'tf32': {

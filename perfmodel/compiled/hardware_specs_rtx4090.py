@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/rtx4090.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "55496fc100e54fc0"
+HASH = "28bd33e8097f631c"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'rtx4090',
@@ -18,6 +18,12 @@ DOCUMENT = {
   'clocks': {
    'base': {'value': '2235 MHz', 'source': ['techpowerup'], 'status': 'secondary'},
    'boost': {'value': '2520 MHz', 'source': ['nv-ada-wp-via'], 'status': 'via'},
+   'reached': {
+    'value': '2700 MHz',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': 'GPU Boost beyond the rated clock, as reviews of the reference card average it',
+   },
   },
   'matrix': {
    'tf32': {
@@ -151,5 +157,6 @@ DOCUMENT = {
   'nv-ada-wp-via': 'Ada whitepaper v2.1 Appendix A Table 2 (RTX 4090). https://images.nvidia.com/aem-dam/Solutions/Data-Center/l4/nvidia-ada-gpu-architecture-whitepaper-v2.1.pdf',
   'sfu-notes': 'Third-party notes: 16 SFUs per SM (4 per sub-partition)',
   'techpowerup': 'TechPowerUp-derived comparison pages: sysrqmts.com, fpsbench.com, topcpu.net',
+  'memory': 'unverified: from memory',
  },
 }

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/rtx5090.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "3cc9b5587aafa860"
+HASH = "06c9a14d2d950eac"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'rtx5090',
@@ -21,6 +21,12 @@ DOCUMENT = {
     'value': '2407 MHz',
     'source': ['pocketmags-5090', 'nv-rtxbw-wp-via'],
     'status': 'via',
+   },
+   'reached': {
+    'value': '2650 MHz',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': 'GPU Boost beyond the rated clock, as reviews of the reference card average it',
    },
   },
   'matrix': {

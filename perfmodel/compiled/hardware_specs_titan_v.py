@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/titan-v.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "31196c6b92f65b02"
+HASH = "889c7da57ceacc33"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'titan-v',
@@ -23,6 +23,12 @@ DOCUMENT = {
   'clocks': {
    'base': {'value': '1200 MHz', 'source': ['hardwareluxx-titan'], 'status': 'secondary'},
    'boost': {'value': '1455 MHz', 'source': ['hardwareluxx-titan'], 'status': 'secondary'},
+   'reached': {
+    'value': '1650 MHz',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': 'GPU Boost beyond the rated clock, as reviews of the reference card average it',
+   },
   },
   'matrix': {
    'fp16': {

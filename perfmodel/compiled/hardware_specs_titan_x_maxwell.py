@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/titan-x-maxwell.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "b225156e759661e3"
+HASH = "60b4fb8660c299be"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'titan-x-maxwell',
@@ -18,6 +18,12 @@ DOCUMENT = {
   'clocks': {
    'base': {'value': '1000 MHz', 'source': ['hothardware-titanx'], 'status': 'secondary'},
    'boost': {'value': '1075 MHz', 'source': ['hothardware-titanx'], 'status': 'secondary'},
+   'reached': {
+    'value': '1140 MHz',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': 'GPU Boost beyond the rated clock, as reviews of the reference card average it',
+   },
   },
   'vector': {
    'fp64': {

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/titan-x-pascal.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "aaa43257581eb49b"
+HASH = "ef3a3b08bce0d216"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'titan-x-pascal',
@@ -22,6 +22,12 @@ DOCUMENT = {
     'source': ['gamersnexus-titanx'],
     'status': 'secondary',
     'note': 'the table prints 1530',
+   },
+   'reached': {
+    'value': '1720 MHz',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': 'GPU Boost beyond the rated clock, as reviews of the reference card average it',
    },
   },
   'vector': {

@@ -1,6 +1,6 @@
 """Compiled from hardware_specs/titan-xp.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "41366e46fa983662"
+HASH = "3647b719c26431ee"
 DOCUMENT = {
  'schema_version': 1,
  'slug': 'titan-xp',
@@ -23,6 +23,12 @@ DOCUMENT = {
   'clocks': {
    'base': {'value': '1405 MHz', 'source': ['memory'], 'status': 'unverified'},
    'boost': {'value': '1582 MHz', 'source': ['toms-nvidia-history'], 'status': 'secondary'},
+   'reached': {
+    'value': '1740 MHz',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': 'GPU Boost beyond the rated clock, as reviews of the reference card average it',
+   },
   },
   'vector': {
    'fp64': {

@@ -1,6 +1,6 @@
 """Compiled from libraries/aiter.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "ef3eb55503f46210"
+HASH = "e3d69c0c5cb09d4b"
 DOCUMENT = {
  'library': 'AITER',
  'kernels': {
@@ -13,7 +13,7 @@ DOCUMENT = {
    'formats': ['fp16', 'bf16', 'fp8', 'int8', 'w8a8_int8', 'mxfp4'],
    'instruction': 'native',
    'overlap': 'pipelined',
-   'share': 0.42,
+   'share': 0.4,
    'tiles': [
     [256, 256, 256],
     [256, 128, 256],
@@ -35,7 +35,7 @@ DOCUMENT = {
    'formats': ['fp8_block'],
    'instruction': 'native',
    'overlap': 'none',
-   'share': 0.42,
+   'share': 0.4,
    'tiles': [
     [128, 128, 256],
     [128, 64, 256],

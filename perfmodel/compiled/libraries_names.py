@@ -1,24 +1,26 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "1c42bac4874ae7c8"
+HASH = "e87a4d51cd57af22"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
   {'kernel': 'flash1-first', 'names': ['^flash1.first']},
   {'kernel': 'xformers', 'names': ['xformers', 'mem_efficient']},
+  {'kernel': 'sglang-flash', 'names': ['sglang.*(fa3|flash_attention(_v3)?$)']},
   {
    'kernel': 'flash3',
+   'names': ['flash3', 'fa3', 'flash_attn_3', 'flash_attention(_v3)?$'],
+  },
+  {
+   'kernel': 'vllm-flash',
    'names': [
-    'flash3',
-    'fa3',
-    'vllm_(vit_)?flash_attn(?!_fa4)',
-    'flash_attn_3',
-    'flash_attention(_v3)?$',
+    'vllm_(vit_)?flash_attn(?!_fa[24])',
     '^vllm(?!.*(fa4|fa2|flashinfer|trtllm|triton|torch|xformers|flex))',
    ],
   },
   {'kernel': 'cudnn', 'names': ['cudnn']},
   {'kernel': 'flash4', 'names': ['flash4', 'fa4', 'flash_attention_v4']},
+  {'kernel': 'sglang-flashinfer', 'names': ['sglang.*flashinfer']},
   {
    'kernel': 'fmha',
    'names': [
@@ -29,6 +31,7 @@ DOCUMENT = {
   },
   {'kernel': 'trtllm', 'names': ['trtllm']},
   {'kernel': 'sglang-triton', 'names': ['sglang.*triton']},
+  {'kernel': 'vllm-triton', 'names': ['vllm.*triton']},
   {'kernel': 'flash-triton', 'names': ['triton']},
   {'kernel': 'cpu-blocked', 'names': ['^cpu']},
   {'kernel': 'flash2', 'names': ['flash2', 'flash', 'fa2', 'sdpa', 'vllm']},
@@ -60,21 +63,26 @@ DOCUMENT = {
   {'kernel': 'ck-gemm-block', 'names': ['aiter:ck']},
   {'kernel': 'aiter-asm', 'names': ['aiter:asm']},
   {'kernel': 'aiter-asm-block', 'names': ['aiter:asm']},
-  {'kernel': 'triton-fp8-block', 'names': ['(?i)triton']},
+  {'kernel': 'triton-fp8-block', 'names': ['(?i)triton', 'w8a8_block']},
   {'kernel': 'triton-gemm', 'names': ['(?i)triton']},
   {'kernel': 'triton-gemm-fp32', 'names': ['(?i)triton']},
   {'kernel': 'weight-only', 'names': ['weight_only', 'marlin', 'awq', 'gptq']},
   {'kernel': 'cutlass-int8', 'names': ['smooth_quant', 'int8']},
   {'kernel': 'cutlass-fp8-block', 'names': ['CutlassFp8Block']},
   {'kernel': 'vllm-deepgemm', 'names': ['^vllm']},
-  {'kernel': 'trtllm-deepgemm', 'names': ['^trtllm']},
-  {'kernel': 'deepgemm', 'names': ['(?i)deep_?gemm', 'fp8_block', '^sglang']},
+  {
+   'kernel': 'deepgemm',
+   'names': ['(?i)deep_?gemm', 'fp8_block', 'Fp8Block', '^vllm', '^sglang', '^trtllm'],
+  },
   {'kernel': 'trtllm-fp8', 'names': ['^trtllm']},
-  {'kernel': 'sgl-fp8', 'names': ['^sglang']},
-  {'kernel': 'cutlass-fp8', 'names': ['Fp8Scaled', 'FP8Scaled', 'fp8', '^vllm']},
+  {'kernel': 'sgl-fp8', 'names': ['^sglang', 'sgl_kernel']},
+  {
+   'kernel': 'cutlass-fp8',
+   'names': ['Fp8Scaled', 'FP8Scaled', 'fp8', '^vllm', '^sglang'],
+  },
   {'kernel': 'vllm-fp4', 'names': ['^vllm']},
   {'kernel': 'cutlass-fp4', 'names': ['^sglang', '^trtllm', 'flashinfer']},
-  {'kernel': 'cublas-int8', 'names': ['cublas']},
+  {'kernel': 'cublas-int8', 'names': ['torch', 'cublas']},
   {'kernel': 'cublas-fp32', 'names': ['torch', 'cublas']},
   {'kernel': 'rocblas', 'names': ['rocblas']},
   {'kernel': 'rocblas-fp32', 'names': ['rocblas', 'hipblas']},
@@ -127,6 +135,38 @@ DOCUMENT = {
    'operators': ['gemm'],
    'activity': 1.0,
    'source': 'KernelBench, get_inputs: torch.rand and torch.randn; LLMCompass, software_model/matmul.py, run_on_gpu: torch.randn (recalled)',
+  },
+  {
+   'names': ['^sglang.*(triton|flashinfer)'],
+   'operators': ['attention'],
+   'fresh': True,
+   'source': 'SGLang extend_attention.py (K_Extend, V_Extend) and flashinfer_backend.py (extend_no_prefix: the ragged wrapper)',
+  },
+  {
+   'names': ['^sglang.*flashinfer'],
+   'operators': ['attention'],
+   'windowless': True,
+   'source': 'SGLang flashinfer_backend.py (forward_extend): the ragged wrapper is called without window_left',
+  },
+  {
+   'names': ['^sglang'],
+   'operators': ['attention'],
+   'narrowing': 2,
+   'prompts': True,
+   'source': 'SGLang forward_batch_info.py (ForwardMode.EXTEND); memory_pool.py (MHATokenToKVPool.set_kv_buffer): cache_k.to(dtype) and cache_v.to(dtype) before the store',
+  },
+  {
+   'names': ['^sglang.*(fa3|trtllm)'],
+   'operators': ['attention'],
+   'writes_ahead': True,
+   'source': "SGLang jit_kernel kvcache.cuh (store_cache with programmatic dependent launch); that FlashAttention-3's and TensorRT-LLM's kernels follow without a gap was settled by published runs",
+  },
+  {
+   'names': ['^sglang.*trtllm'],
+   'operators': ['attention'],
+   'query_narrowing': 3,
+   'hands_wide': True,
+   'source': 'SGLang trtllm_mha_backend.py: queries in 16 bits, narrowed by scaled_fp8_quant without a scale (zeros, maximum, conversion)',
   },
   {
    'names': ['PLUGIN_V'],

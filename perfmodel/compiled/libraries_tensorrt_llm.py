@@ -1,11 +1,12 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "491daefdbf54e826"
+HASH = "7f05ddee6f924161"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
   'trtllm': {
    'like': 'fmha',
+   'narrow_products': False,
    'fallback': 'trtllm-hopper',
    'prepares': 1,
    'source': 'TensorRT-LLM on Blackwell: fmhaKernels.h, as fmha',
@@ -40,6 +41,13 @@ DOCUMENT = {
   },
   'trtllm-mma': {
    'like': 'fmha-ampere',
+   'runs_on': {},
+   'fallback': None,
+   'packs': False,
+   'rescales': False,
+   'wave_rule': None,
+   'widening_ops': 0,
+   'share': None,
    'decoder': 'trtllm-xqa',
    'tiles': {
     128: [[64, 128, 128]],

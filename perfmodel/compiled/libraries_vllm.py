@@ -1,9 +1,36 @@
 """Compiled from libraries/vllm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "4eb3c16fa37b0f85"
+HASH = "e74841c2b7411d22"
 DOCUMENT = {
  'library': 'vLLM',
  'kernels': {
+  'vllm-flash': {
+   'like': 'flash3',
+   'fallback': 'vllm-flash-blackwell',
+   'dispatches': True,
+   'source': 'vLLM fa_utils.py (get_flash_attn_version): FlashAttention-3 on Hopper, 4 on datacentre Blackwell, 2 elsewhere',
+  },
+  'vllm-flash-blackwell': {
+   'like': 'flash4',
+   'fallback': 'flash2',
+   'source': 'vLLM fa_utils.py (get_flash_attn_version), as vllm-flash',
+  },
+  'vllm-triton': {
+   'operator': 'attention',
+   'schedule': 'tiled-2',
+   'instruction': 'register',
+   'overlap': 'warps',
+   'head_dims': [16, 32, 64, 128, 256, 512],
+   'stages': 3,
+   'packs': True,
+   'mask_ops': 8,
+   'widening_ops': 4,
+   'searches': True,
+   'segment_rule': {'slices': 16, 'most_blocks': 128},
+   'tiles': {512: [[16, 32, 128]]},
+   'decode': {512: [[16, 16, 128]]},
+   'source': "vLLM triton_unified_attention.py: 16 rows of queries and heads of a group by 32 keys (16 in decode), 4 warps and 3 stages as Triton's default, head dimension padded to a power of two; decode of a grid of up to 128 (MIN_LAUNCH_GRID_SIZE_2D) in 16 segments (NUM_PAR_SOFTMAX_SEGMENTS), reduced by a second kernel; 8-bit keys go through fp32 by their scale (K_load.to(float32) * k_scale); instructions of masks and conversions as sglang-triton's, settled by published runs",
+  },
   'cutlass-fp8': {
    'operator': 'gemm',
    'formats': ['fp8'],

@@ -49,6 +49,9 @@ class Clocks(Block):
     """Guaranteed clock."""
     boost: Clock | None = None
     """Highest clock; the vector peaks are rated at it."""
+    reached: Clock | None = None
+    """Clock that the board takes by itself beyond the boost clock, where power and temperature
+    allow: GPU Boost of GeForce and TITAN cards, whose rated boost is a typical clock."""
     tensor: Clock | None = None
     """Clock at which the matrix peaks are rated; absent means boost."""
 

@@ -114,6 +114,11 @@ class Device(Block):
         return _si(self.compute.clocks.boost or self.compute.clocks.base) or 0.0
 
     @property
+    def beyond_boost(self) -> float:
+        """Clock that the board reaches over the boost clock, at which its peaks are rated."""
+        return (_si(self.compute.clocks.reached) or self.boost_hz) / self.boost_hz
+
+    @property
     def tensor_hz(self) -> float:
         """Clock at which the matrix peaks are rated."""
         return _si(self.compute.clocks.tensor) or self.boost_hz

@@ -151,11 +151,11 @@ class Machine:
         if measured and dtype in measured:
             return float(measured[dtype].si) / self.units
         if dtype in device.matrix_types and not self.on_vector(dtype):
-            return device.matrix_flops(dtype) / self.units
+            return device.beyond_boost * device.matrix_flops(dtype) / self.units
         if dtype in ("fp32", "tf32"):
             return 2.0 * self.vector_ops_per_unit
         if dtype == "fp64":
-            return device.vector_flops(dtype) / self.units
+            return device.beyond_boost * device.vector_flops(dtype) / self.units
         if dtype == DOT_PRODUCTS and self.architecture.dot_products:
             return self._dot_products_per_unit()
         return device.matrix_flops(dtype) / self.units  # raises, naming what there is
@@ -163,7 +163,7 @@ class Machine:
     def _dot_products_per_unit(self) -> float:
         """Operations a second of 8-bit dot products: four multiply-adds a lane and clock."""
         if "int8" in self.device.vector_types:
-            return self.device.vector_flops("int8") / self.units
+            return self.device.beyond_boost * self.device.vector_flops("int8") / self.units
         return 8.0 * self.integer_per_unit
 
 
@@ -197,6 +197,7 @@ def _machine(device: Device) -> Machine:
     if not clock:
         raise ProblemError(f"{device.slug} has no clock, so nothing can be timed on it")
     parts = _parts(device, clock)
+    clock *= device.beyond_boost
     units = device.units * parts
     if parts > 1:
         said.append(f"each of its {device.units} units is taken for {parts} of a GPU's size")
@@ -208,7 +209,7 @@ def _machine(device: Device) -> Machine:
             f"{device.slug} has no rate of any unit, so nothing can be timed on it; give "
             "compute.vector.fp32"
         )
-    vector = vector / units
+    vector = vector * device.beyond_boost / units
     lanes = vector / clock
     per_clock = architecture.l2_bytes_per_clock
     l2 = device.measured_l2_bytes_per_s or device.l2_bytes_per_s

@@ -37,4 +37,4 @@ def dense_peak(problem: Problem, device: Device) -> float:
     if "fp64" not in kinds:
         kinds |= {"fp32"}
     found = [table[kind] for kind in kinds for table in (rates, vector) if kind in table]
-    return max(found or [*rates.values(), *vector.values()])
+    return device.beyond_boost * max(found or [*rates.values(), *vector.values()])

@@ -70,6 +70,8 @@ def power_seconds(
     saved (`vector_voltage`, against `least_voltage`): T4 sustains fp32 at half its boost clock with
     four fifths of the energy an operation that V100 takes near all of it.
 
+    Energies are those at the rated boost clock, beyond which cards may go by themselves.
+
     Makers guarantee the base clock under load at that power, so a loop on the vector unit, by which
     they rate it, is no slower than there; one on the matrix unit may be (A100 SXM at 8192³: 257
     TFLOP/s, its base clock would give 282).
@@ -80,7 +82,8 @@ def power_seconds(
     at_boost = work / (machine.matrix_per_unit(dtype) * machine.units * share)
     arithmetic = work * (activity * operation_joules(machine, constants, dtype, vector=vector))
     memory = constants["dram_joules"] * dram_bytes
-    seconds = np.cbrt((arithmetic + memory) / usable * at_boost * at_boost)
+    rated = at_boost * machine.device.beyond_boost
+    seconds = np.cbrt((arithmetic + memory) / usable * rated * rated)
     voltage = constants["vector_voltage" if vector else "least_voltage"]
     lowest = (arithmetic * voltage**2 + memory) / usable
     seconds = np.maximum(seconds, lowest)
