@@ -145,7 +145,7 @@ def traffic(
     }
     crossings = []
     for cache in caches:
-        kept = _Kept(cache.held, away, _found(cache, reuse, away) | over)
+        kept = _Kept(cache.held, away, _found(cache, reuse, away) | over_written)
         crossings.append(_crossing(schedule, cost, elements, wave, near_share, kept, placed))
     loads, near = _ZERO, _ZERO
     for name in wave.reads:
