@@ -79,7 +79,8 @@ def test_where_other_kernels_run_between_what_is_written_is_new():
     [
         (16, 2048, 2048, 0.0, 0.0),  # 50 MB of weights in turn
         (16, 8192, 4096, 1.0, 1.0),  # 400 MB
-        (8192, 1024, 512, 0.0, 1.0),  # 26 MB of data and results, once or six times
+        (8192, 64, 2048, 0.0, 0.97),  # 35 MB of data, once or six times
+        (8192, 2048, 64, 0.0, 0.0),  # 35 MB of results, in the same memory each time
     ],
 )
 def test_weights_that_take_turns_lie_in_a_cache_that_holds_all_copies(m, n, k, vllm, sglang):

@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "92f49e9251b68637"
+HASH = "a43b50d9bbbf5cfc"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -88,7 +88,8 @@ DOCUMENT = {
    'start_seconds': 7.8271e-06,
    'few_start_seconds': 5.3308e-06,
    'copies': 1000,
-   'own_operands': True,
+   'own_inputs': True,
+   'own_results': True,
    'source': 'runs of TensorRT-LLM 1.0 on A100 (aiconfigurator); an empty pair of events is 5 to 8 us apart, in ticks of 1.024 us. That kernels of few rows need no more of the L1 as shared memory, for which a unit has to drain, is inferred. Three layers of 300 MB and more run before the one that is timed, once (collector/trtllm/collect_gemm_trt.py): none of its operands is in a cache',
   },
   {
@@ -121,8 +122,15 @@ DOCUMENT = {
   {
    'names': ['^sglang'],
    'operators': ['gemm'],
-   'own_operands': True,
-   'source': 'aiconfigurator, collector/sglang/collect_gemm.py: create_gemm makes operands and result of each copy',
+   'own_inputs': True,
+   'source': 'aiconfigurator, collector/sglang/collect_gemm.py: create_gemm makes the operands of each copy',
+  },
+  {
+   'names': ['^sglang'],
+   'operators': ['gemm'],
+   'formats': ['fp8_block', 'nvfp4'],
+   'own_results': True,
+   'source': 'there: of these types the result as well, where others return new memory that an allocator hands out again',
   },
  ],
  'usual': [
