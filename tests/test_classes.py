@@ -18,7 +18,6 @@ from perfmodel.timing.machine import machine
 H100, A100, B200, T4 = (load(slug) for slug in ("h100-sxm", "a100-sxm4-80gb", "b200", "t4"))
 
 # Kernels for Blackwell alone.
-NEWEST = ("flash4", "fmha", "trtllm", "cudnn", "vllm-fp4", "cutlass-fp4")
 # (operator, type, implementation as measured-run tables name it, class).
 NAMED = [
     ("attention", "fp16", "flash1", "flash1"),
@@ -113,7 +112,7 @@ NAMED = [
     ("rmsnorm", "fp16", "sarathi/torch", "vllm-rmsnorm"),
 ]  # fmt: skip
 # Kernels that exist for the newest of two devices alone.
-NEWEST = ("cudnn", "flash4", "fmha", "trtllm", "sglang-triton", "sglang-flashinfer")
+NEWEST = ("cudnn", "vllm-fp4", "cutlass-fp4", "flash4", "fmha", "trtllm", "sglang-triton", "sglang-flashinfer")
 # Names that no measured run has yet, or whose operator's runs are not told apart by them.
 ALSO_NAMED = [
     ("attention", "fp16", "flash1-first", "flash1-first"),

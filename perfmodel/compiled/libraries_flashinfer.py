@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "771105d09e38d7da"
+HASH = "099235f3b0340cfe"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -156,9 +156,10 @@ DOCUMENT = {
     'most_threads': 512,
     'passes': 1,
     'load': 16,
+    'waits': 1,
     'packed': 2,
    },
-   'source': 'vLLM nvfp4_quant_kernels.cu, FlashInfer quantization.cu (quantize_with_block_size): a block a row, 8 to 16 elements a thread in one load, a maximum of each 16 elements by pairs; pairs are converted at once',
+   'source': 'vLLM nvfp4_quant_kernels.cu, FlashInfer quantization.cu (quantize_with_block_size): a block a row, 8 to 16 elements a thread in one load, a maximum of each 16 elements by pairs; pairs are converted at once; the scale of the whole tensor, in memory, is read first',
   },
   'flashinfer-norm': {
    'operator': 'rmsnorm',

@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "f6e6d94c99be776e"
+HASH = "245bc2967ce1aeb3"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -60,6 +60,7 @@ DOCUMENT = {
    'copies': 'asynchronous',
    'node_nm': 7,
    'l2_distinct_share': 0.667,
+   'l2_stream_share': 0.6,
    'l2_bytes_per_clock': 35,
    'integer_lanes': 64,
    'dot_products': True,
@@ -98,6 +99,7 @@ DOCUMENT = {
    'stated_flops_per_clock': 4096,
    'node_nm': 4,
    'l2_distinct_share': 0.667,
+   'l2_stream_share': 0.6,
    'l2_bytes_per_clock': 40,
    'integer_lanes': 64,
    'dot_products': True,
@@ -115,6 +117,7 @@ DOCUMENT = {
    'stated_flops_per_clock': 8192,
    'node_nm': 3.3,
    'l2_distinct_share': 0.667,
+   'l2_stream_share': 0.6,
    'l2_bytes_per_clock': 44,
    'integer_lanes': 64,
    'dot_products': True,

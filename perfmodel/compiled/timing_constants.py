@@ -1,6 +1,6 @@
 """Compiled from timing/constants.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c81ee579bd8def47"
+HASH = "b2c83afc280b0d01"
 DOCUMENT = {
  'version': 1,
  'constants': {
@@ -14,13 +14,13 @@ DOCUMENT = {
    'source': 'scale and triad beside the faster of reads and writes: 0.91 on V100, 0.92 on A100, 0.91 on H100 PCIe, 0.97 on A40 (gpu-benches)',
   },
   'hbm_share_stacked': {
-   'value': 0.99531,
+   'value': 0.98,
    'unit': '1',
    'low': 0.8,
    'high': 1.0,
    'fitted': True,
    'prior': 0.96,
-   'interval': [0.984, 1.01],
+   'interval': [0.988, 1.01],
    'identified': True,
    'meaning': 'share of peak memory bandwidth that a kernel gets which asks for nothing else, with HBM since Volta where no copy was measured',
    'source': 'copies and triads of V100, A100, H100 PCIe, H200, B200 and B300 over copy_share: 0.94-0.98 (gpu-benches, TileSight)',
@@ -35,7 +35,7 @@ DOCUMENT = {
    'source': 'read benchmarks of A40 and L40: 0.976 and 0.979 (gpu-benches)',
   },
   'inline_ecc_share': {
-   'value': 0.8,
+   'value': 0.82,
    'unit': '1',
    'low': 0.65,
    'high': 0.94,
@@ -44,25 +44,25 @@ DOCUMENT = {
    'source': 'CUDA C++ Best Practices Guide 8.2.1: with GDDR, ECC takes 6.25 % of the memory and about 20 % of the bandwidth; streams of T4 and L4 reach 0.74-0.78 of their peaks',
   },
   'turn_price': {
-   'value': 0.002694,
+   'value': 0.08,
    'unit': '1',
    'low': 0.0,
    'high': 0.5,
    'fitted': True,
    'prior': 0.15,
-   'interval': [3.72e-05, 0.195],
+   'interval': [0.00254, 0.0604],
    'identified': False,
    'meaning': 'bytes of a stream that one byte costs beside, of the reads or writes of a kernel, whichever are fewer: DRAM turns around',
    'source': 'scale and triad beside read on V100, A100, H100, A40 and L40 (gpu-benches)',
   },
   'hbm_share_early': {
-   'value': 0.7704,
+   'value': 0.78185,
    'unit': '1',
    'low': 0.65,
    'high': 0.95,
    'fitted': True,
    'prior': 0.77,
-   'interval': [0.76, 0.781],
+   'interval': [0.775, 0.788],
    'identified': True,
    'meaning': 'the same on Maxwell and Pascal',
    'source': 'stream benchmarks on P100',

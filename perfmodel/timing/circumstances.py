@@ -17,8 +17,10 @@ class Circumstances:
     """Whether the run before was of the same kernel, on the same memory."""
     copies: float = 1.0
     """Copies of the weights that the loop goes round: one is used again after as many calls."""
-    own_operands: bool = False
-    """Whether each of them has data and results of its own, so that all operands take turns."""
+    own_inputs: bool = False
+    """Whether each of them has data of its own, which take turns with it."""
+    own_results: bool = False
+    """Whether each of them has results of its own."""
     activity: float = 1.0
     """Switching activity of the data relative to random numbers: a factor of energy."""
     lag_seconds: float = 0.0

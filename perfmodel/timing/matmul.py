@@ -149,7 +149,7 @@ def _looped(run: Circumstances, caller: Caller) -> Circumstances:
     if run.copies == 1.0:
         return run
     copies = run.copies if caller.copies is None else caller.copies
-    return replace(run, copies=copies, own_operands=caller.own_operands)
+    return replace(run, copies=copies, own_inputs=caller.own_inputs, own_results=caller.own_results)
 
 
 def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:

@@ -140,12 +140,11 @@ def traffic(
     if reuse is None:
         reuse = _from_run(schedule, cost, run)
     # No cache behind the L2 holds what was not written to memory yet.
-    over = {
-        name: one for name, one in _found(caches[0], reuse, away).items() if name in wave.writes
-    }
+    inner = _found(caches[0], reuse, away)
+    rewritten = {name: share for name, share in inner.items() if name in wave.writes}
     crossings = []
     for cache in caches:
-        kept = _Kept(cache.held, away, _found(cache, reuse, away) | over)
+        kept = _Kept(cache.held, away, _found(cache, reuse, away) | rewritten)
         crossings.append(_crossing(schedule, cost, elements, wave, near_share, kept, placed))
     loads, near = _ZERO, _ZERO
     for name in wave.reads:
@@ -192,23 +191,35 @@ def _caches(machine: Machine, constants: Constants, retain: Retain) -> tuple[_Ca
 def _from_run(schedule: Schedule, cost: KernelCost, run: Circumstances) -> Reuses:
     """What a run of the same kernel before this one left of each tensor.
 
-    All that the kernel touches goes by until one is used again; where copies of the weights take
-    turns, those too of the weights, and as many calls' where each copy has data and results of its
-    own. Where other kernels run between, distances are of that size, and what is written is new.
+    All that the kernel touches goes by until one is used again, and of what takes turns all its
+    copies, until one of those is. Where other kernels run between, distances are about that size,
+    and what is written is new.
     """
     if not run.warm:
         return {}
-    touched = sum((moved.total_bytes for moved in cost.hbm.values()), start=_ZERO)
     reads = schedule.reads(cost.nest.kernel)
-    every = touched * run.copies if run.own_operands else touched
+    touched = sum((moved.total_bytes for moved in cost.hbm.values()), start=_ZERO)
     found: dict[str, Sequence[Reuse]] = {}
-    for name, moved in cost.hbm.items():
-        if name not in reads and not run.repeats:
-            continue
-        weights = schedule.algorithm.tensors[name].element == "weights"
-        turns = run.copies - 1.0 if weights and not run.own_operands else 0.0
-        found[name] = (Reuse(run.warm, every + turns * moved.total_bytes, run.repeats),)
+    for name in cost.hbm:
+        if name in reads or run.repeats:
+            others = sum(
+                (
+                    moved.total_bytes * (run.copies - 1.0)
+                    for other, moved in cost.hbm.items()
+                    if _takes_turns(schedule, run, reads, other)
+                ),
+                start=_ZERO,
+            )
+            mine = others if _takes_turns(schedule, run, reads, name) else 0.0
+            found[name] = (Reuse(run.warm, touched + mine, run.repeats),)
     return found
+
+
+def _takes_turns(schedule: Schedule, run: Circumstances, reads: Sequence[str], name: str) -> bool:
+    """Whether copies of a tensor take turns in a loop; the weights do where anything does."""
+    if name not in reads:
+        return run.own_results
+    return run.own_inputs or schedule.algorithm.tensors[name].element == "weights"
 
 
 @dataclass(frozen=True)

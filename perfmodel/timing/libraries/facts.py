@@ -67,8 +67,10 @@ class Caller:
     copies: Annotated[float | None, "copies"] = None
     """Copies of the weights that a timing loop of its own goes round, where others have the usual
     number (`Run.copies`)."""
-    own_operands: bool = False
-    """Whether each copy of the weights has data and results of its own, which take turns too."""
+    own_inputs: bool = False
+    """Whether each copy of the weights has data of its own, which take turns too."""
+    own_results: bool = False
+    """Whether each copy of the weights has results of its own, which take turns too."""
     column_major: bool = False
     """Whether a library that stores matrices by columns is called directly, so that its rows are
     rows; frameworks that store by rows ask it for the transposed product."""
