@@ -19,6 +19,11 @@ from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
 from perfmodel.timing.reuse import Reuse, Reuses
 
+# Working set, as a share of an L1's capacity, at which half of it is still there. Its lines are not
+# replaced in the order of their use (Jia et al. 2018, Volta): of lines replaced at random e^(-s/c)
+# are left after s of c others, half of them at ln 2.
+_L1_KNEE = 0.69
+
 Retain = Callable[[Number, float, float], np.ndarray]
 _ZERO = np.zeros(())
 _NOWHERE: Mapping[str, str] = {}
@@ -135,7 +140,7 @@ def traffic(
         shares = [1.0 - cache.held(touched) for cache in caches]
         return _traffic([_Crossing(touched * share, _ZERO) for share in shares], shares, asked)
     wave = _wave(schedule, cost, elements, where)
-    near_share = _l1_share(machine, constants, cost, wave, where)
+    near_share = _l1_share(machine, cost, wave, where)
     away = dict.fromkeys(placed, _ZERO) | dict.fromkeys(shared, np.ones(()))
     if reuse is None:
         reuse = _from_run(schedule, cost, run)
@@ -394,20 +399,17 @@ def _written(
     return least + again * (1.0 - held(wave.all_bytes))
 
 
-def _l1_share(
-    machine: Machine, constants: Constants, cost: KernelCost, wave: _Wave, where: Residency
-) -> Number:
+def _l1_share(machine: Machine, cost: KernelCost, wave: _Wave, where: Residency) -> Number:
     """Share of what a row-wise kernel's blocks read again that is still in their unit's L1.
 
-    It holds the rows of all resident blocks at once or it does not, and replaces lines no more
-    exactly than the L2 does (Jia et al. 2018: Volta's is not the line used longest ago). Tiled
-    kernels keep their operands in shared memory or registers instead, and ask for each once.
+    It holds the rows of all resident blocks at once or it does not. Tiled kernels keep their
+    operands in shared memory or registers instead, and ask for each once.
     """
     if cost.nest.kernel.operand_tile is not None:
         return _ZERO
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
     rows = waves.footprint(wave.nest, wave.loads(), wave.loops, resident)
-    return held_share(rows, machine.l1_capacity, constants["l2_knee"])
+    return held_share(rows, machine.l1_capacity, _L1_KNEE)
 
 
 def _repeated(
