@@ -159,7 +159,12 @@ def test_sizes_of_2_to_the_40_do_not_overflow():
 def test_runs_of_another_board_or_release_than_their_table_names_are_predicted_for_it():
     for item in corrections():
         named = NAMED_BY[item.implementation] | {"device": item.device or "h100-sxm"}
-        meant = {"device": item.board, "implementation": item.release, "variant": item.variant}
+        meant = {
+            "device": item.board,
+            "implementation": item.release,
+            "variant": item.variant,
+            "harness": item.harness,
+        }
         meant = {name: value for name, value in meant.items() if value}
         assert load(meant.get("device", "t4"))
         assert item.release in kernels() or is_known(named["op"], item.release or "flash1")

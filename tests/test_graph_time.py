@@ -156,7 +156,8 @@ def chain(rows, cols=4096):
 
 def test_a_node_finds_what_the_one_before_left_by_hand():
     """y, 2048 × 4096 in bf16, is 16.8 MB. Between writing and reading it go by y itself, half of x
-    and half of z: 33.6 MB. Of these an H100's 50 MiB, two thirds of them for distinct lines, keep 1 / (1 + (33.6 / 35)⁴), 54 %.
+    and half of z: 33.6 MB. Of these an H100's 50 MiB, two thirds of them for
+    distinct lines, keep 1 / (1 + (33.6 / 35)⁴), 54 %.
     """
     one = 2048 * 4096 * 2
     found = predict_graph(chain(2048), H100)

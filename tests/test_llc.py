@@ -103,7 +103,7 @@ def test_a_loop_that_clears_nothing_finds_in_it_what_the_l2_cannot_hold():
     warm = predict(add, MI300X, harness="cuda_graph")
     assert warm.bytes["hbm"] == pytest.approx(warm.bytes["llc"] / 2, rel=0.1)
     # It holds no dirty data: what is written goes through.
-    assert warm.bytes["hbm"] >= 32 * MIB
+    assert warm.bytes["hbm"] >= 0.999 * 32 * MIB
 
 
 def test_its_term_is_its_bytes_over_its_bandwidth():

@@ -50,7 +50,7 @@ def test_a_unit_of_turing_keeps_32_kib_of_its_96_for_shared_memory():
     assert here.shared_reserved == 0
     assert (here.max_threads, here.max_blocks) == (1024, 16)
     assert here.base_share == near(585 / 1590)
-    assert (here.memory_family, here.staged) == ("early", True)
+    assert (here.memory_family, here.inline_ecc, here.staged) == ("gddr", True, True)
     # Not in its spec: 22 B a clock and unit of the L2, and Volta's latency of memory.
     assert here.l2_bytes_per_s == near(22 * 40 * 1.59e9)
     assert here.hbm_latency == near(650 / CLOCK)

@@ -70,7 +70,7 @@ def test_the_more_is_left_and_the_less_went_by_the_less_is_moved(kind, device, s
 @pytest.mark.parametrize("op", ["softmax", "rmsnorm", "layernorm", "quantise", "pointwise"])
 @pytest.mark.parametrize("rows", [64, 2048, 8192])
 def test_a_kernel_that_is_run_again_finds_what_a_warm_run_finds(op, rows):
-    """A run that repeats a kernel leaves each operand as far away as all that the kernel touches."""
+    """A run that repeats a kernel leaves each operand as far away as all that it touches."""
     problem = Rowwise(op, rows, 2048)
     touched = float(compulsory_bytes(problem))
     again = predict(problem, H100, harness="cuda_graph", reuse=swept(problem, touched))

@@ -144,9 +144,13 @@ def traffic(
     away = dict.fromkeys(placed, _ZERO) | dict.fromkeys(shared, np.ones(()))
     if reuse is None:
         reuse = _from_run(schedule, cost, run)
+    # No cache behind the L2 holds what was not written to memory yet.
+    over = {
+        name: one for name, one in _found(caches[0], reuse, away).items() if name in wave.writes
+    }
     crossings = []
     for cache in caches:
-        kept = _Kept(cache.held, away, _found(cache, reuse, away))
+        kept = _Kept(cache.held, away, _found(cache, reuse, away) | over)
         crossings.append(_crossing(schedule, cost, elements, wave, near_share, kept, placed))
     loads, near = _ZERO, _ZERO
     for name in wave.reads:
@@ -327,6 +331,11 @@ class _Wave:
     load_bytes: Number
     sharing: Number
     between: tuple[Number, ...] = ()
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """Tensors that are written and not read."""
+        return frozenset(tensor.name for tensor in self.widths) - frozenset(self.reads)
 
     def loads(self) -> dict[Tensor, float]:
         """Bytes an element of every tensor that is read."""
