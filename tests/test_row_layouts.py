@@ -187,13 +187,18 @@ def test_norms_of_frameworks_move_what_a_good_library_moves(name, slug):
     assert 0.8 * good.seconds < own.seconds < 1.8 * good.seconds
 
 
-def test_an_l1_holds_half_of_what_sweeps_seven_tenths_of_it():
+@pytest.mark.parametrize(("slug", "cols"), [("v100-sxm2", 5678), ("a100-sxm4-80gb", 8517)])
+def test_an_l1_holds_half_of_what_sweeps_seven_tenths_of_it(slug, cols):
     # Lines replaced at random: after s of c others e^(-s/c) of them are left. Of V100's 128 KiB
-    # sixteen rows of 1,420 fp32 sweep ln 2.
-    here = load("v100-sxm2")
-    layout = kernel_facts("torch-layernorm")
-    cols = np.array([710, 1420, 2840])
-    problem = Rowwise("layernorm", np.full(3, 65536), cols, "fp32")
-    found = predict_arrays(problem, here, implementation=layout.name)
-    again = np.asarray(found.bytes["l2"]) / (65536 * cols * 4.0) - 2.0  # of a second read
-    assert again[0] < 0.15 < 0.4 < again[1] < 0.6 < 0.9 < again[2]
+    # and A100's 192, four rows of fp32 (512 threads each) that sweep ln 2.
+    here = load(slug)
+    problem = Rowwise("softmax", 65536, np.array([cols // 2, cols, 2 * cols]), "fp32")
+    kernel = kernel_facts("torch-softmax")
+    kernel = replace(kernel, rows=replace(kernel.rows, most_threads=512, least_threads=512))
+    plan = rowwise.plan(problem, kernel, Setting(machine(here), CONSTANTS))
+    timing = time_plan(machine(here), CONSTANTS, plan, (1, 3))
+    (launch,) = timing.launches
+    rows = 65536 * np.asarray(problem.cols) * 4.0
+    again = np.ravel(launch.time.bytes["l2"]) / rows - 2.0  # of two more reads
+    assert np.all(np.ravel(launch.time.occupancy) == 4)
+    assert again[0] < 0.2 < 0.9 < again[1] < 1.1 < 1.8 < again[2]

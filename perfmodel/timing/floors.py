@@ -74,7 +74,9 @@ def dispatch(
     queued: Number = np.maximum(np.where(several > 0, several, one), own)
     if run.calls_as is None:  # nothing is called: kernels run from a graph, or by themselves
         queued = 0.0
-    return Dispatch(slower * run.start_seconds(operator), library, np.maximum(least, several), queued)
+    return Dispatch(
+        slower * run.start_seconds(operator), library, np.maximum(least, several), queued
+    )
 
 
 # Year of the boards beside whose hosts starts and calls are stated.
