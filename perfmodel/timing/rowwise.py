@@ -35,6 +35,9 @@ _WARP = 32
 _PLAIN_SHARED = 49152
 # Integer instructions of an access: the load or store, its address, the bound and the branch.
 _ACCESS = 4.0
+# The same where a row is held and the loop over it unrolled: the access and its bound, for addresses
+# lie constants apart and take no instruction.
+_UNROLLED = 2.0
 
 
 def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
@@ -94,7 +97,10 @@ def _cut(whole: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> P
     few = rows < kernel.cut_rows * setting.machine.units
     cut = (few & (columns > kernel.cut_columns)).astype(np.float64)
     map_, gap = plan(_flat(problem, kernel.cut), kernel, setting), setting.at_clock("kernel_gap")
-    pieces = replace(map_.parts[0], used=cut, stands_in=True)
+    own, part = whole.parts[0].style.code, map_.parts[0]
+    # What the class computes beyond the algorithm it does on pieces too.
+    more = replace(own, integer_ops=part.style.code.integer_ops)
+    pieces = replace(part, used=cut, stands_in=True, style=replace(part.style, code=more))
     rest = replace(whole.parts[0], used=1.0 - cut)
     return replace(
         whole,
@@ -192,7 +198,8 @@ def _integer_ops(problem: Rowwise, layout: _Laid | None) -> Number:
     whole = columns // layout.load * layout.load / columns if layout.strided else whole
     streamed = (layout.passes + 1) * (whole / layout.load + (1.0 - whole))
     held = 2.0 / layout.held_load
-    return _ACCESS * elements * np.where(columns <= layout.held_columns, held, streamed)
+    whole = columns <= layout.held_columns
+    return elements * np.where(whole, _UNROLLED * held, _ACCESS * streamed)
 
 
 def _maps(layout: _Laid | None) -> bool:
