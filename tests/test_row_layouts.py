@@ -139,7 +139,12 @@ def test_compiled_code_cuts_few_long_rows_over_all_units(op, device):
     eager = {"layernorm": "torch-layernorm", "softmax": SHARED}.get(op, "vllm-rmsnorm")
     assert cut.seconds < 0.4 * predict(problem, device, implementation=eager).seconds
     passes = kernel_facts(f"inductor-{op}").cut.streams + 1
-    assert cut.bytes["hbm"] == pytest.approx(passes * 4 * LONG[0] * LONG[1], rel=0.02)
+    # A row of either tensor and the weights of as many elements are more than an L2 holds, so that
+    # each row reads most of the weights again.
+    weights = {"layernorm": 2, "rmsnorm": 1, "softmax": 0}[op]
+    whole = 4 * LONG[0] * LONG[1]
+    assert passes * 0.98 <= cut.bytes["hbm"] / whole <= (passes + weights) * 1.02
+    assert weights == 0 or cut.bytes["hbm"] / whole > passes + 0.4
     assert cut.footprint_bytes < 1.3 * 2 * 4 * LONG[0] * LONG[1]
 
 
