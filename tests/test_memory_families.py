@@ -29,9 +29,10 @@ def test_bits_of_error_correction_in_the_memory_itself_take_a_fifth_of_its_bandw
     here = machine(load(slug))
     without = hbm_rate(replace(here, inline_ecc=False), CONSTANTS)
     assert here.inline_ecc
-    assert hbm_rate(here, CONSTANTS) == pytest.approx(0.8 * without)
-    # T4's and L4's streams: 0.74 to 0.78 of their peaks.
-    assert 0.7 < hbm_rate(here, CONSTANTS) / here.hbm_bytes_per_s < 0.81
+    assert hbm_rate(here, CONSTANTS) == pytest.approx(CONSTANTS["inline_ecc_share"] * without)
+    assert CONSTANTS["inline_ecc_share"] == pytest.approx(0.8, abs=0.03)
+    # Reads; copies of T4, L4 and L40S reach 0.74 to 0.78 of their peaks.
+    assert 0.7 < hbm_rate(here, CONSTANTS) / here.hbm_bytes_per_s < 0.83
 
 
 @pytest.mark.parametrize("slug", ["a100-sxm4-80gb", "h100-sxm", "rtx4090", "p100-pcie-16gb"])

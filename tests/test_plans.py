@@ -115,8 +115,8 @@ def integers(name: str, op: str, cols: int, dtype: str = "fp32", **more) -> floa
 
 
 def test_integer_instructions_of_accesses_by_hand():
-    # In registers a softmax's elements are loaded and stored one by one, in a loop that is unrolled:
-    # the access and its bound.
+    # In registers a softmax's elements are loaded and stored one by one, in an unrolled loop: the
+    # access and its bound.
     assert integers("torch-softmax", "softmax", 1000) == near(2 * 2)
     # Else a load, its address, the bound and the branch: four of each access.
     # Streamed three times and stored: four elements an access where a row is whole rounds of them.

@@ -45,7 +45,7 @@ def test_reads_and_writes_apart_are_a_plain_stream_and_together_take_longer(read
 @pytest.mark.parametrize(
     ("slug", "family"),
     [
-        ("p4", "early"), ("t4", "early"), ("v100-sxm2", "stacked"), ("a100-pcie-40gb", "stacked"),
+        ("p4", "early"), ("t4", "gddr"), ("v100-sxm2", "stacked"), ("a100-pcie-40gb", "stacked"),
         ("h200-sxm", "stacked"), ("b200", "stacked"), ("mi300x", "amd"), ("l4", "gddr"),
         ("a40", "gddr"), ("rtx5090", "gddr7"), ("epyc-9654", "other"), ("m4-max", "other"),
     ],
@@ -72,15 +72,18 @@ def test_no_kernel_gets_more_than_the_peak_of_its_memory(device):
     assert rate <= device.hbm_bytes_per_s
     if here.copy_bytes_per_s is None and not here.hbm_is_measured:
         share = CONSTANTS[f"hbm_share_{here.memory_family}"]
+        share *= CONSTANTS["inline_ecc_share"] if here.inline_ecc else 1.0
         assert rate == pytest.approx(share * device.hbm_bytes_per_s)
 
 
-# Triad of gpu-benches, two reads and a write, in the specs; V100's is of the 16 GB board.
+# Triad of gpu-benches, two reads and a write, in the specs; V100's is of the 16 GB board. That A40
+# and L40 ran without error correction is inferred: nothing else is known to give 0.95 of the peak.
 @pytest.mark.parametrize("device", [A100, V100, load("a40"), load("l40")], ids=lambda d: d.slug)
 def test_two_reads_and_a_write_go_about_as_fast_as_published(device):
     moved = 12 * 16384**2
     problem = Rowwise("pointwise", 16384, 16384, "fp32", variant="add", inputs=2)
     found = moved / predict(problem, device).seconds
+    found /= CONSTANTS["inline_ecc_share"] if machine(device).inline_ecc else 1.0
     assert found == pytest.approx(device.measured.hbm_bandwidth["triad"].si, rel=0.07)
 
 

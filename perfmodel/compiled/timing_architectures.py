@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "72ce266a949f7523"
+HASH = "39ed8bebcb76a10b"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -57,6 +57,7 @@ DOCUMENT = {
    'copies': 'asynchronous',
    'node_nm': 7,
    'l2_distinct_share': 0.667,
+   'l2_stream_share': 0.6,
    'l2_bytes_per_clock': 35,
    'integer_lanes': 64,
    'issue_lanes': 128,
@@ -92,6 +93,7 @@ DOCUMENT = {
    'stated_flops_per_clock': 4096,
    'node_nm': 4,
    'l2_distinct_share': 0.667,
+   'l2_stream_share': 0.6,
    'l2_bytes_per_clock': 40,
    'integer_lanes': 64,
    'issue_lanes': 128,
@@ -107,6 +109,7 @@ DOCUMENT = {
    'stated_flops_per_clock': 8192,
    'node_nm': 3.3,
    'l2_distinct_share': 0.667,
+   'l2_stream_share': 0.6,
    'l2_bytes_per_clock': 44,
    'integer_lanes': 64,
    'issue_lanes': 128,

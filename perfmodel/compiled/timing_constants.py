@@ -1,6 +1,6 @@
 """Compiled from timing/constants.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "b31f0a5131adccfc"
+HASH = "9e43ccf4b75b41f7"
 DOCUMENT = {
  'version': 1,
  'constants': {
@@ -14,7 +14,7 @@ DOCUMENT = {
    'source': 'scale and triad beside the faster of reads and writes: 0.91 on V100, 0.92 on A100, 0.91 on H100 PCIe, 0.97 on A40 (gpu-benches)',
   },
   'hbm_share_stacked': {
-   'value': 0.99836,
+   'value': 0.98,
    'unit': '1',
    'low': 0.8,
    'high': 1.0,
@@ -35,7 +35,7 @@ DOCUMENT = {
    'source': 'read benchmarks of A40 and L40: 0.976 and 0.979 (gpu-benches)',
   },
   'inline_ecc_share': {
-   'value': 0.8,
+   'value': 0.82,
    'unit': '1',
    'low': 0.65,
    'high': 0.94,
@@ -44,7 +44,7 @@ DOCUMENT = {
    'source': 'CUDA C++ Best Practices Guide 8.2.1: with GDDR, ECC takes 6.25 % of the memory and about 20 % of the bandwidth; streams of T4 and L4 reach 0.74-0.78 of their peaks',
   },
   'turn_price': {
-   'value': 0.012387,
+   'value': 0.08,
    'unit': '1',
    'low': 0.0,
    'high': 0.5,

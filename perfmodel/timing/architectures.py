@@ -50,6 +50,9 @@ class Architecture:
     l2_distinct_share: float = 1.0
     """Share of the L2 that distinct lines get: less than all where it has two partitions, and the
     one next to a unit keeps a copy of what the unit reads from the other."""
+    l2_stream_share: float = 1.0
+    """Share of the L2's rate for lines of which each is read by one unit: less than all where half
+    of them lie in the further partition, and none has a copy that another unit asked for."""
     integer_lanes: float | None = None
     """Lanes of a unit for 32-bit integer operations; None where those are the vector lanes."""
     issue_lanes: float | None = None

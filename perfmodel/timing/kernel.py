@@ -154,13 +154,13 @@ def _joined(
     """Seconds of the units and of the memory behind them together.
 
     The threads of an element-wise map wait for their own loads and for nothing else, and others
-    compute meanwhile: what it computes and what it moves overlap further (`hidden_power`) than the
-    levels of memory that every byte passes through.
+    compute and load meanwhile: what it computes and what it moves, and the levels that its bytes
+    pass through one behind the other, overlap further (`hidden_power`).
     """
     power = constants["overlap_power"] if style.overlap_power is None else style.overlap_power
     if style.hidden_power is None:
         return pipes.together([busy, *behind], power)
-    return pipes.together([busy, pipes.together(behind, power)], style.hidden_power)
+    return pipes.together([busy, *behind], style.hidden_power)
 
 
 def _unit_seconds(
@@ -228,7 +228,8 @@ def _memory_seconds(
 
     What comes over links takes its share of the way through the boundaries before.
     """
-    l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes, tensors)
+    l2_share = 1.0 if style.hidden_power is None else machine.architecture.l2_stream_share
+    l2 = memory.l2_seconds(machine, constants, cost, where, moved.l2_bytes / l2_share, tensors)
     if style.pitches and "translation" not in constants.off:
         l2 = l2 + memory.translation_seconds(machine, constants, cost, where, style.pitches)
     streams = {"l2": l2, **_own_seconds(machine, constants, moved.through(), style)}

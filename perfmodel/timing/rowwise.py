@@ -39,8 +39,8 @@ _WARP = 32
 _PLAIN_SHARED = 49152
 # Integer instructions of an access: the load or store, its address, the bound and the branch.
 _ACCESS = 4.0
-# The same where a row is held and the loop over it unrolled: the access and its bound; addresses lie
-# constants apart and take no instruction.
+# The same where a row is held and the loop over it unrolled: the access and its bound; addresses
+# lie constants apart and take no instruction.
 _UNROLLED = 2.0
 
 

@@ -145,12 +145,11 @@ def traffic(
     if reuse is None:
         reuse = _from_run(schedule, cost, run)
     # No cache behind the L2 holds what was not written to memory yet.
-    over = {
-        name: one for name, one in _found(caches[0], reuse, away).items() if name in wave.writes
-    }
+    inner = _found(caches[0], reuse, away)
+    rewritten = {name: share for name, share in inner.items() if name in wave.writes}
     crossings = []
     for cache in caches:
-        kept = _Kept(cache.held, away, _found(cache, reuse, away) | over)
+        kept = _Kept(cache.held, away, _found(cache, reuse, away) | rewritten)
         crossings.append(_crossing(schedule, cost, elements, wave, near_share, kept, placed))
     loads, near = _ZERO, _ZERO
     for name in wave.reads:
