@@ -112,7 +112,16 @@ NAMED = [
     ("rmsnorm", "fp16", "sarathi/torch", "vllm-rmsnorm"),
 ]  # fmt: skip
 # Kernels that exist for the newest of two devices alone.
-NEWEST = ("cudnn", "vllm-fp4", "cutlass-fp4", "flash4", "fmha", "trtllm", "sglang-triton", "sglang-flashinfer")
+NEWEST = (
+    "cudnn",
+    "vllm-fp4",
+    "cutlass-fp4",
+    "flash4",
+    "fmha",
+    "trtllm",
+    "sglang-triton",
+    "sglang-flashinfer",
+)
 # Names that no measured run has yet, or whose operator's runs are not told apart by them.
 ALSO_NAMED = [
     ("attention", "fp16", "flash1-first", "flash1-first"),

@@ -90,10 +90,10 @@ def test_what_fits_is_read_again_from_the_cache_and_what_does_not_from_memory():
         found = predict(rows, MI300X)
         return found.bytes, 2 * rows.rows * cols * 4
 
-    held, least = moved(24 * 1024)
+    held, least = moved(33 * 1024)
     lost, more = moved(2048 * 1024)
     assert held["llc"] > 1.4 * least
-    assert held["hbm"] < 1.1 * least
+    assert held["hbm"] < 1.25 * least
     assert lost["hbm"] > 1.4 * more
     assert lost["llc"] == pytest.approx(lost["hbm"], rel=0.05)
 

@@ -139,7 +139,12 @@ def test_compiled_code_cuts_few_long_rows_over_all_units(op, device):
     eager = {"layernorm": "torch-layernorm", "softmax": SHARED}.get(op, "vllm-rmsnorm")
     assert cut.seconds < 0.4 * predict(problem, device, implementation=eager).seconds
     passes = kernel_facts(f"inductor-{op}").cut.streams + 1
-    assert cut.bytes["hbm"] == pytest.approx(passes * 4 * LONG[0] * LONG[1], rel=0.02)
+    # A row of either tensor and the weights of as many elements are more than an L2 holds, so that
+    # each row reads most of the weights again.
+    weights = {"layernorm": 2, "rmsnorm": 1, "softmax": 0}[op]
+    whole = 4 * LONG[0] * LONG[1]
+    assert passes * 0.98 <= cut.bytes["hbm"] / whole <= (passes + weights) * 1.02
+    assert weights == 0 or cut.bytes["hbm"] / whole > passes + 0.4
     assert cut.footprint_bytes < 1.3 * 2 * 4 * LONG[0] * LONG[1]
 
 
@@ -185,3 +190,20 @@ def test_norms_of_frameworks_move_what_a_good_library_moves(name, slug):
     own, good = (predict(problem, load(slug), implementation=n) for n in (name, "fused-rows"))
     assert own.bytes["hbm"] == pytest.approx(good.bytes["hbm"], rel=0.6)
     assert 0.8 * good.seconds < own.seconds < 1.8 * good.seconds
+
+
+@pytest.mark.parametrize(("slug", "cols"), [("v100-sxm2", 5678), ("a100-sxm4-80gb", 8517)])
+def test_an_l1_holds_half_of_what_sweeps_seven_tenths_of_it(slug, cols):
+    # Lines replaced at random: after s of c others e^(-s/c) of them are left. Of V100's 128 KiB
+    # and A100's 192, four rows of fp32 (512 threads each) that sweep ln 2.
+    here = load(slug)
+    problem = Rowwise("softmax", 65536, np.array([cols // 2, cols, 2 * cols]), "fp32")
+    kernel = kernel_facts("torch-softmax")
+    kernel = replace(kernel, rows=replace(kernel.rows, most_threads=512, least_threads=512))
+    plan = rowwise.plan(problem, kernel, Setting(machine(here), CONSTANTS))
+    timing = time_plan(machine(here), CONSTANTS, plan, (1, 3))
+    (launch,) = timing.launches
+    rows = 65536 * np.asarray(problem.cols) * 4.0
+    again = np.ravel(launch.time.bytes["l2"]) / rows - 2.0  # of two more reads
+    assert np.all(np.ravel(launch.time.occupancy) == 4)
+    assert again[0] < 0.2 < 0.9 < again[1] < 1.1 < 1.8 < again[2]

@@ -233,9 +233,7 @@ def _memory_seconds(
     """
     l2_share = 1.0 if style.hidden_power is None else machine.architecture.l2_stream_share
     asked_bytes = moved.l2_bytes / l2_share
-    l2 = memory.l2_seconds(
-        machine, constants, cost, where, asked_bytes, tensors, style.paired_rows
-    )
+    l2 = memory.l2_seconds(machine, constants, cost, where, asked_bytes, tensors, style.paired_rows)
     if style.pitches and "translation" not in constants.off:
         l2 = l2 + memory.translation_seconds(machine, constants, cost, where, style.pitches)
     streams = {"l2": l2, **_own_seconds(machine, constants, moved.through(), style)}

@@ -16,10 +16,14 @@ from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan, time_plan
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Block, Code, Style
+from perfmodel.timing.traffic import held_share
 
 # Dependent steps of reduction across a block that each row waits for: within warps, then across
 # them, once for a norm; softmax takes maximum and sum.
 _REDUCTIONS = {"softmax": 4, "layernorm": 2, "rmsnorm": 2, "quantise": 2}
+
+# Tensors of a row's length that scale and shift every row.
+_WEIGHTS = {"layernorm": 2, "rmsnorm": 1}
 
 # Elements that a thread takes in one load where its class does not say.
 _LOAD = 4
@@ -35,6 +39,9 @@ _WARP = 32
 _PLAIN_SHARED = 49152
 # Integer instructions of an access: the load or store, its address, the bound and the branch.
 _ACCESS = 4.0
+# The same where a row is held and the loop over it unrolled: the access and its bound; addresses
+# lie constants apart and take no instruction.
+_UNROLLED = 2.0
 
 
 def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
@@ -87,14 +94,25 @@ def _cut(whole: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> P
     """The plan of a kernel of whole rows where those are enough or short, else of cut ones.
 
     Pieces are reduced in a pass over all rows, then their results, for each of the normalisers, and
-    the last kernel goes over the rows again: an element-wise map of as many bytes.
+    the last kernel goes over the rows again: an element-wise map of as many bytes. It goes row by
+    row, and reads the weights again for each as far as the L2 does not hold what goes by in one.
     """
     assert kernel.cut is not None
     rows, columns = np.asarray(problem.rows), np.asarray(problem.cols)
     few = rows < kernel.cut_rows * setting.machine.units
     cut = (few & (columns > kernel.cut_columns)).astype(np.float64)
+    machine, width = setting.machine, problem.elements()["data"].bytes
+    weights = _WEIGHTS.get(problem.op, 0)
+    between = (2 + weights) * width * np.asarray(problem.cols, dtype=np.float64)
+    kept = held_share(between, machine.l2_capacity, setting.constants["l2_knee"])
     map_, gap = plan(_flat(problem, kernel.cut), kernel, setting), setting.at_clock("kernel_gap")
-    pieces = replace(map_.parts[0], used=cut, stands_in=True)
+    own, part = whole.parts[0].style.code, map_.parts[0]
+    # What the class computes beyond the algorithm it does on pieces too.
+    more = replace(own, integer_ops=part.style.code.integer_ops)
+    sizes = {**part.sizes, "j": part.sizes["j"] + weights * (1.0 - kept)}
+    pieces = replace(
+        part, sizes=sizes, used=cut, stands_in=True, style=replace(part.style, code=more)
+    )
     rest = replace(whole.parts[0], used=1.0 - cut)
     return replace(
         whole,
@@ -201,7 +219,8 @@ def _integer_ops(problem: Rowwise, layout: _Laid | None) -> Number:
     whole = columns // layout.load * layout.load / columns if layout.strided else whole
     streamed = (layout.passes + 1) * (whole / layout.load + (1.0 - whole))
     held = 2.0 / layout.held_load
-    accesses = _ACCESS * np.where(columns <= layout.held_columns, held, streamed)
+    whole = columns <= layout.held_columns
+    accesses = np.where(whole, _UNROLLED * held, _ACCESS * streamed)
     return elements * (accesses + layout.integer_ops)
 
 

@@ -19,6 +19,11 @@ from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
 from perfmodel.timing.reuse import Reuse, Reuses
 
+# Working set, as a share of an L1's capacity, at which half of it is still there. Its lines are not
+# replaced in the order of their use (Jia et al. 2018, Volta): of lines replaced at random e^(-s/c)
+# are left after s of c others, half of them at ln 2.
+_L1_KNEE = 0.69
+
 Retain = Callable[[Number, float, float], np.ndarray]
 _ZERO = np.zeros(())
 _NOWHERE: Mapping[str, str] = {}
@@ -424,7 +429,7 @@ def _l1_share(machine: Machine, cost: KernelCost, wave: _Wave, where: Residency)
         return _ZERO
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
     rows = waves.footprint(wave.nest, wave.loads(), wave.loops, resident)
-    return held_share(rows, machine.l1_capacity, 1.0)
+    return held_share(rows, machine.l1_capacity, _L1_KNEE)
 
 
 def _repeated(
