@@ -217,6 +217,25 @@ def test_a_cache_is_written_ahead_where_the_architecture_can(device, gaps):
     assert apart - ahead == pytest.approx(gaps * on(device).at_clock("kernel_gap"))
 
 
+def test_keys_and_values_of_different_heads_go_to_the_cache_by_four_kernels():
+    gap = on(L40S).at_clock("kernel_gap")
+    own, other = (
+        kv_write(f"{name}:triton", L40S, replace(decode(), head_dim=192))
+        for name in ("sglang-0.5.14", "vllm-0.24.0")
+    )
+    assert own - other == pytest.approx(3 * gap, rel=0.05)
+    assert kv_write("sglang-0.5.14:triton", L40S, decode()) < other + gap
+
+
+def test_heads_of_192_have_values_of_128_in_sglang():
+    problem = replace(prefill(), head_dim=192)
+    own = predict(problem, H100, implementation="sglang-0.5.14:fa3")
+    said = predict(replace(problem, head_dim_v=128), H100, implementation="sglang-0.5.14:fa3")
+    assert own.seconds == said.seconds
+    wide = predict(replace(problem, head_dim_v=192), H100, implementation="sglang-0.5.14:fa3")
+    assert own.seconds < wide.seconds
+
+
 # ---- Slices --------------------------------------------------------------------------------------
 
 

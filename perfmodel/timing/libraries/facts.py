@@ -64,6 +64,11 @@ class Caller:
     """Whether keys and values are found page by page."""
     captured: bool = False
     """Whether decode is captured in CUDA graphs, with a fixed grid of slices."""
+    fewer_values: Annotated[tuple[int, int] | None, "elements"] = None
+    """A head dimension of keys whose values have another one, and that one: tables name only the
+    first."""
+    uneven_writes: Annotated[int, "kernels"] = 1
+    """Kernels that write keys and values of different head dimensions to the cache."""
     prompts: bool = False
     """Whether a sequence of one token runs as a prompt, and not as decode."""
     fresh: bool = False
