@@ -191,6 +191,8 @@ def on_tiles(
     if kernel.rescales:
         tiles = _visited(problem, pack, rows, keys, through=False)
         rescaled = tiles * rows * as_floats(problem.sizes())["e"]
+    if kernel.compiled_by_rows:
+        how = replace(how, matrix_share=how.matrix_share * rate_of_rows(machine, rows))
     return replace(
         how,
         code=replace(how.code, integer_ops=masked, vector_ops=rescaled),
@@ -231,6 +233,17 @@ def masking_all(
     edges = float(problem.causal) + windowed * (2.0 if kernel.walks else 1.0)
     tiles = _visited(problem, pack, rows, keys, through=kernel.walks)
     return tiles * rows * keys * (edges + 1.0)
+
+
+def rate_of_rows(machine: Machine, rows: Number) -> Number:
+    """Share of the native instruction's rate for a tile of so many rows.
+
+    Hopper's has 64 rows. Blackwell's has 128, or 64 at half of the rate (PTX ISA, tcgen05.mma).
+    Fewer go by the instruction that is fed from registers.
+    """
+    whole = machine.architecture.rows
+    share = np.where(np.asarray(rows) >= min(whole, 64), np.minimum(rows / whole, 1.0), 0.0)
+    return np.maximum(share, machine.architecture.mma_share)
 
 
 def widening(

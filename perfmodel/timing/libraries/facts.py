@@ -225,6 +225,9 @@ class AttentionFacts(MatrixFacts):
     """Whether the kernel that adds slices up has no statistics to gather first."""
     searches: bool = False
     """Whether a block finds its sequence by halving the list of where they begin."""
+    compiled_by_rows: bool = False
+    """Whether a compiler takes the native instruction where a tile has its rows, part of its rate
+    where it has half of them, and the one fed from registers below."""
     walks: bool = False
     """Whether its loop begins at the first key under a window too, and tests in each tile whether
     any score of it is seen."""
