@@ -136,6 +136,22 @@ def test_a_loop_that_walks_tests_the_tiles_that_a_window_hides():
     assert flops[1] / flops[0] == pytest.approx(4, rel=0.1)
 
 
+@pytest.mark.parametrize(("dim", "chained"), [(64, False), (72, True), (80, True), (128, False)])
+def test_flash_attention_4_takes_turns_at_some_heads_alone(dim, chained):
+    how = attention_style.style(prefill(dim=dim), kernel_facts("flash4"), on(B200))
+    assert how.turns.chained == chained
+
+
+@pytest.mark.parametrize(
+    ("device", "rows", "share"),
+    [(H100, 64, 1.0), (H100, 32, 0.62), (B200, 128, 1.0), (B200, 64, 0.5), (B200, 16, 0.25),
+     (L40S, 16, 1.0)],
+    ids=str,
+)  # fmt: skip
+def test_tiles_of_few_rows_do_without_the_native_instruction(device, rows, share):
+    assert attention_style.rate_of_rows(machine(device), rows) == share
+
+
 # ---- Narrow caches -------------------------------------------------------------------------------
 
 

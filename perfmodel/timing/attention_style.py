@@ -48,6 +48,7 @@ def style(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Style
     return replace(
         how,
         overlap=_overlap(problem, kernel, constants),
+        turns=replace(how.turns, chained=_chained(problem, kernel)),
         shared=("V",) if problem.keys_only else (),
         compiled_for=dict.fromkeys(HEAD_AXES, kernel.head_dims) if kernel.head_dims else {},
         block=replace(
@@ -118,6 +119,13 @@ def kept_share(share: float, rate: float) -> float:
     1/s(r) = 1 + (1/s − 1)·r.
     """
     return 1.0 / (1.0 + (1.0 / share - 1.0) * rate)
+
+
+def _chained(problem: Attention, kernel: AttentionFacts) -> bool:
+    """Whether exponentials and the vector work around them wait for each other."""
+    if kernel.turns_at is None:
+        return kernel.ping_pong
+    return next_extent(int(np.max(problem.head_dim)), kernel.head_dims) not in kernel.turns_at
 
 
 def _overlap(problem: Attention, kernel: AttentionFacts, constants: Constants) -> float:

@@ -228,6 +228,9 @@ class AttentionFacts(MatrixFacts):
     compiled_by_rows: bool = False
     """Whether a compiler takes the native instruction where a tile has its rows, part of its rate
     where it has half of them, and the one fed from registers below."""
+    turns_at: Annotated[tuple[int, ...] | None, "elements"] = None
+    """Head dimensions, as compiled, at which groups of warps take turns at their exponentials; at
+    others these and the vector work around them are one chain. None where all are alike."""
     walks: bool = False
     """Whether its loop begins at the first key under a window too, and tests in each tile whether
     any score of it is seen."""
