@@ -136,6 +136,22 @@ def test_a_loop_that_walks_tests_the_tiles_that_a_window_hides():
     assert flops[1] / flops[0] == pytest.approx(4, rel=0.1)
 
 
+@pytest.mark.parametrize(("dim", "chained"), [(64, False), (72, True), (80, True), (128, False)])
+def test_flash_attention_4_takes_turns_at_some_heads_alone(dim, chained):
+    how = attention_style.style(prefill(dim=dim), kernel_facts("flash4"), on(B200))
+    assert how.turns.chained == chained
+
+
+@pytest.mark.parametrize(
+    ("device", "rows", "share"),
+    [(H100, 64, 1.0), (H100, 32, 0.62), (B200, 128, 1.0), (B200, 64, 0.5), (B200, 16, 0.25),
+     (L40S, 16, 1.0)],
+    ids=str,
+)  # fmt: skip
+def test_tiles_of_few_rows_do_without_the_native_instruction(device, rows, share):
+    assert attention_style.rate_of_rows(machine(device), rows) == share
+
+
 # ---- Narrow caches -------------------------------------------------------------------------------
 
 
@@ -215,6 +231,25 @@ def test_a_cache_is_written_ahead_where_the_architecture_can(device, gaps):
     ahead = kv_write("sglang-0.5.14:fa3", device, decode())
     apart = kv_write("vllm-0.24.0:vllm_flash_attn", device, decode())
     assert apart - ahead == pytest.approx(gaps * on(device).at_clock("kernel_gap"))
+
+
+def test_keys_and_values_of_different_heads_go_to_the_cache_by_four_kernels():
+    gap = on(L40S).at_clock("kernel_gap")
+    own, other = (
+        kv_write(f"{name}:triton", L40S, replace(decode(), head_dim=192))
+        for name in ("sglang-0.5.14", "vllm-0.24.0")
+    )
+    assert own - other == pytest.approx(3 * gap, rel=0.05)
+    assert kv_write("sglang-0.5.14:triton", L40S, decode()) < other + gap
+
+
+def test_heads_of_192_have_values_of_128_in_sglang():
+    problem = replace(prefill(), head_dim=192)
+    own = predict(problem, H100, implementation="sglang-0.5.14:fa3")
+    said = predict(replace(problem, head_dim_v=128), H100, implementation="sglang-0.5.14:fa3")
+    assert own.seconds == said.seconds
+    wide = predict(replace(problem, head_dim_v=192), H100, implementation="sglang-0.5.14:fa3")
+    assert own.seconds < wide.seconds
 
 
 # ---- Slices --------------------------------------------------------------------------------------

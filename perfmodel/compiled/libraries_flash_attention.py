@@ -1,6 +1,6 @@
 """Compiled from libraries/flash_attention.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "bc6dbbfc95db7689"
+HASH = "9fd1fc9213f40be5"
 DOCUMENT = {
  'library': 'FlashAttention',
  'kernels': {
@@ -150,7 +150,8 @@ DOCUMENT = {
    'runs_on': {'instruction': ['tcgen05']},
    'fallback': 'flash4-hopper',
    'dispatches': True,
-   'head_dims': [32, 64, 96, 128, 192, 256],
+   'head_dims': [16, 32, 48, 64, 80, 96, 112, 128, 192, 256],
+   'turns_at': [64, 96, 128, 192, 256],
    'packs': True,
    'resident': 1,
    'graph_rule': {'slices': 32},
@@ -166,9 +167,10 @@ DOCUMENT = {
     256: [[128, 64, 256]],
     512: [[64, 16, 128], [16, 16, 64]],
    },
+   'few_queries': 128,
    'combine_loads': 3,
    'specialises': True,
-   'source': "FlashAttention-4 (2603.05451) sections 3-5: two 128-row query tiles a block; vLLM's flash_attn_max_num_splits_for_cuda_graph, 32, which this version takes as given (cute/interface.py)",
+   'source': "FlashAttention-4 (2603.05451) sections 3-5: two 128-row query tiles a block; vLLM's flash_attn_max_num_splits_for_cuda_graph, 32, which this version takes as given (cute/interface.py); one tile of 128 rows for up to 128 queries of a group, heads in sixteens, and a barrier between the two groups of softmax warps for 64 and 96 (cute/flash_fwd_sm100.py: head_dim_padded, s0_s1_barrier), heads of 128 and more being bound by their products",
   },
   'flash4-hopper': {
    'operator': 'attention',

@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "099235f3b0340cfe"
+HASH = "b12329fc3756d6f1"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -15,12 +15,13 @@ DOCUMENT = {
    'narrow_products': True,
    'head_dims': [32, 64, 96, 128, 192, 256],
    'resident': 1,
+   'stages': 1,
    'wave_rule': {'keys': 512, 'waves': 1, 'rounds_up': True},
    'combines_inside': True,
    'tiles': {
-    64: [[256, 128, 384]],
+    64: [[256, 128, 384], [128, 128, 256]],
     128: [[256, 128, 384], [128, 128, 256]],
-    256: [[256, 32, 384], [128, 64, 256]],
+    256: [[256, 64, 384], [128, 64, 256]],
     512: [[128, 16, 256], [64, 32, 256], [16, 16, 64]],
    },
    'decode': {
@@ -30,7 +31,7 @@ DOCUMENT = {
     512: [[16, 32, 128], [16, 16, 64]],
    },
    'specialises': True,
-   'source': "FlashAttention-4 (2603.05451) section 5: on a par with the vendor's kernels, which TensorRT-LLM, FlashInfer and SGLang launch on Blackwell; TensorRT-LLM, fmhaKernels.h (computeNumCtas): a wave of blocks, two steps of 256 keys each, added up within a cluster or by the last block; in decode keys are the instruction's rows, so that queries are padded to 8 or 16 alone (SwapsMmaAbForGeneration)",
+   'source': "FlashAttention-4 (2603.05451) section 5: on a par with the vendor's kernels, which TensorRT-LLM, FlashInfer and SGLang launch on Blackwell; TensorRT-LLM, fmhaKernels.h (computeNumCtas): a wave of blocks, two steps of 256 keys each, added up within a cluster or by the last block; in decode keys are the instruction's rows, so that queries are padded to 8 or 16 alone (SwapsMmaAbForGeneration); wide heads' keys and values share one ring of buffers, counted as one of each; that prompts do not pack the heads of a group, and take the type of a narrower cache, was settled by published runs",
   },
   'fmha-hopper': {
    'operator': 'attention',

@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "80ed5d5c993d8f59"
+HASH = "25142b3a6dc2c841"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -148,7 +148,9 @@ DOCUMENT = {
    'operators': ['attention'],
    'narrowing': 2,
    'prompts': True,
-   'source': 'SGLang forward_batch_info.py (ForwardMode.EXTEND); memory_pool.py (MHATokenToKVPool.set_kv_buffer): cache_k.to(dtype) and cache_v.to(dtype) before the store',
+   'fewer_values': [192, 128],
+   'uneven_writes': 4,
+   'source': 'SGLang forward_batch_info.py (ForwardMode.EXTEND); where keys and values differ, indices are widened and put in by a kernel each; heads of 192 are those of MiMo-V2, with values of 128 (aiconfigurator, collector/sglang/collect_attn.py); memory_pool.py (MHATokenToKVPool.set_kv_buffer): cache_k.to(dtype) and cache_v.to(dtype) before the store',
   },
   {
    'names': ['^sglang.*(fa3|trtllm)'],

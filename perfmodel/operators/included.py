@@ -68,12 +68,13 @@ def _kv_write(
         output_dtype=elements["kv"].name,
     )
     seconds = rowwise.beside(setting, fresh, "cache-write")
-    if kernel.caller.writes_ahead and setting.machine.architecture.copies == "tensor":
-        seconds = seconds - setting.at_clock("kernel_gap")
+    caller, gap = kernel.caller, setting.at_clock("kernel_gap")
+    ahead = caller.writes_ahead and setting.machine.architecture.copies == "tensor"
+    uneven = caller.fewer_values is not None and sizes["d"] == caller.fewer_values[0]
+    seconds = seconds + np.where(uneven, caller.uneven_writes - 1.0, -float(ahead)) * gap
     native = isinstance(kernel, MatrixFacts) and kernel.instruction == "native"
     if elements["kv"].bits >= elements["data"].bits:
         return seconds
-    gap = setting.at_clock("kernel_gap")
     if kernel.caller.narrowing:
         both = product([2 * sizes["g"], sizes["d"]])
         moved = _mapped(setting, problem, both, elements["kv"].name)

@@ -35,6 +35,7 @@ def forward_plan(
 ) -> Plan:
     """Forward attention by the class's schedule; decode adds the choice of slices."""
     machine, constants = setting.machine, setting.constants
+    problem = _with_values(problem, kernel.caller)
     decodes = decoding(problem, kernel.caller)
     if kernel.caller.fresh and not decodes:
         problem, kernel = _fresh(problem, kernel)
@@ -78,6 +79,14 @@ def forward_plan(
     part = Part(schedule, problem.sizes(), problem.elements(), how)
     beside = kernel.prepares * splitkv.preparing(setting)
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc}, beside=beside, allowed=allowed)
+
+
+def _with_values(problem: Attention, caller: Caller) -> Attention:
+    """The problem with the head dimension of values, where the caller's models have another."""
+    if caller.fewer_values is None or problem.head_dim_v is not None:
+        return problem
+    keys, values = caller.fewer_values
+    return replace(problem, head_dim_v=np.where(problem.head_dim == keys, values, problem.head_dim))
 
 
 def decoding(problem: Attention, caller: Caller) -> bool:

@@ -48,6 +48,7 @@ def style(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Style
     return replace(
         how,
         overlap=_overlap(problem, kernel, constants),
+        turns=replace(how.turns, chained=_chained(problem, kernel)),
         shared=("V",) if problem.keys_only else (),
         compiled_for=dict.fromkeys(HEAD_AXES, kernel.head_dims) if kernel.head_dims else {},
         block=replace(
@@ -118,6 +119,13 @@ def kept_share(share: float, rate: float) -> float:
     1/s(r) = 1 + (1/s − 1)·r.
     """
     return 1.0 / (1.0 + (1.0 / share - 1.0) * rate)
+
+
+def _chained(problem: Attention, kernel: AttentionFacts) -> bool:
+    """Whether exponentials and the vector work around them wait for each other."""
+    if kernel.turns_at is None:
+        return kernel.ping_pong
+    return next_extent(int(np.max(problem.head_dim)), kernel.head_dims) not in kernel.turns_at
 
 
 def _overlap(problem: Attention, kernel: AttentionFacts, constants: Constants) -> float:
@@ -191,6 +199,8 @@ def on_tiles(
     if kernel.rescales:
         tiles = _visited(problem, pack, rows, keys, through=False)
         rescaled = tiles * rows * as_floats(problem.sizes())["e"]
+    if kernel.compiled_by_rows:
+        how = replace(how, matrix_share=how.matrix_share * rate_of_rows(machine, rows))
     return replace(
         how,
         code=replace(how.code, integer_ops=masked, vector_ops=rescaled),
@@ -231,6 +241,17 @@ def masking_all(
     edges = float(problem.causal) + windowed * (2.0 if kernel.walks else 1.0)
     tiles = _visited(problem, pack, rows, keys, through=kernel.walks)
     return tiles * rows * keys * (edges + 1.0)
+
+
+def rate_of_rows(machine: Machine, rows: Number) -> Number:
+    """Share of the native instruction's rate for a tile of so many rows.
+
+    Hopper's has 64 rows. Blackwell's has 128, or 64 at half of the rate (PTX ISA, tcgen05.mma).
+    Fewer go by the instruction that is fed from registers.
+    """
+    whole = machine.architecture.rows
+    share = np.where(np.asarray(rows) >= min(whole, 64), np.minimum(rows / whole, 1.0), 0.0)
+    return np.maximum(share, machine.architecture.mma_share)
 
 
 def widening(

@@ -76,6 +76,11 @@ class Caller:
     rows; frameworks that store by rows ask it for the transposed product."""
     activity: Annotated[float | None, "of random data"] = None
     """Switching activity of the data, where the harness's data are not those of the caller."""
+    fewer_values: Annotated[tuple[int, int] | None, "elements"] = None
+    """A head dimension of keys whose values have another one, and that one: tables name only the
+    first."""
+    uneven_writes: Annotated[int, "kernels"] = 1
+    """Kernels that write keys and values of different head dimensions to the cache."""
     prompts: bool = False
     """Whether a sequence of one token runs as a prompt, and not as decode."""
     fresh: bool = False
@@ -233,6 +238,12 @@ class AttentionFacts(MatrixFacts):
     """Whether the kernel that adds slices up has no statistics to gather first."""
     searches: bool = False
     """Whether a block finds its sequence by halving the list of where they begin."""
+    compiled_by_rows: bool = False
+    """Whether a compiler takes the native instruction where a tile has its rows, part of its rate
+    where it has half of them, and the one fed from registers below."""
+    turns_at: Annotated[tuple[int, ...] | None, "elements"] = None
+    """Head dimensions, as compiled, at which groups of warps take turns at their exponentials; at
+    others these and the vector work around them are one chain. None where all are alike."""
     walks: bool = False
     """Whether its loop begins at the first key under a window too, and tests in each tile whether
     any score of it is seen."""
