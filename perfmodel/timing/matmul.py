@@ -83,14 +83,9 @@ def plan(
     )
     part = Part(schedule, sizes, elements, how)
     tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices}
-    beside = kernel.prepares * _preparing(setting) + _spreading(kernel, sizes, machine)
+    prepared = kernel.prepares * setting.small_kernel_seconds(steps=2)
+    beside = prepared + _spreading(kernel, sizes, machine)
     return Plan(schedule.name, (part,), tile, beside=beside, allowed=allowed)
-
-
-def _preparing(setting: Setting) -> float:
-    """Seconds of a small kernel before the product: its launch, its block, a load and a store."""
-    launched = setting.at_clock("kernel_gap") + setting.at_clock("block_price")
-    return launched + 2.0 * setting.machine.l2_latency
 
 
 def _spreading(kernel: GemmFacts, sizes: Mapping[str, Number], machine: Machine) -> Number:
