@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "b12329fc3756d6f1"
+HASH = "e34483e93a227f36"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -74,7 +74,6 @@ DOCUMENT = {
    'packs': True,
    'widening_ops': 10,
    'share': 0.6,
-   'rescales': True,
    'adds_in_graphs': True,
    'wave_rule': {'keys': 128, 'waves': 2, 'rounds_up': True},
    'tiles': {

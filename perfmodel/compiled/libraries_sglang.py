@@ -1,6 +1,6 @@
 """Compiled from libraries/sglang.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "0dfc7d46aa1eeae4"
+HASH = "0e2ff5553bb8e128"
 DOCUMENT = {
  'library': 'SGLang',
  'kernels': {
@@ -23,7 +23,6 @@ DOCUMENT = {
    'stages': 1,
    'waits': 2,
    'mask_ops': 8,
-   'rescales': True,
    'compiled_by_rows': True,
    'walks': True,
    'tiles': {64: [[64, 64, 128]], 256: [[64, 64, 256]], 576: [[16, 64, 256]]},

@@ -1,6 +1,6 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "7f05ddee6f924161"
+HASH = "f84a5fc68041bde3"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
@@ -44,7 +44,6 @@ DOCUMENT = {
    'runs_on': {},
    'fallback': None,
    'packs': False,
-   'rescales': False,
    'wave_rule': None,
    'widening_ops': 0,
    'share': None,

@@ -224,9 +224,6 @@ class AttentionFacts(MatrixFacts):
     widening_ops: Annotated[int, "instructions an element"] = 0
     """Integer instructions in which a block turns each 8-bit key and value that it streams into
     the type of the queries; 0 where the products take both types."""
-    rescales: bool = False
-    """Whether the unfinished result is multiplied by the change of the maximum after each tile, in
-    narrow tiles most of the vector work."""
     narrow_products: bool = False
     """Whether its products take the type of a narrower cache, queries being narrowed before."""
     adds_in_graphs: bool = False
