@@ -76,11 +76,10 @@ def test_a_group_with_a_scale_of_its_own_is_a_row():
     )
 
 
-def test_conversions_in_software_take_integer_lanes_and_pairs_halve_the_algorithms_operations():
+def test_conversions_in_software_take_integer_lanes():
     shape = (16384, 16384)
     software = quantising("vllm-group-quantise", *shape)
     assert software > quantising("vllm-group-quantise", *shape, integer_ops=0.0)
-    assert quantising("fp4-quantise", *shape) < quantising("fp4-quantise", *shape, packed=1)
 
 
 def test_kernels_about_scales_cost_their_launches():

@@ -396,8 +396,6 @@ class Rows:
     """Vector operations of an element beyond the algorithm's own."""
     special_ops: Annotated[float, "operations"] = 0.0
     """Special-function operations of an element beyond the algorithm's own."""
-    packed: Annotated[int, "values"] = 1
-    """Values that one operation of the algorithm takes at a time: pairs of 16 bits."""
     integer_ops: Annotated[float, "operations"] = 0.0
     """Integer operations of an element beyond the algorithm's own: conversions in software."""
     again_vector_ops: Annotated[float, "operations"] = 0.0

@@ -26,7 +26,6 @@ _LAYOUT = (
     "load",
     "held_load",
     "least_threads",
-    "packed",
 )
 
 
