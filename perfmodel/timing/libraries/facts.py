@@ -211,9 +211,6 @@ class AttentionFacts(MatrixFacts):
     """Slices that the kernel which adds them up loads before it waits for them; 0 for all."""
     decoder: str | None = None
     """The kernel that runs decode, where another one does."""
-    encoder: str | None = None
-    """The kernel that runs queries that see every key, neither causal nor decode, where another
-    one does."""
     waits: Annotated[int, "loads a tile"] = 0
     """Loads of a tile of keys that a block waits for in turn, with nothing else of it under way: 2
     where keys and values have one buffer each, filled through registers; 0 where tiles are loaded
