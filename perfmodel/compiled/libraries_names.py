@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "25142b3a6dc2c841"
+HASH = "632d19ca185db256"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -153,10 +153,10 @@ DOCUMENT = {
    'source': 'SGLang forward_batch_info.py (ForwardMode.EXTEND); where keys and values differ, indices are widened and put in by a kernel each; heads of 192 are those of MiMo-V2, with values of 128 (aiconfigurator, collector/sglang/collect_attn.py); memory_pool.py (MHATokenToKVPool.set_kv_buffer): cache_k.to(dtype) and cache_v.to(dtype) before the store',
   },
   {
-   'names': ['^sglang.*(fa3|trtllm)'],
+   'names': ['^sglang.*fa3'],
    'operators': ['attention'],
    'writes_ahead': True,
-   'source': "SGLang jit_kernel kvcache.cuh (store_cache with programmatic dependent launch); that FlashAttention-3's and TensorRT-LLM's kernels follow without a gap was settled by published runs",
+   'source': "SGLang jit_kernel kvcache.cuh (store_cache with programmatic dependent launch); that FlashAttention-3's kernels follow without a gap was settled by published runs",
   },
   {
    'names': ['^sglang.*trtllm'],
