@@ -197,17 +197,3 @@ def test_data_of_a_caller_may_toggle_less_than_those_of_its_harness():
     setting = Setting(T4, CONSTANTS)
     how = matmul.products(kernel, DOT_PRODUCTS, setting)
     assert how.run.activity == kernel.caller.activity < setting.run.activity
-
-
-def test_scales_of_weights_that_are_packed_in_each_call_cost_by_columns_in_whole_words():
-    kernel, setting = kernel_facts("deepgemm-blackwell"), Setting(B200, CONSTANTS)
-
-    def beside(n: int, k: int, **changes: object) -> float:
-        problem = Matmul(*column(16, n, k), dtype="fp8_block")
-        plan = matmul.plan(problem, replace(kernel, **changes), setting)
-        return float(np.asarray(plan.beside).item())
-
-    plain = beside(8192, 4096, spread_cycles=0.0)
-    assert beside(8192, 4096) - plain == near(8192 * kernel.spread_cycles / B200.clock_hz)
-    assert beside(8192, 65536) == near(beside(8192, 4096))
-    assert beside(8192, 4096 + 128) == near(plain)

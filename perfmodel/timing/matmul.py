@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -83,17 +82,8 @@ def plan(
     )
     part = Part(schedule, sizes, elements, how)
     tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices}
-    prepared = kernel.prepares * setting.small_kernel_seconds(steps=2)
-    beside = prepared + _spreading(kernel, sizes, machine)
+    beside = kernel.prepares * setting.small_kernel_seconds(steps=2)
     return Plan(schedule.name, (part,), tile, beside=beside, allowed=allowed)
-
-
-def _spreading(kernel: GemmFacts, sizes: Mapping[str, Number], machine: Machine) -> Number:
-    """Seconds in which the scales of weights are spread over columns and packed into words."""
-    if not kernel.spread_cycles:
-        return 0.0
-    words = np.asarray(sizes["k"]) % kernel.spread_depth == 0
-    return words * sizes["n"] * (kernel.spread_cycles / machine.clock_hz)
 
 
 def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:

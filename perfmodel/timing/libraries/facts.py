@@ -308,11 +308,6 @@ class GemmFacts(MatrixFacts):
     """Row blocks that start together or not at all."""
     swizzles: bool = True
     """Whether blocks are launched in groups that share operands in L2."""
-    spread_cycles: Annotated[float, "cycles a column"] = 0.0
-    """What the kernels before it take for every column of weights whose scales they spread over
-    columns and pack, where these are whole words of `spread_depth`."""
-    spread_depth: Annotated[int, "elements"] = 0
-    """Extent of k whose scales are a word."""
     step_cycles: Annotated[float, "cycles"] = 0.0
     """Steps of a tile of k that wait for each other, and for which the next tile's wait: scales
     that have to be fetched, applied or moved before it is multiplied."""
