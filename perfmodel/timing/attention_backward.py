@@ -82,6 +82,7 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
         operand_tile=_BACKWARD_WARP if fed else operand_tile(kernel, machine, br, bc, 256),
         score_vector=problem.score_vector(),
         converted=True,
+        spread=order != 1,
     )
     plain = Style(how.compute, code=Code(vector_share=how.code.vector_share), run=how.run)
     styles = dict.fromkeys(("delta", "conversion"), plain)
