@@ -32,6 +32,7 @@ from perfmodel import yamltable
 from perfmodel.fitting.fitted import families
 from perfmodel.fitting.heldout import Linearised, labels, left_out
 from perfmodel.hardware import Device, load
+from perfmodel.timing.constants import Constants
 from perfmodel.timing.knowledge import LEVELS, is_calibrated, signature
 from perfmodel.timing.libraries import framework_of
 from perfmodel.validation.compare import LEFT_OUT, predict_table
@@ -247,11 +248,28 @@ def table_of(fit: Linearised, runs: pd.DataFrame) -> dict[str, Any]:
         },
         "harness": {"known": [1.0, 1.0], "assumed": _blanked(fit, "harness", values, widths)},
     }
-    fitted = kernels_of(seen)
+    fitted, alone = kernels_of(seen), _assumed_by_family(fit, values, widths)
     return {
         "version": VERSION,
         "factors": factors,
-        "families": {name: {**entry, **fitted[name]} for name, entry in widths.items()},
+        "families": {
+            name: {**entry, **alone.get(name, {}), **fitted[name]} for name, entry in widths.items()
+        },
+    }
+
+
+def _assumed_by_family(
+    fit: Linearised, values: Constants, widths: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, list[float]]]:
+    """Factors of families with several groups where names of implementations are blanked."""
+    name = "implementation"
+    found = predict_table(unnamed(fit.table, name), constants=values)
+    found = found.assign(**{name: fit.table[name]})
+    family = families(found)
+    return {
+        one: {"assumed": Missed(widths).add(found[family == one]).factors()}
+        for one, entry in widths.items()
+        if entry["groups"] >= _FEWEST_GROUPS
     }
 
 
@@ -287,7 +305,7 @@ def sheet(name: str) -> Device:
 
 
 def _blanked(
-    fit: Linearised, column: str, values: Any, widths: Mapping[str, Mapping[str, Any]]
+    fit: Linearised, column: str, values: Constants, widths: Mapping[str, Mapping[str, Any]]
 ) -> list[float]:
     """Factors where a name means nothing."""
     found = predict_table(unnamed(fit.table, column), constants=values)
