@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "632d19ca185db256"
+HASH = "d7d9b914e0a6c49c"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -132,6 +132,12 @@ DOCUMENT = {
    'source': 'KernelBench, get_inputs: torch.rand and torch.randn; LLMCompass, software_model/matmul.py, run_on_gpu: torch.randn (recalled)',
   },
   {
+   'names': ['^sglang', '^trtllm'],
+   'operators': ['attention'],
+   'prompts': True,
+   'source': 'SGLang forward_batch_info.py (ForwardMode.EXTEND) and TensorRT-LLM (requests in their context phase) tell prompts by their state, vLLM by their length',
+  },
+  {
    'names': ['^sglang.*(triton|flashinfer)'],
    'operators': ['attention'],
    'fresh': True,
@@ -147,10 +153,9 @@ DOCUMENT = {
    'names': ['^sglang'],
    'operators': ['attention'],
    'narrowing': 2,
-   'prompts': True,
    'fewer_values': [192, 128],
    'uneven_writes': 4,
-   'source': 'SGLang forward_batch_info.py (ForwardMode.EXTEND); where keys and values differ, indices are widened and put in by a kernel each; heads of 192 are those of MiMo-V2, with values of 128 (aiconfigurator, collector/sglang/collect_attn.py); memory_pool.py (MHATokenToKVPool.set_kv_buffer): cache_k.to(dtype) and cache_v.to(dtype) before the store',
+   'source': 'SGLang memory_pool.py (MHATokenToKVPool.set_kv_buffer): cache_k.to(dtype) and cache_v.to(dtype) before the store; heads of 192 are those of MiMo-V2, with values of 128 (aiconfigurator, collector/sglang/collect_attn.py); that uneven keys and values take four kernels, to widen indices and to put in, is inferred from published runs (some 6 us more on Ada, Hopper and Blackwell)',
   },
   {
    'names': ['^sglang.*fa3'],
