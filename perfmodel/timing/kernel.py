@@ -160,10 +160,9 @@ def _joined(
     compute and load meanwhile: what it computes and what it moves, and the levels that its bytes
     pass through one behind the other, overlap further (`hidden_power`).
     """
-    power = constants["overlap_power"] if style.overlap_power is None else style.overlap_power
-    if style.hidden_power is None:
-        return pipes.together([busy, *behind], power)
-    return pipes.together([busy, *behind], style.hidden_power)
+    stated = (style.hidden_power, style.overlap_power, constants["overlap_power"])
+    power = next(one for one in stated if one is not None)
+    return pipes.together([busy, *behind], power)
 
 
 def _unit_seconds(
