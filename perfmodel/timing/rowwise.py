@@ -60,12 +60,13 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     flat = problem.op == "pointwise" and kernel.operator != "pointwise"
     layout = None if flat else _for_device(kernel.rows, problem, machine)
     schedule, steps = _schedule(problem, layout)
+    streams = _maps(layout)
     dependent = layout.dependent_ops if layout is not None and problem.direction != "bwd" else 0.0
     how = Style(
         compute="fp32",
         overlap=1.0,
-        overlap_power=constants["row_overlap_power"],
-        hidden_power=constants["map_overlap_power"] if _maps(layout) else None,
+        overlap_power=constants["map_overlap_power" if streams else "row_overlap_power"],
+        streams=streams,
         resident=_resident(problem, layout, machine),
         code=_code(problem, kernel, layout, setting),
         block=Block(
