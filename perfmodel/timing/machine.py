@@ -105,15 +105,14 @@ class Machine:
         """Seconds here of what takes `seconds` at the constants' clock of 1.75 GHz."""
         return seconds * (_CLOCK / self.clock_hz)
 
-    @property
-    def issue_bound(self) -> bool:
-        """Whether fp32 arithmetic takes every issue slot, so that any other instruction costs one.
+    def issue_bound(self, dtype: str = "fp32") -> bool:
+        """Whether arithmetic takes every issue slot, so that any other instruction costs one.
 
         GA10x, Ada, Hopper and Blackwell have as many fp32 lanes as they issue to; V100, T4 and A100
-        half as many, and Pascal issues a load beside an operation.
+        half as many, and Pascal issues a load beside an operation. Dot products are integer ones.
         """
-        fills = self.vector_ops_per_unit > 0.75 * self.issue_per_unit
-        return self.architecture.single_issue and fills
+        lanes = self.integer_per_unit if dtype == DOT_PRODUCTS else self.vector_ops_per_unit
+        return self.architecture.single_issue and lanes > 0.75 * self.issue_per_unit
 
     @property
     def staged(self) -> bool:

@@ -74,7 +74,7 @@ def plan(
         split_k=slices if len(kernel.splits) > 1 else None,
         stages=stages_held(machine, (menu.rows + menu.columns) * depth * width),
         threads=menu.threads,
-        operand_tile=_operand_tile(kernel, machine, menu, together),
+        operand_tile=_operand_tile(kernel, how.compute, machine, menu, together),
         algorithm=matmul(
             dequantise=problem.dtype in WIDENED,
             promote_every=128 if kernel.promoted else None,
@@ -100,7 +100,8 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
     on_vector = kernel.instruction == "vector"
     usual = constants["vector_loop_share" if on_vector else "matrix_share"]
     share = usual if kernel.share is None else kernel.share
-    if on_vector and machine.issue_bound:
+    issue_bound = on_vector and machine.issue_bound(compute)
+    if issue_bound:
         share /= 1.0 + constants["issue_share"]
     architecture = machine.architecture
     native = kernel.instruction == "native" and architecture.copies == "tensor"
@@ -121,7 +122,7 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
         # One warp stages operands in its registers while another one works.
         turns=Turns(
             warps=2 if staged else 1,
-            fetched_by=constants["overlap_power"] if on_vector and machine.issue_bound else None,
+            fetched_by=constants["overlap_power"] if issue_bound else None,
         ),
         run=_looped(run, kernel.caller),
     )
@@ -149,7 +150,7 @@ def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
 
 
 def _operand_tile(
-    kernel: GemmFacts, machine: Machine, menu: Candidates, together: Number
+    kernel: GemmFacts, compute: str, machine: Machine, menu: Candidates, together: Number
 ) -> tuple[Number, Number]:
     """Warp tile where registers feed the unit, instruction shape where shared memory does.
 
@@ -158,7 +159,7 @@ def _operand_tile(
     issued in between, and what the warp shares is all that does.
     """
     rows, columns = menu.rows, menu.columns
-    if kernel.instruction == "vector" and machine.issue_bound:
+    if kernel.instruction == "vector" and machine.issue_bound(compute):
         return thread_tile(rows, columns, menu.threads)
     if kernel.instruction == "vector":
         return np.minimum(rows, 64), np.minimum(columns, 32)

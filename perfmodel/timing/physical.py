@@ -29,7 +29,8 @@ def floor_seconds(problem: Problem, device: Device, executed_flops: Number) -> n
 def dense_peak(problem: Problem, device: Device) -> float:
     """FLOP/s of the fastest unit that could multiply the types of `problem`.
 
-    As they are, or widened to fp32; of all units where none takes either.
+    As they are, or widened to fp32; of all units where none takes either. An instruction takes four
+    products of 8 bits where it takes one of fp32 (DP4A).
     """
     kinds = set(problem.multiplied() or {problem.compute_type})
     rates = {str(name): rate.si for name, rate in device.compute.matrix.items()}
@@ -37,4 +38,6 @@ def dense_peak(problem: Problem, device: Device) -> float:
     if "fp64" not in kinds:
         kinds |= {"fp32"}
     found = [table[kind] for kind in kinds for table in (rates, vector) if kind in table]
+    if "int8" in kinds:
+        found.append(4.0 * vector.get("fp32", 0.0))
     return device.beyond_boost * max(found or [*rates.values(), *vector.values()])
