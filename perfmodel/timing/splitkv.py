@@ -36,7 +36,7 @@ def split_plan(
     keep: int = slicing.KEEP,
 ) -> Plan:
     """Split-KV over the `keep` most promising numbers of slices, query heads packed into tiles."""
-    machine, constants = setting.machine, setting.constants
+    machine = setting.machine
     every = as_floats(problem.sizes())
     tile, width = _tile(problem, kernel, machine), problem.elements()["kv"].bytes
     cuttable: np.ndarray | bool = True
@@ -46,32 +46,15 @@ def split_plan(
     if problem.phase == "decode" and mask is not None and mask.left is not None:
         sizes = {**every, "x": _seen_keys(every["x"], mask.left, tile[1], kernel)}
         mask = None
-    splits, beside = np.ones((1, 1)), np.zeros((1, 1))
-    launched = None
-    if "split" not in constants.off:
-        graph = kernel.graph_rule if kernel.caller.captured else None
-        if kernel.even_rule is not None:
-            launched = slicing.evenly(every, tile, kernel.even_rule, machine, graph)
-            launched = np.where(cuttable, launched, 1.0)
-            splits, beside = _with_keys(sizes, tile, launched, setting, how)
-        elif graph is not None:
-            splits, beside = _in_graph(sizes, tile, graph, setting, how)
-        elif kernel.wave_rule is not None:
-            splits = slicing.by_waves(sizes, kernel.wave_rule, machine)
-        elif kernel.segment_rule is not None:
-            launched = slicing.by_segments(sizes, kernel.segment_rule)
-            splits = _with_seen_keys(every, sizes, tile, launched)
-        elif kernel.split_rule is not None:
-            splits = slicing.by_rule(sizes, tile, kernel.split_rule, machine)
-        else:
-            splits = slicing.promising(sizes, tile, kernel, machine, constants, how, width, keep)
+    splits, launched, beside = _slices(
+        every, sizes, tile, cuttable, kernel, setting, how, width, keep
+    )
     pack = sizes["r"]
     if kernel.regroups:
         apart = _with_window(problem)
         beside = beside + np.where(apart, 0.0, _regrouping(problem, setting))
         if np.any(apart):
-            splits, pack = np.where(apart, 1.0, splits), np.where(apart, 1.0, pack)
-    launched = splits if launched is None else launched
+            splits, launched, pack = (np.where(apart, 1.0, n) for n in (splits, launched, pack))
     if kernel.adds_in_graphs and kernel.caller.captured:
         launched = np.maximum(launched, 2.0)
     if kernel.grid_slices:
@@ -86,6 +69,46 @@ def split_plan(
     if kernel.prepares_decode:
         beside = beside + preparing(kernel, setting)
     return replace(made, beside=beside)
+
+
+def _slices(
+    every: Mapping[str, Number],
+    sizes: Mapping[str, Number],
+    tile: tuple[Number, ...],
+    cuttable: np.ndarray | bool,
+    kernel: AttentionFacts,
+    setting: Setting,
+    how: Style,
+    width: float,
+    keep: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Slices that have keys, those launched, and seconds beside, by the class's own rule.
+
+    `every` key is there, those of `sizes` are seen.
+    """
+    machine, constants = setting.machine, setting.constants
+    none = np.zeros((1, 1))
+    graph = kernel.graph_rule if kernel.caller.captured else None
+    if "split" in constants.off:
+        return none + 1.0, none + 1.0, none
+    if kernel.even_rule is not None:
+        launched = slicing.evenly(every, tile, kernel.even_rule, machine, graph)
+        launched = np.where(cuttable, launched, 1.0)
+        splits, beside = _with_keys(sizes, tile, launched, setting, how)
+        return splits, launched, beside
+    if graph is not None:
+        splits, beside = _in_graph(sizes, tile, graph, setting, how)
+        return splits, splits, beside
+    if kernel.segment_rule is not None:
+        launched = slicing.by_segments(sizes, kernel.segment_rule)
+        return _with_seen_keys(every, sizes, tile, launched), launched, none
+    if kernel.wave_rule is not None:
+        splits = slicing.by_waves(sizes, kernel.wave_rule, machine)
+    elif kernel.split_rule is not None:
+        splits = slicing.by_rule(sizes, tile, kernel.split_rule, machine)
+    else:
+        splits = slicing.promising(sizes, tile, kernel, machine, constants, how, width, keep)
+    return splits, splits, none
 
 
 def preparing(kernel: AttentionFacts, setting: Setting) -> float:
