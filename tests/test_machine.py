@@ -64,8 +64,9 @@ def test_pascal_and_cdna_have_no_more_than_their_specs_say():
     assert (p100.shared_capacity, p100.shared_per_block) == (64 * KIB, 48 * KIB)
     assert (p100.l1_capacity, p100.pages_at_hand) == (24 * KIB, 8)
     assert p100.matrix_per_unit("fp64") == near(4.7e12 / 56, rel=0.02)
-    assert p100.l1_latency == near(34 / CLOCK)
-    assert p100.l2_latency == near(260 / CLOCK)
+    # 82 and 234 cycles at its own clock (Jia et al. 2018).
+    assert p100.l1_latency == near(82 / 1.328e9)
+    assert p100.l2_latency == near(234 / 1.328e9)
     assert p100.base_share == 0
     assert p100.multiplied_as("bf16") == "fp32"
     assert mi300x.multiplied_as("bf16") == "bf16"
@@ -129,6 +130,13 @@ def test_what_a_spec_leaves_out_is_taken_and_said():
 )  # fmt: skip
 def test_memory_families_go_by_technology_and_maker(slug, family):
     assert of(slug).memory_family == family
+
+
+def test_latencies_that_no_spec_has_are_those_of_volta():
+    a10 = of("a10")
+    assert a10.l1_latency == near(34 / CLOCK)
+    assert a10.l2_latency == near(260 / CLOCK)
+    assert "L2 latency" in " ".join(a10.assumptions)
 
 
 def test_cycles_are_given_at_1750_mhz():

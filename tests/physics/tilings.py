@@ -9,7 +9,7 @@ from perfmodel.arithmetic import as_floats, ceil_div
 from perfmodel.count.band import visit
 from perfmodel.prediction import Predictions
 from perfmodel.timing import attention_backward, slicing
-from perfmodel.timing.attention_style import order_of
+from perfmodel.timing.attention_style import fed_by_registers, order_of
 from perfmodel.timing.libraries import AttentionFacts, MatrixFacts, kernels
 from perfmodel.timing.machine import machine
 from perfmodel.timing.menu import slice_k
@@ -68,7 +68,8 @@ def backward_tiles(found: Predictions) -> list[tuple[int, int]]:
     if not isinstance(kernel, AttentionFacts) or kernel.schedule == "standard":
         return []
     here, order = machine(found.device), order_of(kernel)
-    rows, keys, _ = attention_backward._backward_tiles(problem, here, order)
+    apart = here.architecture.sums_apart and not fed_by_registers(kernel, here)
+    rows, keys, _ = attention_backward._backward_tiles(problem, here, order, sums_apart=apart)
     return list(zip(rows[0].tolist(), keys[0].tolist(), strict=True))
 
 
