@@ -6,7 +6,7 @@ import pytest
 
 from perfmodel.hardware import load
 from perfmodel.timing import occupancy
-from perfmodel.timing.machine import Machine, machine
+from perfmodel.timing.machine import DOT_PRODUCTS, Machine, machine
 
 near = pytest.approx
 KIB, CLOCK = 1024.0, 1.75e9
@@ -40,7 +40,7 @@ def test_a_unit_of_a100_by_its_white_paper_and_the_programming_guide():
     assert here.matrix_per_unit("fp32") == 2 * here.vector_ops_per_unit
     assert here.matrix_per_unit("tf32") == near(156e12 / 108)
     assert not here.staged
-    assert not here.issue_bound
+    assert not here.fills_issue("fp32")
 
 
 def test_a_unit_of_turing_keeps_32_kib_of_its_96_for_shared_memory():
@@ -84,7 +84,9 @@ def test_pascal_and_cdna_have_no_more_than_their_specs_say():
      ("t4", False), ("p100-pcie-16gb", False), ("p4", False), ("b200", True)],
 )  # fmt: skip
 def test_fp32_takes_every_issue_slot_where_there_is_a_lane_for_each(slug, bound):
-    assert of(slug).issue_bound is bound
+    assert of(slug).fills_issue("fp32") is bound
+    # Dot products of 8 bits run on integer lanes, half as many.
+    assert not of(slug).fills_issue(DOT_PRODUCTS)
 
 
 def test_units_of_a_systolic_accelerator_are_as_many_as_have_its_matrix_rate():

@@ -75,7 +75,7 @@ def plan(
         split_k=slices if len(kernel.splits) > 1 else None,
         stages=stages_held(machine, (menu.rows + menu.columns) * depth * width),
         threads=menu.threads,
-        operand_tile=_operand_tile(kernel, machine, menu, together),
+        operand_tile=_operand_tile(kernel, how.compute, machine, menu, together),
         algorithm=matmul(
             dequantise=problem.dtype in WIDENED,
             promote_every=128 if kernel.promoted else None,
@@ -113,9 +113,10 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
     """How the class multiplies at the rate of `compute`, whatever the operands."""
     machine, constants, run = setting.machine, setting.constants, setting.run
     on_vector = kernel.instruction == "vector"
+    issue_bound = on_vector and machine.fills_issue(compute)
     usual = constants["vector_loop_share" if on_vector else "matrix_share"]
     share = usual if kernel.share is None else kernel.share
-    if on_vector and machine.issue_bound:
+    if issue_bound:
         share /= 1.0 + constants["issue_share"]
     architecture = machine.architecture
     native = kernel.instruction == "native" and architecture.copies == "tensor"
@@ -136,7 +137,7 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
         # One warp stages operands in its registers while another one works.
         turns=Turns(
             warps=2 if staged else 1,
-            fetched_by=constants["overlap_power"] if on_vector and machine.issue_bound else None,
+            fetched_by=constants["overlap_power"] if issue_bound else None,
         ),
         run=_looped(run, kernel.caller),
     )
@@ -164,7 +165,7 @@ def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
 
 
 def _operand_tile(
-    kernel: GemmFacts, machine: Machine, menu: Candidates, together: Number
+    kernel: GemmFacts, compute: str, machine: Machine, menu: Candidates, together: Number
 ) -> tuple[Number, Number]:
     """Warp tile where registers feed the unit, instruction shape where shared memory does.
 
@@ -173,7 +174,7 @@ def _operand_tile(
     issued in between, and what the warp shares is all that does.
     """
     rows, columns = menu.rows, menu.columns
-    if kernel.instruction == "vector" and machine.issue_bound:
+    if kernel.instruction == "vector" and machine.fills_issue(compute):
         return thread_tile(rows, columns, menu.threads)
     if kernel.instruction == "vector":
         return np.minimum(rows, 64), np.minimum(columns, 32)
