@@ -15,7 +15,7 @@ from perfmodel.timing.constants import default
 from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.machine import machine
 from perfmodel.timing.memory import hbm_rate
-from perfmodel.timing.rowwise import _integer_ops
+from perfmodel.timing.rowwise import _for_device, _integer_ops
 from perfmodel.timing.traffic import held_share, swept_share
 
 CONSTANTS = default()
@@ -158,6 +158,8 @@ def test_threads_that_stride_over_whole_loads_leave_none_of_them_apart():
     assert layout.strided
     problem = Rowwise("quantise", 100, 6144)
     rounds = replace(layout, strided=False)
+    here = machine(H100)
+    layout, rounds = (_for_device(each, problem, here) for each in (layout, rounds))
     whole, ragged = (_integer_ops(problem, each) for each in (layout, rounds))
     assert whole == pytest.approx(4 * 100 * 6144 * 2 / 16)
     assert ragged > 4 * whole  # a third of each row goes one element at a time

@@ -285,7 +285,7 @@ def test_small_grids_are_cut_into_segments(batch, groups):
 
 
 def test_segments_are_of_all_keys_so_that_a_window_lies_in_one_of_them():
-    kernel = replace(UNIFIED, caller=caller_of("attention", "vllm:vllm_triton_attn", "bf16"))
+    kernel = replace(UNIFIED, caller=caller_of("attention", "vllm:vllm_triton_attn", "bf16", "tcgen05"))
     whole = attention.forward_plan(decode(65536), kernel, on(B200))
     windowed = attention.forward_plan(decode(65536, window=128), kernel, on(B200))
     assert np.max(whole.tile["splits"]) == 16
@@ -295,7 +295,7 @@ def test_segments_are_of_all_keys_so_that_a_window_lies_in_one_of_them():
 
 @pytest.mark.parametrize(("name", "parts"), [("vllm", 2), ("sglang", 1)])
 def test_flashinfer_adds_slices_up_in_every_captured_decode(name, parts):
-    caller = caller_of("attention", f"{name}-0.24.0:flashinfer", "bf16")
+    caller = caller_of("attention", f"{name}-0.24.0:flashinfer", "bf16", "mma")
     kernel = replace(kernel_facts("fmha-small"), caller=caller)
     assert len(attention.forward_plan(decode(64), kernel, on(L40S)).parts) == parts
 
