@@ -10,16 +10,18 @@ import pytest
 from perfmodel.evidence.records.records import read_table
 from perfmodel.validation.compare import predict_table, report, scored
 
-# Highest mean absolute percentage error by (operator, phase): two good libraries on one GPU differ
-# by 4-6 % for a matmul and 10-60 % for attention.
+# Highest mean absolute percentage error by (operator, phase), 1.15 of what the model reaches on this
+# sample: for comparison, two good libraries on one GPU differ by 4-6 % for a matmul and 10-60 % for
+# attention.
 GATES = {
-    ("gemm", ""): 0.20,
-    ("attention", "prefill"): 0.30,
-    ("attention", "decode"): 0.35,
-    ("softmax", ""): 0.25,
-    ("layernorm", ""): 0.25,
-    ("rmsnorm", ""): 0.25,
-    ("pointwise", ""): 0.25,
+    ("gemm", ""): 0.145,
+    ("attention", "prefill"): 0.15,
+    ("attention", "decode"): 0.11,
+    ("softmax", ""): 0.125,
+    ("layernorm", ""): 0.13,
+    ("rmsnorm", ""): 0.092,
+    ("pointwise", ""): 0.06,
+    ("quantise", ""): 0.081,
 }
 
 
@@ -51,10 +53,12 @@ def test_mean_error_is_within_its_gate(core, group):
     assert line["mape"] <= GATES[group], line
 
 
-def test_ranges_hold_four_fifths_of_the_measurements(core):
+def test_ranges_hold_at_least_what_they_say_of_the_measurements(core):
+    # They are fitted to hold four fifths of devices and libraries that the fit has not seen, so
+    # that they hold more of this sample, which it has.
     kept = scored(core)
     inside = (kept["low_us"] <= kept["measured_us"]) & (kept["measured_us"] <= kept["high_us"])
-    assert 0.70 <= inside.mean() <= 0.90
+    assert 0.80 <= inside.mean() <= 0.93
     assert (kept["low_us"] <= kept["predicted_us"]).all()
     assert (kept["predicted_us"] <= kept["high_us"]).all()
 
@@ -62,13 +66,13 @@ def test_ranges_hold_four_fifths_of_the_measurements(core):
 def test_order_is_right_within_every_operator(core):
     for group, line in lines(core).items():
         if group in GATES:
-            assert line["spearman"] > 0.9, group
+            assert line["spearman"] > 0.97, group
 
 
 def test_no_operator_leans_far_to_one_side(core):
     for group, line in lines(core).items():
         if group in GATES:
-            assert 0.8 < line["bias"] < 1.25, group
+            assert 0.9 < line["bias"] < 1.1, group
 
 
 @pytest.fixture(scope="module")

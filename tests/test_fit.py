@@ -182,7 +182,8 @@ def test_a_sample_takes_the_fastest_and_the_slowest_of_every_kind():
 def test_a_large_kind_gives_rows_as_its_square_root():
     table = pd.concat([cases().query("op == 'gemm' and device == 't4'")] * 250, ignore_index=True)
     assert len(table) == 2500
-    assert len(sample(table)) == 125
+    assert len(sample(table, per_kind=12, per_root=4.0)) == 200
+    assert len(sample(table, per_kind=300, per_root=4.0)) == 300
 
 
 def test_small_families_weigh_more_a_row_and_less_in_all():

@@ -131,6 +131,13 @@ def test_memory_families_go_by_technology_and_maker(slug, family):
     assert of(slug).memory_family == family
 
 
+def test_latencies_that_no_spec_has_are_those_of_volta():
+    a10 = of("a10")
+    assert a10.l1_latency == near(34 / CLOCK)
+    assert a10.l2_latency == near(260 / CLOCK)
+    assert "L2 latency" in " ".join(a10.assumptions)
+
+
 def test_cycles_are_given_at_1750_mhz():
     assert of("a100-sxm4-80gb").at_clock(1.0) == near(1.75 / 1.41)
 

@@ -20,6 +20,7 @@ from perfmodel.timing.libraries.reading import Misfit
 from perfmodel.timing.libraries.soundness import check_links
 from perfmodel.timing.machine import DOT_PRODUCTS, machine
 from perfmodel.timing.menu import candidates, step_depth
+from perfmodel.timing.physical import dense_peak
 from perfmodel.timing.plan import time_plan
 from perfmodel.timing.power import operation_joules
 from perfmodel.timing.setting import Setting
@@ -177,6 +178,22 @@ def test_int8_on_integer_lanes_stays_below_their_rate_and_steps_by_registers_of_
     assert step_depth(kernel, candidates(kernel), 1.0, 1.0) == 32
     fp32 = kernel_facts("cublas-fp32")
     assert step_depth(fp32, candidates(fp32), 4.0, 4.0) == 8
+
+
+def test_more_fp32_lanes_do_not_slow_products_on_integer_lanes_down():
+    volta = load("v100-pcie-32gb")
+    for shape in (Matmul(1, 298, 10475, dtype="int8"), Matmul(5309, 7754, 8142, dtype="int8")):
+        found = [predict(shape, on) for on in (volta, volta.scaled(vector=2.0))]
+        assert found[1].implementation == "cublas-int8"
+        assert found[1].seconds == near(found[0].seconds)
+
+
+def test_the_floor_of_int8_is_that_of_dot_products_where_there_is_no_matrix_unit():
+    v100 = load("v100-pcie-32gb")
+    shape = Matmul(64, 64, 64, dtype="int8")
+    assert dense_peak(shape, v100) == near(80 * 64 * 8 * machine(v100).clock_hz)
+    # Turing's matrix units are faster.
+    assert dense_peak(shape, load("t4")) == near(130e12, rel=0.01)
 
 
 # ---- Callers -------------------------------------------------------------------------------------

@@ -82,7 +82,9 @@ def backward_tile(slug: str, dim: int, order: int = 2, **changed: float):
     """Rows × keys of a backward block, all that are tried, and buffers of its queries."""
     problem = Attention(1, 1, 1, 1024, 1024, dim, dtype="fp16", direction="bwd")
     here = replace(machine(load(slug)), **changed)
-    br, bc, stages = attention_backward._backward_tiles(problem, here, order)
+    br, bc, stages = attention_backward._backward_tiles(
+        problem, here, order, sums_apart=here.architecture.sums_apart
+    )
     return list(zip(br[0].tolist(), bc[0].tolist(), strict=True)), stages
 
 

@@ -136,7 +136,7 @@ def test_equal_problems_are_computed_once(case, monkeypatch):
 
 
 def test_kinds_side_by_side_keep_their_own_labels():
-    problem = Attention(1, 8, 8, np.array([1, 512, 1]), 512, np.array([64, 64, 128]))
+    problem = Attention(1, 8, 8, np.array([1, 512, 1]), 4096, np.array([64, 64, 128]))
     found = predict_arrays(problem, H100)
     schedules = [found.one(i).schedule for i in range(3)]
     assert schedules == ["split-kv", "tiled-3", "split-kv"]

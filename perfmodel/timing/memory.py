@@ -77,7 +77,8 @@ def _block_bytes(
     mean block's times whole over mean extents along its axes.
     """
     extents = whole_extents(cost.nest)
-    pairs = np.isfinite(paired_rows) and cost.nest.kernel.operand_tile is not None
+    fed = cost.nest.kernel.operand_tile is not None and "m" in cost.nest.sizes
+    pairs = np.isfinite(paired_rows) and fed
     shared = (
         units_together(cost.nest.tile("m"), cost.nest.sizes["m"], paired_rows) if pairs else 1.0
     )

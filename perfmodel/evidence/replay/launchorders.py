@@ -123,7 +123,7 @@ def run(case: OrderCase) -> OrderResult:
     )  # fmt: skip
     predicted, closed = (
         model_bytes(schedule, part, problem.elements(), concurrent, machine(device), retain)
-        for retain in (held_share, exact_retention(partitions(device)))
+        for retain in (held_share, exact_retention)
     )
     return OrderResult(
         label=case.label,

@@ -155,16 +155,11 @@ def model_bytes(
     return float(moved.hbm_bytes)
 
 
-def exact_retention(partitions: int) -> traffic.Retain:
+def exact_retention(working_set: Number, capacity: float, _knee: float) -> np.ndarray:
     """What the simulated cache holds of a working set: all that fits, and soon nothing beyond.
 
-    Two partitions keep a second copy of the half that is not their own, so a working set that each
-    unit reads for itself takes 3/2 of its size.
+    `capacity` is that of distinct lines: two partitions keep a second copy of the half that is not
+    their own, so that a working set that each unit reads for itself takes 3/2 of its size.
     """
-    room = 2.0 / (partitions + 1)
-
-    def retain(working_set: Number, capacity: float, _knee: float) -> np.ndarray:
-        size = np.asarray(working_set, dtype=np.float64)
-        return np.asarray(1.0 / (1.0 + (size / (room * capacity)) ** 12))
-
-    return retain
+    size = np.asarray(working_set, dtype=np.float64)
+    return np.asarray(1.0 / (1.0 + (size / capacity) ** 12))
