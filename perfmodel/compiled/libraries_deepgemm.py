@@ -1,6 +1,6 @@
 """Compiled from libraries/deepgemm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "06921469c1979ecd"
+HASH = "77fa758030c10156"
 DOCUMENT = {
  'library': 'DeepGEMM',
  'kernels': {
@@ -75,6 +75,7 @@ DOCUMENT = {
   },
   'trtllm-deepgemm-blackwell': {
    'like': 'deepgemm-blackwell',
+   'fallback': 'trtllm-fp8-block',
    'prepares': 0,
    'spread_cycles': 0,
    'source': 'TensorRT-LLM linear.py (FP8BlockScalesLinearMethod): scales of weights are packed once, when they are loaded, and those of activations by the kernel that narrows them (per_token_quant_and_transform); recalled',

@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "25142b3a6dc2c841"
+HASH = "7c3734884c86fc16"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -164,6 +164,13 @@ DOCUMENT = {
    'query_narrowing': 3,
    'hands_wide': True,
    'source': 'SGLang trtllm_mha_backend.py: queries in 16 bits, narrowed by scaled_fp8_quant without a scale (zeros, maximum, conversion)',
+  },
+  {
+   'names': ['^trtllm(?!.*PLUGIN_V)'],
+   'operators': ['gemm'],
+   'activity': 1.0,
+   'copies': 5,
+   'source': 'aiconfigurator, collector/trtllm/collect_gemm.py: weights and data are torch.randn; five layers one after another, of the same data (outside_loop_count)',
   },
   {
    'names': ['PLUGIN_V'],
