@@ -1,6 +1,6 @@
 """Compiled from libraries/deepgemm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "77fa758030c10156"
+HASH = "a260240b183a8549"
 DOCUMENT = {
  'library': 'DeepGEMM',
  'kernels': {
@@ -34,7 +34,7 @@ DOCUMENT = {
    'instruction': 'native',
    'overlap': 'pipelined',
    'runs_on': {'instruction': ['tcgen05']},
-   'fallback': 'cutlass-fp8-block',
+   'fallback': 'triton-fp8-block',
    'tiles': {
     64: [
      [64, 32, 256],
@@ -60,7 +60,7 @@ DOCUMENT = {
    'spread_cycles': 1,
    'spread_depth': 512,
    'step_cycles': 220,
-   'source': 'DeepGEMM on compute capability 10 (sm100.hpp): block_m 128 or 256 and 64 for so few rows, block_n a multiple of 32 up to 256; the instruction takes block scales that are powers of two (UE8M0), so that nothing is added up outside, but scales go to the tensor memory before each step, behind a barrier; layout.hpp (transform_sf_into_required_layout): scales of activations are packed by a kernel, those of weights spread over rows (arange, division, index_select) and packed by another, four to a word; that this takes a cycle a column, whatever k, where they are whole words, and next to nothing where not, was settled by published runs of SGLang 0.5.14 on B200',
+   'source': 'DeepGEMM on compute capability 10 (sm100.hpp): block_m 128 or 256 and 64 for so few rows, block_n a multiple of 32 up to 256; the instruction takes block scales that are powers of two (UE8M0), so that nothing is added up outside, but scales go to the tensor memory before each step, behind a barrier; layout.hpp (transform_sf_into_required_layout): scales of activations are packed by a kernel, those of weights spread over rows (arange, division, index_select) and packed by another, four to a word; that this takes a cycle a column, whatever k, where they are whole words, and next to nothing where not, was settled by published runs of SGLang 0.5.14 on B200. Elsewhere SGLang and vLLM fall back to their kernel in Triton (fp8_utils.py)',
   },
   'vllm-deepgemm': {
    'like': 'deepgemm',

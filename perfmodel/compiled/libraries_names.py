@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "7c3734884c86fc16"
+HASH = "1d22e4bc9b089f14"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -171,6 +171,12 @@ DOCUMENT = {
    'activity': 1.0,
    'copies': 5,
    'source': 'aiconfigurator, collector/trtllm/collect_gemm.py: weights and data are torch.randn; five layers one after another, of the same data (outside_loop_count)',
+  },
+  {
+   'names': ['^trtllm-(1\\.([3-9]|\\d\\d)|[2-9])(?!.*PLUGIN_V)'],
+   'operators': ['gemm'],
+   'fills': True,
+   'source': 'the same file as it was for 1.3: outside_loop_count is L2 bytes over bytes of a weight, rounded up, five at most',
   },
   {
    'names': ['PLUGIN_V'],

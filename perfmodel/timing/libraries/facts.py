@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from perfmodel.timing.architectures import Architecture, Copies
 from perfmodel.timing.architectures import Instruction as Native
@@ -69,6 +69,8 @@ class Caller:
     copies: Annotated[float | None, "copies"] = None
     """Copies of the weights that a timing loop of its own goes round, where others have the usual
     number (`Run.copies`)."""
+    fills: bool = False
+    """Whether that loop has no more copies than fill the L2, and `copies` at most."""
     own_inputs: bool = False
     """Whether each copy of the weights has data of its own, which take turns too."""
     own_results: bool = False
@@ -290,8 +292,9 @@ class AttentionFacts(MatrixFacts):
         launch is taken for a smaller one, down to the 16 by 16 of the least instruction.
         """
         names = ("tiles", "decode", "narrow", "windowed", "narrow_decode", "sliced")
-        menus = {name: getattr(self, name) for name in names}
-        return replace(self, **{name: _halved(menu) for name, menu in menus.items() if menu})
+        menus: dict[str, Any] = {name: getattr(self, name) for name in names}
+        halves: dict[str, Any] = {name: _halved(menu) for name, menu in menus.items() if menu}
+        return replace(self, **halves)
 
     def first_fitting(
         self, menu: tuple[TileRow, ...], held: Callable[[TileRow], float], capacity: float
