@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "7d8c1682ab7cadc1"
+HASH = "613f6ea152fee596"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -169,6 +169,19 @@ DOCUMENT = {
    'query_narrowing': 3,
    'hands_wide': True,
    'source': 'SGLang trtllm_mha_backend.py: queries in 16 bits, narrowed by scaled_fp8_quant without a scale (zeros, maximum, conversion)',
+  },
+  {
+   'names': ['^trtllm(?!.*PLUGIN_V)'],
+   'operators': ['gemm'],
+   'activity': 1.0,
+   'copies': 5,
+   'source': 'aiconfigurator, collector/trtllm/collect_gemm.py: weights and data are torch.randn; five layers one after another, of the same data (outside_loop_count)',
+  },
+  {
+   'names': ['^trtllm-(1\\.([3-9]|\\d\\d)|[2-9])(?!.*PLUGIN_V)'],
+   'operators': ['gemm'],
+   'fills': True,
+   'source': 'the same file as it was for 1.3: outside_loop_count is L2 bytes over bytes of a weight, rounded up, five at most',
   },
   {
    'names': ['PLUGIN_V'],

@@ -54,6 +54,9 @@ def plan(
     elements, sizes = problem.elements(), as_floats(problem.sizes())
     width = max(elements["data"].bytes, elements["weights"].bytes)
     how = _style(problem, kernel, setting)
+    if kernel.caller.fills:
+        weight = sizes["n"] * sizes["k"] * elements["weights"].bytes
+        how = replace(how, run=_filled(how.run, weight, machine))
     menu = candidates(kernel)
     menu = menu.by_columns() if kernel.caller.column_major else menu
     depth = step_depth(kernel, menu, width, elements["weights"].bytes)
@@ -136,6 +139,12 @@ def _looped(run: Circumstances, caller: Caller) -> Circumstances:
         return run
     copies = run.copies if caller.copies is None else caller.copies
     return replace(run, copies=copies, own_inputs=caller.own_inputs, own_results=caller.own_results)
+
+
+def _filled(run: Circumstances, weight_bytes: Number, machine: Machine) -> Circumstances:
+    """A loop over as many copies of a weight as fill the L2, and no more than it has."""
+    filling = np.ceil(machine.l2_capacity / np.asarray(weight_bytes))
+    return replace(run, copies=np.clip(filling, 1.0, np.maximum(run.copies, 1.0)))
 
 
 def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
