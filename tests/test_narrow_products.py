@@ -191,7 +191,7 @@ def test_more_fp32_lanes_do_not_slow_products_on_integer_lanes_down():
 def test_the_floor_of_int8_is_that_of_dot_products_where_there_is_no_matrix_unit():
     v100 = load("v100-pcie-32gb")
     shape = Matmul(64, 64, 64, dtype="int8")
-    assert dense_peak(shape, v100) == near(80 * 64 * 8 * machine(v100).clock_hz)
+    assert dense_peak(shape, v100) == near(80 * 64 * 8 * machine(v100).clock_hz, rel=0.01)
     # Turing's matrix units are faster.
     assert dense_peak(shape, load("t4")) == near(130e12, rel=0.01)
 
