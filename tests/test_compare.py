@@ -158,8 +158,6 @@ def test_sizes_of_2_to_the_40_do_not_overflow():
 
 def test_runs_of_another_board_or_release_than_their_table_names_are_predicted_for_it():
     for item in corrections():
-        if item.repeated:
-            continue
         named = NAMED_BY[item.implementation] | {"device": item.device or "h100-sxm"}
         meant = {
             "device": item.board,

@@ -10,6 +10,7 @@ from perfmodel.predict import predict
 from perfmodel.timing.libraries import kernel_facts, resolve
 from perfmodel.timing.libraries.naming import caller_of
 from perfmodel.timing.machine import machine
+from perfmodel.timing.physical import floor_seconds
 
 FLOW = "trtllm-1.3.0rc20:torch_flow"
 
@@ -83,3 +84,11 @@ def test_sglang_runs_its_triton_kernel_where_there_is_no_deepgemm():
     here = machine(load("rtx-pro-6000-server"))
     kernel, _ = resolve("gemm", "sglang-0.6.0:sglang", "fp8_block", here)
     assert kernel.name == "triton-fp8-block"
+
+
+def test_no_kernel_beats_the_dot_products_of_integer_lanes():
+    layer = Matmul(8192, 8192, 8192, dtype="int8")
+    v100 = load("v100-sxm2")
+    found = predict(layer, v100, implementation="cublas")
+    least = floor_seconds(layer, v100, layer.flops())
+    assert 0.5 * found.seconds < least < found.seconds

@@ -8,6 +8,7 @@ from perfmodel.algorithms import Problem
 from perfmodel.arithmetic import Number
 from perfmodel.count import compulsory_bytes
 from perfmodel.hardware import Device
+from perfmodel.timing.architectures import architecture_of
 
 
 def floor_seconds(problem: Problem, device: Device, executed_flops: Number) -> np.ndarray:
@@ -29,8 +30,8 @@ def floor_seconds(problem: Problem, device: Device, executed_flops: Number) -> n
 def dense_peak(problem: Problem, device: Device) -> float:
     """FLOP/s of the fastest unit that could multiply the types of `problem`.
 
-    As they are, or widened to fp32; of all units where none takes either. An instruction takes four
-    products of 8 bits where it takes one of fp32 (DP4A).
+    As they are, or widened to fp32; of all units where none takes either. 8-bit integers go four at
+    a time through the integer lanes of architectures that have dot products.
     """
     kinds = set(problem.multiplied() or {problem.compute_type})
     rates = {str(name): rate.si for name, rate in device.compute.matrix.items()}
@@ -38,6 +39,8 @@ def dense_peak(problem: Problem, device: Device) -> float:
     if "fp64" not in kinds:
         kinds |= {"fp32"}
     found = [table[kind] for kind in kinds for table in (rates, vector) if kind in table]
-    if "int8" in kinds:
-        found.append(4.0 * vector.get("fp32", 0.0))
+    architecture = architecture_of(device)
+    if "int8" in kinds and architecture.dot_products and architecture.integer_lanes:
+        lanes = device.units * architecture.integer_lanes
+        found.append(8.0 * lanes * device.boost_hz)
     return device.beyond_boost * max(found or [*rates.values(), *vector.values()])

@@ -25,8 +25,7 @@ class Correction:
 
     `implementation` is a regular expression for all of a name, `phase` one of attention. They ran
     on `board`, as `release`, an implementation of its own, with `variant` or timed by `harness`;
-    `evidence` says who says so. `repeated` means those rows alone that say no variant and stand in
-    the table more than once, with other times: what they differ in was left out.
+    `evidence` says who says so.
     """
 
     source: str
@@ -38,7 +37,6 @@ class Correction:
     release: str = ""
     variant: str = ""
     harness: str = ""
-    repeated: bool = False
 
     def meant(self, table: pd.DataFrame) -> np.ndarray:
         """The rows of a tidy measured-run table that it speaks of."""
@@ -50,26 +48,17 @@ class Correction:
             rows = rows & (table["op"] == "attention") & (decode == (self.phase == "decode"))
         if self.implementation:
             rows = rows & table["implementation"].str.fullmatch(self.implementation)
-        if self.repeated:
-            rows = rows & (table["variant"] == "") & _repeated(table)
         return rows.to_numpy(bool)
 
     def note(self, rows: int) -> str:
         """What to tell the reader of a report in which so many rows are meant."""
         implementation = "no kernel" if self.implementation == "$" else self.implementation
         named = " on ".join(part for part in (implementation, self.device) if part)
-        named += ", more than once," if self.repeated else ""
         ran = " on ".join(
             part for part in (self.release or self.variant or self.harness, self.board) if part
         )
         why = self.evidence.split(":")[0]
         return f"{rows} rows of {self.source} name {named} and are predicted for {ran}: {why}"
-
-
-def _repeated(table: pd.DataFrame) -> pd.Series:
-    """Whether another row of the table is of the same case, whatever was measured."""
-    columns = [name for name in COLUMNS if name in table.columns and name != "measured_us"]
-    return table.duplicated(columns, keep=False)
 
 
 @lru_cache(maxsize=1)
