@@ -285,7 +285,9 @@ def test_small_grids_are_cut_into_segments(batch, groups):
 
 
 def test_segments_are_of_all_keys_so_that_a_window_lies_in_one_of_them():
-    kernel = replace(UNIFIED, caller=caller_of("attention", "vllm:vllm_triton_attn", "bf16", "tcgen05"))
+    kernel = replace(
+        UNIFIED, caller=caller_of("attention", "vllm:vllm_triton_attn", "bf16", "tcgen05")
+    )
     whole = attention.forward_plan(decode(65536), kernel, on(B200))
     windowed = attention.forward_plan(decode(65536, window=128), kernel, on(B200))
     assert np.max(whole.tile["splits"]) == 16
