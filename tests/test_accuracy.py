@@ -10,7 +10,7 @@ import pytest
 from perfmodel.evidence.records.records import read_table
 from perfmodel.validation.compare import predict_table, report, scored
 
-# Highest mean absolute percentage error by (operator, phase), 1.15 of what the model reaches on this
+# Highest mean absolute percentage error by (operator, phase), 1.15 of what the model reaches on the
 # sample: for comparison, two good libraries on one GPU differ by 4-6 % for a matmul and 10-60 % for
 # attention.
 GATES = {
