@@ -76,6 +76,22 @@ def test_copies_into_another_order_divide_for_the_place_of_every_element():
     assert found.time.terms["vector"] > 2 * found.time.terms["hbm"]
 
 
+@pytest.mark.parametrize("groups", [1, 4, 16])
+def test_query_heads_of_a_group_have_blocks_of_their_own_and_are_added_up(groups):
+    """FlashAttention-2, flash_api.cpp: dk_expanded of all query heads, then at::sum_out."""
+    shape = Attention(1, 16, groups, 1024, 1024, 128, dtype="fp16", direction="bwd")
+    schedule = tiled_backward(None, 64, 128, converted=True, spread=True)
+    found = {k.name: k for k in count(schedule, shape.sizes(), shape.elements()).kernels}
+    assert found["tiled-backward"].blocks == 16 * 1024 // 128
+    one = 1024 * 128 * 2
+    parts = 2 * one * (16 + groups) if groups < 16 else 0
+    assert found["combine"].bytes_at("hbm") == parts
+    many = Attention(1, 16, 16, 1024, 1024, 128, dtype="fp16", direction="bwd")
+    few, whole = (predict(each, load("a100-sxm4-80gb"), implementation="flash2").seconds
+                  for each in (shape, many))  # fmt: skip
+    assert few == pytest.approx(whole, rel=0.1)
+
+
 def test_sums_in_tensor_memory_leave_room_for_square_tiles():
     tiles = {
         slug: predict(SHAPE, load(slug), implementation="flash4").tile

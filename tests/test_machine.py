@@ -6,7 +6,7 @@ import pytest
 
 from perfmodel.hardware import load
 from perfmodel.timing import occupancy
-from perfmodel.timing.machine import DOT_PRODUCTS, Machine, machine
+from perfmodel.timing.machine import Machine, machine
 
 near = pytest.approx
 KIB, CLOCK = 1024.0, 1.75e9
@@ -40,7 +40,7 @@ def test_a_unit_of_a100_by_its_white_paper_and_the_programming_guide():
     assert here.matrix_per_unit("fp32") == 2 * here.vector_ops_per_unit
     assert here.matrix_per_unit("tf32") == near(156e12 / 108)
     assert not here.staged
-    assert not here.fills_issue("fp32")
+    assert not here.issue_bound()
 
 
 def test_a_unit_of_turing_keeps_32_kib_of_its_96_for_shared_memory():
@@ -64,7 +64,6 @@ def test_pascal_and_cdna_have_no_more_than_their_specs_say():
     assert (p100.shared_capacity, p100.shared_per_block) == (64 * KIB, 48 * KIB)
     assert (p100.l1_capacity, p100.pages_at_hand) == (24 * KIB, 8)
     assert p100.matrix_per_unit("fp64") == near(4.7e12 / 56, rel=0.02)
-    # 82 and 234 cycles at its own clock (Jia et al. 2018).
     assert p100.l1_latency == near(82 / 1.328e9)
     assert p100.l2_latency == near(234 / 1.328e9)
     assert p100.base_share == 0
@@ -84,9 +83,7 @@ def test_pascal_and_cdna_have_no_more_than_their_specs_say():
      ("t4", False), ("p100-pcie-16gb", False), ("p4", False), ("b200", True)],
 )  # fmt: skip
 def test_fp32_takes_every_issue_slot_where_there_is_a_lane_for_each(slug, bound):
-    assert of(slug).fills_issue("fp32") is bound
-    # Dot products of 8 bits run on integer lanes, half as many.
-    assert not of(slug).fills_issue(DOT_PRODUCTS)
+    assert of(slug).issue_bound() is bound
 
 
 def test_units_of_a_systolic_accelerator_are_as_many_as_have_its_matrix_rate():

@@ -92,12 +92,25 @@ def test_knowing_less_never_narrows_a_range(family):
 
 def test_doubts_add_as_spreads_do():
     each = Known(implementation="assumed"), Known(harness="assumed")
-    both = spread.widening(Known(implementation="assumed", harness="assumed"))
-    alone = [spread.widening(known) for known in each]
+    both = spread.widening("softmax", Known(implementation="assumed", harness="assumed"))
+    alone = [spread.widening("softmax", known) for known in each]
     for side in (0, 1):
         squares = sum(factors[side] ** 2 - 1 for factors in alone)
         assert both[side] == pytest.approx(np.sqrt(1 + squares))
     assert both[1] > max(factors[1] for factors in alone)
+
+
+def test_a_family_whose_kernels_are_alike_has_a_factor_of_its_own():
+    blank, factors = Known(implementation="assumed"), table()["factors"]["implementation"]
+    own = {
+        name: entry["assumed"] for name, entry in table()["families"].items() if "assumed" in entry
+    }
+    assert {"gemm-16", "attention-prefill"} <= set(own)
+    assert own["gemm-16"][1] < own["attention-prefill"][1]
+    for name in FAMILIES:
+        expected = own.get(name, factors["assumed"])
+        assert spread.widening(name, blank) == pytest.approx(tuple(expected)), name
+    assert spread.widening("gemm-of-nobody", blank) == pytest.approx(tuple(factors["assumed"]))
 
 
 def test_a_family_without_runs_gets_an_honest_guess():

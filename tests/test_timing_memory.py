@@ -132,7 +132,7 @@ def test_a_systolic_array_runs_every_kind_of_operator(slug):
      ("mi300x", False)],
 )  # fmt: skip
 def test_where_fp32_takes_every_issue_slot(slug, bound):
-    assert machine(load(slug)).fills_issue("fp32") is bound
+    assert machine(load(slug)).issue_bound() is bound
 
 
 @pytest.mark.parametrize("direction", ["fwd", "bwd"])

@@ -19,7 +19,7 @@ from perfmodel.elements import ElementType, element
 from perfmodel.errors import ProblemError, UnknownName
 
 # (vector operations, special functions) per element.
-OPERATIONS: Mapping[str, tuple[float, float]] = {
+_WORK: Mapping[str, tuple[float, float]] = {
     "softmax": (4.0, 1.0),  # maximum, subtract-scale, sum, divide; exp
     "layernorm": (6.0, 0.0),  # sum, square-sum, subtract, scale, weight, bias
     "rmsnorm": (3.0, 0.0),  # square-sum, scale, weight
@@ -161,7 +161,7 @@ def pointwise(variant: str = "") -> Algorithm:
 
 def forward(op: str) -> Algorithm:
     """softmax, layernorm, rmsnorm (with weight; layernorm with bias) or per-row quantisation."""
-    vector, special = OPERATIONS[op]
+    vector, special = _WORK[op]
     parts = [Tensor("X", ("n", "c")), Tensor("Y", ("n", "c"), "output")]
     weights = {"layernorm": ("gamma", "beta"), "rmsnorm": ("gamma",)}.get(op, ())
     parts += [Tensor(name, ("c",), "weights") for name in weights]
@@ -182,7 +182,7 @@ def forward(op: str) -> Algorithm:
 
 def backward(op: str) -> Algorithm:
     """Gradients: softmax reads Y and dY; norms read X and dY and reduce the weights' gradients."""
-    vector, _ = OPERATIONS[op]
+    vector, _ = _WORK[op]
     source = "Y" if op == "softmax" else "X"
     parts = [Tensor(source, ("n", "c")), Tensor("dY", ("n", "c")), Tensor("dX", ("n", "c"))]
     weights = {"layernorm": ("gamma", "beta"), "rmsnorm": ("gamma",)}.get(op, ())

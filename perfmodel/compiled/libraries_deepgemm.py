@@ -1,6 +1,6 @@
 """Compiled from libraries/deepgemm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "06921469c1979ecd"
+HASH = "974e70eeca51bfef"
 DOCUMENT = {
  'library': 'DeepGEMM',
  'kernels': {
@@ -34,7 +34,7 @@ DOCUMENT = {
    'instruction': 'native',
    'overlap': 'pipelined',
    'runs_on': {'instruction': ['tcgen05']},
-   'fallback': 'cutlass-fp8-block',
+   'fallback': 'triton-fp8-block',
    'tiles': {
     64: [
      [64, 32, 256],
@@ -57,10 +57,7 @@ DOCUMENT = {
    'quantises': True,
    'quantiser': 'group-quantise',
    'prepares': 5,
-   'spread_cycles': 1,
-   'spread_depth': 512,
-   'step_cycles': 220,
-   'source': 'DeepGEMM on compute capability 10 (sm100.hpp): block_m 128 or 256 and 64 for so few rows, block_n a multiple of 32 up to 256; the instruction takes block scales that are powers of two (UE8M0), so that nothing is added up outside, but scales go to the tensor memory before each step, behind a barrier; layout.hpp (transform_sf_into_required_layout): scales of activations are packed by a kernel, those of weights spread over rows (arange, division, index_select) and packed by another, four to a word; that this takes a cycle a column, whatever k, where they are whole words, and next to nothing where not, was settled by published runs of SGLang 0.5.14 on B200',
+   'source': 'DeepGEMM on compute capability 10 (sm100.hpp): block_m 128 or 256 and 64 for so few rows, block_n a multiple of 32 up to 256; the instruction takes block scales that are powers of two (UE8M0), so that nothing is added up outside; layout.hpp (transform_sf_into_required_layout): scales of activations are packed by a kernel, those of weights spread over rows (arange, division, index_select) and packed by another, four to a word. Elsewhere SGLang and vLLM fall back to their kernel in Triton (fp8_utils.py)',
   },
   'vllm-deepgemm': {
    'like': 'deepgemm',
@@ -75,8 +72,8 @@ DOCUMENT = {
   },
   'trtllm-deepgemm-blackwell': {
    'like': 'deepgemm-blackwell',
+   'fallback': 'trtllm-fp8-block',
    'prepares': 0,
-   'spread_cycles': 0,
    'source': 'TensorRT-LLM linear.py (FP8BlockScalesLinearMethod): scales of weights are packed once, when they are loaded, and those of activations by the kernel that narrows them (per_token_quant_and_transform); recalled',
   },
  },

@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "b12329fc3756d6f1"
+HASH = "62b5dd8817867b85"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -74,7 +74,6 @@ DOCUMENT = {
    'packs': True,
    'widening_ops': 10,
    'share': 0.6,
-   'rescales': True,
    'adds_in_graphs': True,
    'wave_rule': {'keys': 128, 'waves': 2, 'rounds_up': True},
    'tiles': {
@@ -158,9 +157,8 @@ DOCUMENT = {
     'passes': 1,
     'load': 16,
     'waits': 1,
-    'packed': 2,
    },
-   'source': 'vLLM nvfp4_quant_kernels.cu, FlashInfer quantization.cu (quantize_with_block_size): a block a row, 8 to 16 elements a thread in one load, a maximum of each 16 elements by pairs; pairs are converted at once; the scale of the whole tensor, in memory, is read first',
+   'source': 'vLLM nvfp4_quant_kernels.cu, FlashInfer quantization.cu (quantize_with_block_size): a block a row, 8 to 16 elements a thread in one load, a maximum of each 16 elements; the scale of the whole tensor, in memory, is read first',
   },
   'flashinfer-norm': {
    'operator': 'rmsnorm',

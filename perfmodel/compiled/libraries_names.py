@@ -1,6 +1,6 @@
 """Compiled from libraries/names.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "25142b3a6dc2c841"
+HASH = "613f6ea152fee596"
 DOCUMENT = {
  'names': [
   {'kernel': 'flash1', 'names': ['^flash1(?!.first)']},
@@ -132,6 +132,12 @@ DOCUMENT = {
    'source': 'KernelBench, get_inputs: torch.rand and torch.randn; LLMCompass, software_model/matmul.py, run_on_gpu: torch.randn (recalled)',
   },
   {
+   'names': ['^sglang', '^trtllm'],
+   'operators': ['attention'],
+   'prompts': True,
+   'source': 'SGLang forward_batch_info.py (ForwardMode.EXTEND) and TensorRT-LLM (requests in their context phase) tell prompts by their state, vLLM by their length',
+  },
+  {
    'names': ['^sglang.*(triton|flashinfer)'],
    'operators': ['attention'],
    'fresh': True,
@@ -147,16 +153,15 @@ DOCUMENT = {
    'names': ['^sglang'],
    'operators': ['attention'],
    'narrowing': 2,
-   'prompts': True,
    'fewer_values': [192, 128],
    'uneven_writes': 4,
-   'source': 'SGLang forward_batch_info.py (ForwardMode.EXTEND); where keys and values differ, indices are widened and put in by a kernel each; heads of 192 are those of MiMo-V2, with values of 128 (aiconfigurator, collector/sglang/collect_attn.py); memory_pool.py (MHATokenToKVPool.set_kv_buffer): cache_k.to(dtype) and cache_v.to(dtype) before the store',
+   'source': 'SGLang memory_pool.py (MHATokenToKVPool.set_kv_buffer): cache_k.to(dtype) and cache_v.to(dtype) before the store; heads of 192 are those of MiMo-V2, with values of 128 (aiconfigurator, collector/sglang/collect_attn.py); that uneven keys and values take four kernels, to widen indices and to put in, is inferred from published runs (some 6 us more on Ada, Hopper and Blackwell)',
   },
   {
-   'names': ['^sglang.*(fa3|trtllm)'],
+   'names': ['^sglang.*fa3'],
    'operators': ['attention'],
    'writes_ahead': True,
-   'source': "SGLang jit_kernel kvcache.cuh (store_cache with programmatic dependent launch); that FlashAttention-3's and TensorRT-LLM's kernels follow without a gap was settled by published runs",
+   'source': "SGLang jit_kernel kvcache.cuh (store_cache with programmatic dependent launch); that FlashAttention-3's kernels follow without a gap was settled by published runs",
   },
   {
    'names': ['^sglang.*trtllm'],
@@ -164,6 +169,19 @@ DOCUMENT = {
    'query_narrowing': 3,
    'hands_wide': True,
    'source': 'SGLang trtllm_mha_backend.py: queries in 16 bits, narrowed by scaled_fp8_quant without a scale (zeros, maximum, conversion)',
+  },
+  {
+   'names': ['^trtllm(?!.*PLUGIN_V)'],
+   'operators': ['gemm'],
+   'activity': 1.0,
+   'copies': 5,
+   'source': 'aiconfigurator, collector/trtllm/collect_gemm.py: weights and data are torch.randn; five layers one after another, of the same data (outside_loop_count)',
+  },
+  {
+   'names': ['^trtllm-(1\\.([3-9]|\\d\\d)|[2-9])(?!.*PLUGIN_V)'],
+   'operators': ['gemm'],
+   'fills': True,
+   'source': 'the same file as it was for 1.3: outside_loop_count is L2 bytes over bytes of a weight, rounded up, five at most',
   },
   {
    'names': ['PLUGIN_V'],
@@ -180,12 +198,7 @@ DOCUMENT = {
    'source': 'shortest runs of vLLM 0.24 on H100 (aiconfigurator); scales are rearranged by eager operators',
   },
   {
-   'names': ['(DeepGemm|FlashInfer)Fp8BlockScaledMM'],
-   'host_seconds': 9.369e-05,
-   'source': 'shortest runs of vLLM 0.14 and 0.24 on H100 (aiconfigurator): descriptors, look-up of what was compiled',
-  },
-  {
-   'names': ['vllm_default'],
+   'names': ['(DeepGemm|FlashInfer)Fp8BlockScaledMM', 'vllm_default'],
    'formats': ['fp8_block'],
    'host_seconds': 9.369e-05,
    'source': 'shortest runs of vLLM 0.14 and 0.24 on H100 (aiconfigurator): descriptors, look-up of what was compiled',

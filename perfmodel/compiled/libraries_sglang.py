@@ -1,6 +1,6 @@
 """Compiled from libraries/sglang.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "0dfc7d46aa1eeae4"
+HASH = "b1009ce4e2b93c6f"
 DOCUMENT = {
  'library': 'SGLang',
  'kernels': {
@@ -18,12 +18,10 @@ DOCUMENT = {
    'fallback': 'sglang-triton-hopper',
    'dispatches': True,
    'decoder': 'sglang-triton-decode',
-   'encoder': 'sglang-triton-encode',
    'head_dims': [16, 32, 64, 128, 192, 256, 288, 512, 576],
    'stages': 1,
    'waits': 2,
    'mask_ops': 8,
-   'rescales': True,
    'compiled_by_rows': True,
    'walks': True,
    'tiles': {64: [[64, 64, 128]], 256: [[64, 64, 256]], 576: [[16, 64, 256]]},
@@ -75,21 +73,6 @@ DOCUMENT = {
     576: [[32, 32, 256], [16, 16, 64]],
    },
    'source': "SGLang extend_attention.py: 64 by 64 on AMD's and before Ampere, 32 by 32 for heads above 128; the least is what shared memory of 64 KiB holds",
-  },
-  'sglang-triton-encode': {
-   'like': 'sglang-triton',
-   'runs_on': {'instruction': ['tcgen05', 'wgmma']},
-   'fallback': 'sglang-triton-encode-small',
-   'tiles': {64: [[128, 128, 128]], 576: [[128, 128, 256]]},
-   'walks': False,
-   'source': 'SGLang prefill_attention.py (context_attention_fwd): tiles of 128 by 128 from capability 9 on, head dimensions in powers of two, one stage',
-  },
-  'sglang-triton-encode-small': {
-   'like': 'sglang-triton-encode',
-   'runs_on': {},
-   'fallback': None,
-   'tiles': {64: [[64, 64, 128]], 576: [[64, 64, 256]]},
-   'source': 'SGLang prefill_attention.py: tiles of 64 by 64 up to capability 8',
   },
   'sglang-triton-decode': {
    'operator': 'attention',

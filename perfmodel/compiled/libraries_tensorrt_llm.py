@@ -1,6 +1,6 @@
 """Compiled from libraries/tensorrt_llm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "7f05ddee6f924161"
+HASH = "efbb865fd4d2ebc7"
 DOCUMENT = {
  'library': 'TensorRT-LLM',
  'kernels': {
@@ -44,7 +44,6 @@ DOCUMENT = {
    'runs_on': {},
    'fallback': None,
    'packs': False,
-   'rescales': False,
    'wave_rule': None,
    'widening_ops': 0,
    'share': None,
@@ -138,8 +137,21 @@ DOCUMENT = {
    'like': 'cublas',
    'formats': ['fp8'],
    'quantises': True,
-   'quantiser': 'flat-quantise',
-   'source': 'TensorRT-LLM linear.py (FP8QDQLinearMethod): static_quantize_e4m3_per_tensor in each call, then cublas_scaled_mm',
+   'quantiser': 'tensor-quantise',
+   'source': 'TensorRT-LLM linear.py (FP8QDQLinearMethod): without an input scale in the weights, quantize_e4m3_per_tensor in each call, then cublas_scaled_mm; so the layers of aiconfigurator are (collector/trtllm/collect_gemm.py gives a weight scale alone)',
+  },
+  'tensor-quantise': {
+   'operator': 'quantise',
+   'chain': {'kernels': 4, 'streams': 2},
+   'source': 'TensorRT-LLM fp8Op.cpp (quantize_e4m3_per_tensor) and cudaFp8Utils.cu (invokeComputeScalesAndQuantizeMatrix): the scale is set to zero, the maximum taken over all elements, which are then read again and narrowed; linear.py makes the scale fp32: recalled from memory',
+  },
+  'trtllm-fp8-block': {
+   'like': 'cutlass-fp8-block',
+   'tiles': [[32, 128, 128], [64, 128, 128], [128, 128, 256]],
+   'specialises': False,
+   'quantises': True,
+   'quantiser': 'group-quantise',
+   'source': 'TensorRT-LLM fp8_blockscale_gemm, ada_blockwise_gemm and its like for capability 12: 32 to 128 rows by 128, fed from registers, after fp8_quantize_1x128 in each call: recalled from memory',
   },
   'trtllm-rmsnorm': {
    'operator': 'rmsnorm',

@@ -14,7 +14,9 @@ assumed          names of implementations, or of harnesses, blanked
 Groups (one source, device and implementation) weigh alike, however many runs they have: a new one
 is as likely to be like the small as like the large. Leaving constants out takes away little of what
 people put into the facts of kernels with those runs in view. So the runs that came when the facts
-stood already, each met once, join in: `first_met.yaml` keeps their percentiles.
+stood already, each met once, have a say of their own: `first_met.yaml` keeps their percentiles, and
+the wider of both factors holds. What was measured of a new architecture made no difference to them,
+so that those of `calibrated` and `generation` stand together.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from perfmodel import yamltable
 from perfmodel.fitting.fitted import families
 from perfmodel.fitting.heldout import Linearised, labels, left_out
 from perfmodel.hardware import Device, load
+from perfmodel.timing.constants import Constants
 from perfmodel.timing.knowledge import LEVELS, is_calibrated, signature
 from perfmodel.timing.libraries import framework_of
 from perfmodel.validation.compare import LEFT_OUT, predict_table
@@ -208,6 +211,11 @@ class Missed:
         return [round(max(-low, 1.0), 3), round(max(high, 1.0), 3)]
 
 
+def wider(*factors: Sequence[float]) -> list[float]:
+    """The larger factor of each side."""
+    return [max(pair) for pair in zip(*factors, strict=True)]
+
+
 @lru_cache(maxsize=1)
 def first_met() -> Sequence[Mapping[str, Any]]:
     """Groups of runs that came when the model stood already: what was known, how far it missed."""
@@ -229,21 +237,39 @@ def table_of(fit: Linearised, runs: pd.DataFrame) -> dict[str, Any]:
     values = values_of(fit.constants, fit.runs)
     seen = predict_table(fit.table, constants=values)
     widths = spread_of(seen, between_frameworks(runs, seen))
-    by_others = Missed(widths).add(left_out(fit, "framework")).add_met(met(implementation="named"))
+    others = Missed(widths).add(left_out(fit, "framework")).factors()
+    named = wider(others, Missed(widths).add_met(met(implementation="named")).factors())
     factors = {
         "device": {"fitted": [1.0, 1.0], **_device_factors(fit, widths)},
         "implementation": {
             "fitted": [1.0, 1.0],
-            "named": by_others.factors(),
+            "named": named,
             "assumed": _blanked(fit, "implementation", values, widths),
         },
         "harness": {"known": [1.0, 1.0], "assumed": _blanked(fit, "harness", values, widths)},
     }
-    fitted = kernels_of(seen)
+    fitted, alone = kernels_of(seen), _assumed_by_family(fit, values, widths)
     return {
         "version": VERSION,
         "factors": factors,
-        "families": {name: {**entry, **fitted[name]} for name, entry in widths.items()},
+        "families": {
+            name: {**entry, **alone.get(name, {}), **fitted[name]} for name, entry in widths.items()
+        },
+    }
+
+
+def _assumed_by_family(
+    fit: Linearised, values: Constants, widths: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, list[float]]]:
+    """Factors of families with several groups where names of implementations are blanked."""
+    name = "implementation"
+    found = predict_table(unnamed(fit.table, name), constants=values)
+    found = found.assign(**{name: fit.table[name]})
+    family = families(found)
+    return {
+        one: {"assumed": Missed(widths).add(found[family == one]).factors()}
+        for one, entry in widths.items()
+        if entry["groups"] >= _FEWEST_GROUPS
     }
 
 
@@ -259,12 +285,16 @@ def _device_factors(
     near = left_out(fit, "device")[siblings]
     calibrated = left_out(fit, "architecture")[measured]
     far = left_out(fit, "architecture", device=sheet)
-    generation = Missed(widths).add(far).add_met(met(device="generation")).factors()
+    new = [one for level in ("calibrated", "generation") for one in met(device=level)]
+    levels = {
+        "sibling": (near, met(device="sibling")),
+        "calibrated": (calibrated, new),
+        "generation": (far, new),
+        "none": (far, new),
+    }
     return {
-        "sibling": Missed(widths).add(near).add_met(met(device="sibling")).factors(),
-        "calibrated": Missed(widths).add(calibrated).add_met(met(device="calibrated")).factors(),
-        "generation": generation,
-        "none": list(generation),
+        level: wider(Missed(widths).add(runs).factors(), Missed(widths).add_met(groups).factors())
+        for level, (runs, groups) in levels.items()
     }
 
 
@@ -275,7 +305,7 @@ def sheet(name: str) -> Device:
 
 
 def _blanked(
-    fit: Linearised, column: str, values: Any, widths: Mapping[str, Mapping[str, Any]]
+    fit: Linearised, column: str, values: Constants, widths: Mapping[str, Mapping[str, Any]]
 ) -> list[float]:
     """Factors where a name means nothing."""
     found = predict_table(unnamed(fit.table, column), constants=values)

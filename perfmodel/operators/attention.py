@@ -105,10 +105,7 @@ class AttentionOperator(LibraryOperator):
             return usual("attention", dtype, here), widened
         caller = caller_of("attention", implementation, dtype, here.architecture.instruction)
         decode = attention.decoding(problem, caller)
-        encode = not decode and not problem.causal and problem.direction == "fwd"
-        kernel, said = resolve(
-            "attention", implementation, dtype, here, decode=decode, encode=encode
-        )
+        kernel, said = resolve("attention", implementation, dtype, here, decode=decode)
         return kernel, (*widened, *said)
 
     def style(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,13 @@ from perfmodel.operators.operator import Operator, Request, Timed
 from perfmodel.timing import floors
 from perfmodel.timing.circumstances import circumstances
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.libraries import GemmFacts, KernelFacts, MatrixFacts, is_known
+from perfmodel.timing.libraries import (
+    AttentionFacts,
+    GemmFacts,
+    KernelFacts,
+    MatrixFacts,
+    is_known,
+)
 from perfmodel.timing.machine import Machine, machine
 from perfmodel.timing.placing import placed
 from perfmodel.timing.plan import Estimate, Plan, handed, time_plan
@@ -84,12 +90,17 @@ class LibraryOperator(Operator):
         self.check_schedule(request.schedule)
         kernel, said = self.kernels(shaped, request, here)
         kernel = _ablated(kernel, constants)
-        plans = self.plans(shaped, request.schedule, kernel, setting)
-        plans, elsewhere = placed(plans, request.place, device)
-        plans = handed(plans, request.reuse)
-        total, tile = best(here, constants, plans, n)
-        if not np.all(np.isfinite(total.seconds)):
+        for some in _ever_smaller(kernel):
+            plans = self.plans(shaped, request.schedule, some, setting)
+            plans, elsewhere = placed(plans, request.place, device)
+            plans = handed(plans, request.reuse)
+            total, tile = best(here, constants, plans, n)
+            if np.all(np.isfinite(total.seconds)):
+                break
+        else:
             raise ProblemError(self._does_not_fit(device, plans[0]))
+        if some is not kernel:
+            said = (*said, f"no tile of {kernel.name} fits on {device.slug}: a smaller one taken")
         found = unknowns(problem.operator, request.implementation, request.harness, device)
         if elsewhere:
             found["link"] = "; ".join(elsewhere)
@@ -141,6 +152,14 @@ class LibraryOperator(Operator):
             f"no tile of {plan.schedule} fits on {device.slug}: a block may hold "
             f"{limit:.0f} KiB of shared memory; use {self.smaller} or another schedule"
         )
+
+
+def _ever_smaller(kernel: KernelFacts) -> Iterator[KernelFacts]:
+    """The class, then with smaller tiles too, while its menus go on."""
+    yield kernel
+    while isinstance(kernel, AttentionFacts) and (less := kernel.smaller()) != kernel:
+        kernel = less
+        yield kernel
 
 
 def unknowns(name: str, implementation: str | None, harness: str, device: Device) -> dict[str, str]:

@@ -161,11 +161,14 @@ def tiled_backward(
     operand_tile: tuple[Number, Number] | None = (64, 64),
     score_vector: float = 0.0,
     converted: bool = False,
+    spread: bool = False,
 ) -> Schedule:
     """Backward attention with recomputed scores: one block per key tile, queries streamed.
 
     Order 2 adds dQ atomically in fp32 and takes D = rowsum(dO ∘ O) from a kernel of its own. With
     `converted` that kernel clears the sums first, and a last one brings them to the output's type.
+    A block loops over the query heads of its group, or (`spread`) has one of them and leaves dK and
+    dV of that head, which a combining kernel adds up.
     Order 1 has one block per head, rewrites dQ on every key tile and touches O on the first only
     ((4Tc + 4)·N·d by the "paper" accounting, (5Tc + 4) by "literal"). `key_slice` lets order 1
     spread the keys over blocks of that many, which add dQ atomically, as later releases did.
@@ -198,7 +201,7 @@ def tiled_backward(
     kernel = Kernel(
         "tiled-backward",
         steps,
-        (_HEADS[0], _HEADS[1], keys, Loop("r", 1), rows),
+        (*_HEADS, keys, rows) if spread else (*_HEADS[:2], keys, Loop("r", 1), rows),
         atomic=frozenset({summed}),
         spill={summed: "accumulator"},
         registers=frozenset({"S", "P", "dP", "dkeys.dS"}),
@@ -208,6 +211,9 @@ def tiled_backward(
         threads=threads,
     )
     kernels = [delta, kernel]
+    if spread:
+        sums = (*_HEADS[:2], Loop("x", 32, grid=True))
+        kernels.append(Kernel("combine", (), sums, combines=("dK", "dV")))
     if last:
         kernels.append(Kernel("conversion", ("conversion",), by_rows, masked=False))
     return Schedule(f"tiled-backward-{order}", algorithm, tuple(kernels))

@@ -77,7 +77,7 @@ def forward_plan(
         score_vector=problem.score_vector(),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
-    beside = kernel.prepares * splitkv.preparing(setting)
+    beside = splitkv.preparing(kernel, setting)
     return Plan(schedule.name, (part,), {"rows": br, "keys": bc}, beside=beside, allowed=allowed)
 
 

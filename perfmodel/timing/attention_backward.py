@@ -55,7 +55,7 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
     # The first keys are seen by the most queries.
     code = replace(how.code, integer_share=_INTEGER_BACKWARD)
     # Groups of warps that take turns forward share a tile of the backward pass, so that only
-    # another block hides what they wait for (FlashAttention-3, flash_bwd_launch_template.h).
+    # another block hides what they wait for (FlashAttention-3, its backward loop as recalled).
     turns = replace(how.turns, alone=how.turns.alone or kernel.overlap == "warps")
     how = replace(how, matrix_share=share, longest_first=True, code=code, turns=turns)
     order, fed = order_of(kernel), fed_by_registers(kernel, machine)
@@ -82,6 +82,7 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
         operand_tile=_BACKWARD_WARP if fed else operand_tile(kernel, machine, br, bc, 256),
         score_vector=problem.score_vector(),
         converted=True,
+        spread=order != 1,
     )
     plain = Style(how.compute, code=Code(vector_share=how.code.vector_share), run=how.run)
     styles = dict.fromkeys(("delta", "conversion"), plain)

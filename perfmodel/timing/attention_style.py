@@ -195,15 +195,11 @@ def on_tiles(
         masked = kernel.mask_ops * masking_all(problem, kernel, pack, rows, keys)
     masked = masked + widening(problem, kernel, pack, rows, keys)
     transposed = transposing(problem, kernel, machine, constants, keys)
-    rescaled: Number = 0.0
-    if kernel.rescales:
-        tiles = _visited(problem, pack, rows, keys, through=False)
-        rescaled = tiles * rows * as_floats(problem.sizes())["e"]
     if kernel.compiled_by_rows:
         how = replace(how, matrix_share=how.matrix_share * rate_of_rows(machine, rows))
     return replace(
         how,
-        code=replace(how.code, integer_ops=masked, vector_ops=rescaled),
+        code=replace(how.code, integer_ops=masked),
         block=replace(how.block, tile_seconds=transposed),
     )
 

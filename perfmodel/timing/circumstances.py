@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from perfmodel.arithmetic import Number
 from perfmodel.timing.constants import Constants
 
 
@@ -15,7 +16,7 @@ class Circumstances:
     """Share of the inputs that fit in L2 and are still there from the run before."""
     repeats: bool = False
     """Whether the run before was of the same kernel, on the same memory."""
-    copies: float = 1.0
+    copies: Number = 1.0
     """Copies of the weights that the loop goes round: one is used again after as many calls."""
     own_inputs: bool = False
     """Whether each of them has data of its own, which take turns with it."""

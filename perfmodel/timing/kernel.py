@@ -158,12 +158,10 @@ def _joined(
 
     The threads of an element-wise map wait for their own loads and for nothing else, and others
     compute and load meanwhile: what it computes and what it moves, and the levels that its bytes
-    pass through one behind the other, overlap further (`hidden_power`).
+    pass through one behind the other, overlap further (`map_overlap_power`).
     """
     power = constants["overlap_power"] if style.overlap_power is None else style.overlap_power
-    if style.hidden_power is None:
-        return pipes.together([busy, *behind], power)
-    return pipes.together([busy, *behind], style.hidden_power)
+    return pipes.together([busy, *behind], power)
 
 
 def _unit_seconds(
@@ -231,7 +229,7 @@ def _memory_seconds(
 
     What comes over links takes its share of the way through the boundaries before.
     """
-    l2_share = 1.0 if style.hidden_power is None else machine.architecture.l2_stream_share
+    l2_share = machine.architecture.l2_stream_share if style.streams else 1.0
     asked_bytes = moved.l2_bytes / l2_share
     l2 = memory.l2_seconds(machine, constants, cost, where, asked_bytes, tensors, style.paired_rows)
     if style.pitches and "translation" not in constants.off:

@@ -105,16 +105,13 @@ class Machine:
         """Seconds here of what takes `seconds` at the constants' clock of 1.75 GHz."""
         return seconds * (_CLOCK / self.clock_hz)
 
-    def fills_issue(self, compute: str) -> bool:
-        """Whether arithmetic of a type takes every issue slot of the vector unit, so that any other
-        instruction costs one.
+    def issue_bound(self, dtype: str = "fp32") -> bool:
+        """Whether arithmetic takes every issue slot, so that any other instruction costs one.
 
         GA10x, Ada, Hopper and Blackwell have as many fp32 lanes as they issue to; V100, T4 and A100
-        half as many, and Pascal issues a load beside an operation. Dot products of 8 bits run on
-        integer lanes, of which there are half as many.
+        half as many, and Pascal issues a load beside an operation. Dot products are integer ones.
         """
-        integer = compute == DOT_PRODUCTS
-        lanes = self.integer_per_unit if integer else self.vector_ops_per_unit
+        lanes = self.integer_per_unit if dtype == DOT_PRODUCTS else self.vector_ops_per_unit
         return self.architecture.single_issue and lanes > 0.75 * self.issue_per_unit
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -55,6 +54,9 @@ def plan(
     elements, sizes = problem.elements(), as_floats(problem.sizes())
     width = max(elements["data"].bytes, elements["weights"].bytes)
     how = _style(problem, kernel, setting)
+    if kernel.caller.fills:
+        weight = sizes["n"] * sizes["k"] * elements["weights"].bytes
+        how = replace(how, run=_filled(how.run, weight, machine))
     menu = candidates(kernel)
     menu = menu.by_columns() if kernel.caller.column_major else menu
     depth = step_depth(kernel, menu, width, elements["weights"].bytes)
@@ -83,22 +85,8 @@ def plan(
     )
     part = Part(schedule, sizes, elements, how)
     tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices}
-    beside = kernel.prepares * _preparing(setting) + _spreading(kernel, sizes, machine)
+    beside = kernel.prepares * setting.small_kernel_seconds(steps=2)
     return Plan(schedule.name, (part,), tile, beside=beside, allowed=allowed)
-
-
-def _preparing(setting: Setting) -> float:
-    """Seconds of a small kernel before the product: its launch, its block, a load and a store."""
-    launched = setting.at_clock("kernel_gap") + setting.at_clock("block_price")
-    return launched + 2.0 * setting.machine.l2_latency
-
-
-def _spreading(kernel: GemmFacts, sizes: Mapping[str, Number], machine: Machine) -> Number:
-    """Seconds in which the scales of weights are spread over columns and packed into words."""
-    if not kernel.spread_cycles:
-        return 0.0
-    words = np.asarray(sizes["k"]) % kernel.spread_depth == 0
-    return words * sizes["n"] * (kernel.spread_cycles / machine.clock_hz)
 
 
 def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:
@@ -113,9 +101,9 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
     """How the class multiplies at the rate of `compute`, whatever the operands."""
     machine, constants, run = setting.machine, setting.constants, setting.run
     on_vector = kernel.instruction == "vector"
-    issue_bound = on_vector and machine.fills_issue(compute)
     usual = constants["vector_loop_share" if on_vector else "matrix_share"]
     share = usual if kernel.share is None else kernel.share
+    issue_bound = on_vector and machine.issue_bound(compute)
     if issue_bound:
         share /= 1.0 + constants["issue_share"]
     architecture = machine.architecture
@@ -153,6 +141,12 @@ def _looped(run: Circumstances, caller: Caller) -> Circumstances:
     return replace(run, copies=copies, own_inputs=caller.own_inputs, own_results=caller.own_results)
 
 
+def _filled(run: Circumstances, weight_bytes: Number, machine: Machine) -> Circumstances:
+    """A loop over as many copies of a weight as fill the L2, and no more than it has."""
+    filling = np.ceil(machine.l2_capacity / np.asarray(weight_bytes))
+    return replace(run, copies=np.clip(filling, 1.0, np.maximum(run.copies, 1.0)))
+
+
 def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
     """Bytes between rows of the operands, where a unit may have to wait for their addresses.
 
@@ -174,7 +168,7 @@ def _operand_tile(
     issued in between, and what the warp shares is all that does.
     """
     rows, columns = menu.rows, menu.columns
-    if kernel.instruction == "vector" and machine.fills_issue(compute):
+    if kernel.instruction == "vector" and machine.issue_bound(compute):
         return thread_tile(rows, columns, menu.threads)
     if kernel.instruction == "vector":
         return np.minimum(rows, 64), np.minimum(columns, 32)

@@ -8,8 +8,6 @@ from perfmodel.algorithms import Problem
 from perfmodel.arithmetic import Number
 from perfmodel.count import compulsory_bytes
 from perfmodel.hardware import Device
-from perfmodel.timing.architectures import architecture_of
-from perfmodel.timing.machine import DOT_PRODUCTS, machine
 
 
 def floor_seconds(problem: Problem, device: Device, executed_flops: Number) -> np.ndarray:
@@ -31,8 +29,8 @@ def floor_seconds(problem: Problem, device: Device, executed_flops: Number) -> n
 def dense_peak(problem: Problem, device: Device) -> float:
     """FLOP/s of the fastest unit that could multiply the types of `problem`.
 
-    As they are, widened to fp32, or of 8 bits four at a time in an integer lane; of all units where
-    none takes any of these.
+    As they are, or widened to fp32; of all units where none takes either. An instruction takes four
+    products of 8 bits where it takes one of fp32 (DP4A).
     """
     kinds = set(problem.multiplied() or {problem.compute_type})
     rates = {str(name): rate.si for name, rate in device.compute.matrix.items()}
@@ -40,8 +38,6 @@ def dense_peak(problem: Problem, device: Device) -> float:
     if "fp64" not in kinds:
         kinds |= {"fp32"}
     found = [table[kind] for kind in kinds for table in (rates, vector) if kind in table]
-    peak = device.beyond_boost * max(found or [*rates.values(), *vector.values()])
-    if "int8" in kinds and architecture_of(device, []).dot_products:
-        here = machine(device)
-        peak = max(peak, here.units * here.matrix_per_unit(DOT_PRODUCTS))
-    return peak
+    if "int8" in kinds:
+        found.append(4.0 * vector.get("fp32", 0.0))
+    return device.beyond_boost * max(found or [*rates.values(), *vector.values()])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from perfmodel.algorithms.rowwise import OPERATIONS, VARIANTS, Rowwise
+from perfmodel.algorithms.rowwise import VARIANTS, Rowwise
 from perfmodel.arithmetic import Number, product
 from perfmodel.schedules import rowwise
 from perfmodel.schedules.schedule import Schedule
@@ -60,12 +60,13 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     flat = problem.op == "pointwise" and kernel.operator != "pointwise"
     layout = None if flat else _for_device(kernel.rows, problem, machine)
     schedule, steps = _schedule(problem, layout)
+    streams = _maps(layout)
     dependent = layout.dependent_ops if layout is not None and problem.direction != "bwd" else 0.0
     how = Style(
         compute="fp32",
         overlap=1.0,
-        overlap_power=constants["row_overlap_power"],
-        hidden_power=constants["map_overlap_power"] if _maps(layout) else None,
+        overlap_power=constants["map_overlap_power" if streams else "row_overlap_power"],
+        streams=streams,
         resident=_resident(problem, layout, machine),
         code=_code(problem, kernel, layout, setting),
         block=Block(
@@ -161,8 +162,7 @@ def _beyond(problem: Rowwise, layout: _Laid | None, warp: int) -> dict[str, Numb
         return {}
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     again = np.asarray(problem.cols) > layout.held_columns
-    spared = OPERATIONS[problem.op][0] * (1.0 - 1.0 / layout.packed)
-    vector = layout.vector_ops + again * layout.again_vector_ops - spared
+    vector = layout.vector_ops + again * layout.again_vector_ops
     special = layout.special_ops + again * layout.again_special_ops
     folds = np.log2(warp) * problem.rows * _threads(np.asarray(problem.cols), layout)
     return {
@@ -180,7 +180,7 @@ def _code(problem: Rowwise, kernel: RowFacts, layout: _Laid | None, setting: Set
         # Elements of a map do not depend on each other: its instructions issue in every slot.
         vector_share=1.0 if _maps(layout) else setting.constants["vector_share"],
         integer_ops=_integer_ops(problem, layout),
-        integer_share=_INTEGER.get(problem.op, 0.0) / (layout.packed if layout is not None else 1),
+        integer_share=_INTEGER.get(problem.op, 0.0),
         accurate=kernel.accurate,
         **_beyond(problem, layout if problem.direction != "bwd" else None, _warp(setting.machine)),
     )

@@ -23,3 +23,10 @@ class Setting:
     def at_clock(self, name: str) -> float:
         """Seconds of a constant at the device's clock."""
         return float(self.machine.at_clock(self.constants[name]))
+
+    def small_kernel_seconds(self, steps: int) -> float:
+        """Seconds of a kernel of a few blocks before another: the gap, its blocks, and so many
+        loads, sums and stores that wait for each other in the L2.
+        """
+        launched = self.at_clock("kernel_gap") + self.at_clock("block_price")
+        return launched + steps * self.machine.l2_latency

@@ -84,18 +84,13 @@ def split_plan(
         idle = _idle_combining(sizes, setting)
         beside = beside + np.where((launched > 1) | ~np.asarray(cuttable), 0.0, idle)
     if kernel.prepares_decode:
-        beside = beside + kernel.prepares * preparing(setting)
+        beside = beside + preparing(kernel, setting)
     return replace(made, beside=beside)
 
 
-def preparing(setting: Setting) -> float:
-    """Seconds of a small kernel that reads lengths of sequences and leaves where each begins.
-
-    Its launch, its block, and a load, a sum and a store that wait for each other in the L2.
-    """
-    machine, constants = setting.machine, setting.constants
-    launched = machine.at_clock(constants["kernel_gap"] + constants["block_price"])
-    return float(launched + 3.0 * machine.l2_latency)
+def preparing(kernel: AttentionFacts, setting: Setting) -> float:
+    """Seconds of the kernels that read lengths of sequences and leave where each begins."""
+    return kernel.prepares * setting.small_kernel_seconds(steps=3)
 
 
 def _with_window(problem: Attention) -> np.ndarray:

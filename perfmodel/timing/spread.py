@@ -34,10 +34,17 @@ def together(factors: Iterable[float]) -> float:
     return math.sqrt(1.0 + sum(factor**2 - 1.0 for factor in factors))
 
 
-def widening(known: Known) -> tuple[float, float]:
-    """Factors of the lower and the upper side of a family's range for what is not known."""
-    factors = table()["factors"]
+def widening(family: str, known: Known) -> tuple[float, float]:
+    """Factors of the lower and the upper side of a family's range for what is not known.
+
+    A family has a factor of its own for an implementation that is assumed, where runs of several
+    groups say how far its kernels lie apart: products of most libraries are alike, attention is
+    not.
+    """
+    factors, entry = table()["factors"], table()["families"].get(family, {})
     each = [factors[axis][level] for axis, level in known.as_dict().items()]
+    if known.implementation == "assumed" and "assumed" in entry:
+        each[list(known.as_dict()).index("implementation")] = entry["assumed"]
     low, high = (together(max(pair[side], 1.0) for pair in each) for side in (0, 1))
     return low, high
 
@@ -53,7 +60,7 @@ def interval(
     """
     entry = table()["families"].get(family)
     low, high = _usual(entry, seconds)
-    down, up = widening(known)
+    down, up = widening(family, known)
     low, high = low * down, high * up
     if known.device == "none" or linked:
         low, high = np.minimum(low, -_UNKNOWN), np.maximum(high, _UNKNOWN)

@@ -107,8 +107,8 @@ class Style:
     """Inputs that are stored inside another input: V inside K."""
     overlap_power: float | None = None
     """Exponent of the norm over all resources, where it is not the constant `overlap_power`."""
-    hidden_power: float | None = None
-    """Exponent between arithmetic and memory, where it is another one."""
+    streams: bool = False
+    """Whether each line that it reads is read by one unit: an element-wise map."""
     resident: Number = np.inf
     """Most blocks that a unit holds, where the kernel's launch bounds say so."""
     persistent: bool = False

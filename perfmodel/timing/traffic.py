@@ -96,7 +96,8 @@ def swept_share(distance: Number, capacity: float, knee: float) -> np.ndarray:
     if capacity <= 0:
         return np.zeros(np.shape(distance))
     ratio = np.asarray(distance, dtype=np.float64) / (knee * capacity)
-    return 1.0 / (1.0 + np.minimum(ratio, 1e6) ** 16)
+    fourth = np.square(np.square(np.minimum(ratio, 1e6)))
+    return np.asarray(1.0 / (1.0 + np.square(np.square(fourth))))
 
 
 def traffic(

@@ -95,8 +95,8 @@ class _Chain:
         usual = Style(
             compute="fp32",
             overlap=1.0,
-            overlap_power=self.setting.constants["row_overlap_power"],
-            hidden_power=self.setting.constants["map_overlap_power"],
+            overlap_power=self.setting.constants["map_overlap_power"],
+            streams=True,
             code=Code(vector_share=self.setting.constants["vector_share"]),
             block=Block(price=0.0),
             run=self.setting.run,

@@ -10,7 +10,8 @@
     dispatch        which kernel runs a problem on a device: start here
     schema          the JSON Schema of a file
 
-Most sources name the library's file. Which variant a library ran was chosen by looking at published
+Most sources name the library's file, and were written from memory of it rather than with the file
+open; those that were opened say so. Which variant a library ran was chosen by looking at published
 timings, so held-out errors are optimistic for these kernels. docs/libraries.md shows how to add a
 library, and how a package of one's own brings one.
 """

@@ -28,7 +28,6 @@ def resolve(
     *,
     batched: bool = False,
     decode: bool = False,
-    encode: bool = False,
     variant: str = "",
 ) -> tuple[Any, tuple[str, ...]]:
     """The facts of the kernel that stands for an implementation on a device, and what was assumed.
@@ -51,8 +50,6 @@ def resolve(
         chosen = _running(kernel_facts(chosen.batched), machine)
     if decode and isinstance(chosen, AttentionFacts) and chosen.decoder is not None:
         chosen = _running(kernel_facts(chosen.decoder), machine)
-    if encode and isinstance(chosen, AttentionFacts) and chosen.encoder is not None:
-        chosen = _running(kernel_facts(chosen.encoder), machine)
     caller = caller_of(op, implementation, dtype, machine.architecture.instruction)
     return replace(chosen, caller=caller), tuple(said)
 

@@ -8,9 +8,9 @@ its meaning: both are in the JSON Schema and in `perfmodel show implementation`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from perfmodel.timing.architectures import Architecture, Copies
 from perfmodel.timing.architectures import Instruction as Native
@@ -30,6 +30,8 @@ Menus = Mapping[int, tuple[TileRow, ...]]
 MatrixInstruction = Literal["register", "native", "vector"]
 Overlap = Literal["none", "warps", "pipelined"]
 AttentionSchedule = Literal["standard", "tiled-1", "tiled-2", "tiled-3"]
+# Rows and keys of the least tile: those of one matrix instruction.
+_LEAST = 16
 RowOperator = Literal["softmax", "layernorm", "rmsnorm", "pointwise", "quantise", "rowwise"]
 
 
@@ -67,6 +69,8 @@ class Caller:
     copies: Annotated[float | None, "copies"] = None
     """Copies of the weights that a timing loop of its own goes round, where others have the usual
     number (`Run.copies`)."""
+    fills: bool = False
+    """Whether that loop has no more copies than fill the L2, and `copies` at most."""
     own_inputs: bool = False
     """Whether each copy of the weights has data of its own, which take turns too."""
     own_results: bool = False
@@ -211,9 +215,6 @@ class AttentionFacts(MatrixFacts):
     """Slices that the kernel which adds them up loads before it waits for them; 0 for all."""
     decoder: str | None = None
     """The kernel that runs decode, where another one does."""
-    encoder: str | None = None
-    """The kernel that runs queries that see every key, neither causal nor decode, where another
-    one does."""
     waits: Annotated[int, "loads a tile"] = 0
     """Loads of a tile of keys that a block waits for in turn, with nothing else of it under way: 2
     where keys and values have one buffer each, filled through registers; 0 where tiles are loaded
@@ -224,9 +225,6 @@ class AttentionFacts(MatrixFacts):
     widening_ops: Annotated[int, "instructions an element"] = 0
     """Integer instructions in which a block turns each 8-bit key and value that it streams into
     the type of the queries; 0 where the products take both types."""
-    rescales: bool = False
-    """Whether the unfinished result is multiplied by the change of the maximum after each tile, in
-    narrow tiles most of the vector work."""
     narrow_products: bool = False
     """Whether its products take the type of a narrower cache, queries being narrowed before."""
     adds_in_graphs: bool = False
@@ -281,11 +279,36 @@ class AttentionFacts(MatrixFacts):
         fitting = [dim for dim in sorted(table) if dim >= head_dim]
         return table[fitting[0]] if fitting else table[max(table)]
 
+    def smaller(self) -> AttentionFacts:
+        """The class with one more tile in each menu, half of the last one along its longer side.
+
+        Libraries compile for devices they know; where none of a menu's tiles fits, what they would
+        launch is taken for a smaller one, down to the 16 by 16 of the least instruction.
+        """
+        names = ("tiles", "decode", "narrow", "windowed", "narrow_decode", "sliced")
+        menus: dict[str, Any] = {name: getattr(self, name) for name in names}
+        halves: dict[str, Any] = {name: _halved(menu) for name, menu in menus.items() if menu}
+        return replace(self, **halves)
+
     def first_fitting(
         self, menu: tuple[TileRow, ...], held: Callable[[TileRow], float], capacity: float
     ) -> TileRow:
         """The first tile of a menu whose footprint fits (libraries dispatch so); else the last."""
         return next((tile for tile in menu if held(tile) <= capacity), menu[-1])
+
+
+def _halved(menus: Menus) -> Menus:
+    """Menus with a last tile of half the keys, or of half the rows where these are more."""
+    found = {}
+    for dim, menu in menus.items():
+        rows, keys, threads = menu[-1]
+        if max(rows, keys) <= _LEAST:
+            found[dim] = menu
+            continue
+        taller = rows > keys
+        half = (max(rows // 2, _LEAST), keys) if taller else (rows, max(keys // 2, _LEAST))
+        found[dim] = (*menu, (*half, max(threads // 2 if taller else threads, 64)))
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,11 +337,6 @@ class GemmFacts(MatrixFacts):
     """Row blocks that start together or not at all."""
     swizzles: bool = True
     """Whether blocks are launched in groups that share operands in L2."""
-    spread_cycles: Annotated[float, "cycles a column"] = 0.0
-    """What the kernels before it take for every column of weights whose scales they spread over
-    columns and pack, where these are whole words of `spread_depth`."""
-    spread_depth: Annotated[int, "elements"] = 0
-    """Extent of k whose scales are a word."""
     step_cycles: Annotated[float, "cycles"] = 0.0
     """Steps of a tile of k that wait for each other, and for which the next tile's wait: scales
     that have to be fetched, applied or moved before it is multiplied."""
@@ -399,8 +417,6 @@ class Rows:
     """Vector operations of an element beyond the algorithm's own."""
     special_ops: Annotated[float, "operations"] = 0.0
     """Special-function operations of an element beyond the algorithm's own."""
-    packed: Annotated[int, "values"] = 1
-    """Values that one operation of the algorithm takes at a time: pairs of 16 bits."""
     integer_ops: Annotated[float, "operations"] = 0.0
     """Integer operations of an element beyond the algorithm's own: conversions in software."""
     again_vector_ops: Annotated[float, "operations"] = 0.0

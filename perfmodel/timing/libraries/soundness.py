@@ -17,7 +17,7 @@ from perfmodel.timing.libraries.facts import (
 from perfmodel.timing.libraries.reading import Misfit
 
 _MENUS = ("tiles", "decode", "narrow", "windowed", "narrow_decode", "sliced")
-_LINKS = ("fallback", "batched", "decoder", "encoder")
+_LINKS = ("fallback", "batched", "decoder")
 # Counts of a row's layout that something is divided by.
 _LAYOUT = (
     "elements_per_thread",
@@ -26,7 +26,6 @@ _LAYOUT = (
     "load",
     "held_load",
     "least_threads",
-    "packed",
 )
 
 
