@@ -157,10 +157,11 @@ def test_unfused_attention_is_the_standard_schedule_but_for_its_copies():
         )
         gap = float(machine(here).at_clock(default()["kernel_gap"]))
         copied = copies.seconds - copies.terms["launch"] + 4 * gap
-        # Beyond them, what the softmax and the last product find of the scores in the caches.
+        # Beyond them, what the softmax and the last product find of the scores in the caches, and
+        # the integer instructions by which a copy finds each element in the other order.
         cold = graph.seconds + copied
         assert cold <= whole.seconds * (1 + 1e-9)
-        assert cold == pytest.approx(whole.seconds, rel=0.25 if name == "mi300x" else 0.06)
+        assert cold == pytest.approx(whole.seconds, rel=0.1)
 
 
 def test_the_same_graph_in_python():

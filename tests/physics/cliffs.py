@@ -101,6 +101,18 @@ def _more_memory_bytes(change: Change) -> np.ndarray:
     return 1.02 * change.after.bytes["hbm"] / change.before.bytes["hbm"]
 
 
+def _fewer_on_a_unit(change: Change) -> np.ndarray | bool:
+    """Whether twice the units leave each with fewer rows that find weights in its L1."""
+    if change.what != "units" or not isinstance(change.problem, Rowwise):
+        return False
+    return change.after.bytes["l2"] > change.before.bytes["l2"]
+
+
+def _more_l2_bytes(change: Change) -> np.ndarray:
+    """Times as many bytes of the L2 on the device with more units, and the screening's margin."""
+    return SCREENED * change.after.bytes["l2"] / change.before.bytes["l2"]
+
+
 def _fewer_rows_at_once(change: Change) -> np.ndarray | bool:
     """Whether rows of a row-wise kernel get longer, and less of them is read again from memory."""
     rows = isinstance(change.problem, Rowwise) and change.what == "cols"
@@ -323,6 +335,14 @@ CLIFFS = (
         _more_memory_bytes,
         "Twice the units stream twice the rows at once, which no longer fit in the chip's cache "
         "between two passes over them.",
+    ),
+    Cliff(
+        "fewer rows on a unit than share its weights",
+        _fewer_on_a_unit,
+        _more_l2_bytes,
+        "A row of a normalisation finds the weights in its unit's L1 that the row before read; on "
+        "twice the units there is no row before, and all read them from the L2, whose rate is the "
+        "chip's.",
     ),
     Cliff(
         "fewer rows at once between two passes",
