@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import yaml
 
-from perfmodel.evidence.records.records import COLUMNS
-
 if TYPE_CHECKING:
     import pandas as pd
 
