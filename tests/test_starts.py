@@ -93,11 +93,21 @@ def test_flagged_rows_are_left_out_but_for_those_that_are_mostly_launch():
 
 def test_a_start_of_the_library_is_not_taken_for_one_of_the_harness():
     rows = [
-        {"op": "gemm", "m": m, "n": 64, "k": 64, "batch": 1, "dtype": "w8a16"} for m in range(1, 65)
+        {"op": "gemm", "m": m, "n": 64, "k": 64, "batch": 1, "dtype": "w8a16", "device": device}
+        for device in ("a100-sxm4-80gb", "a100-sxm4-40gb")
+        for m in range(1, 65)
     ]
-    common = {"source": "made", "device": "a100-sxm4-80gb", "harness": "cuda_graph"}
+    common = {"source": "made", "harness": "cuda_graph"}
     table = tidy(pd.DataFrame(rows).assign(**common, measured_us=50.0, flag="", direction="fwd"))
     library = table.assign(implementation="trtllm-1.0.0:weight_only_L257/PLUGIN_V2_")
     assert measured_runs(library, CONSTANTS) == dict(CONSTANTS.runs)
     plain = table.assign(implementation="marlin")
     assert measured_runs(plain, CONSTANTS)["cuda_graph"].starts["gemm"] > 3e-5
+
+
+def test_runs_of_one_device_alone_say_nothing():
+    harness = "profiler"
+    table = timed(cases(harness), planted(harness))
+    alone = table[table["device"] == "t4"]
+    assert measured_runs(alone, CONSTANTS) == dict(CONSTANTS.runs)
+    assert measured_runs(table, CONSTANTS) != dict(CONSTANTS.runs)

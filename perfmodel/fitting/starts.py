@@ -8,7 +8,7 @@ and device, the tenth with the least predicted device time is taken:
   median measured time. The start is then read where the device takes half to one and a half calls,
   long enough to outlast the host and short enough that its own error is small.
 
-The median over sources and devices is the operator's value. The start of operators that stand
+The median over sources and devices, of which there must be two, is the operator's value. The start of operators that stand
 together is the median of theirs, that of any other operator the median of all. Where the tenth is
 mostly device time a start cannot be seen, and what is not seen keeps the value that it has.
 """
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 # The share of rows that are the smallest problems, and the fewest rows of a source and device.
 _SMALLEST, _FEWEST = 0.1, 20
+# Fewest sources and devices that must agree: one alone does not tell a start from a slow kernel.
+_FEWEST_GROUPS = 2
 # Most of the measured time that may be the device's where a start is read off, and a whole call.
 _MOST_FOR_START, _MOST_FOR_CALL = 0.75, 0.5
 # Device times, in whole calls, at which the start shows where the host works beside the kernel.
@@ -166,7 +168,7 @@ def _seen(rows: pd.DataFrame, run: Run, operator: str, constants: Constants) -> 
             launch = np.minimum(launch, call)
         if least.any():
             starts.append(max(float(np.median(launch[least])) / slower, 0.0))
-    if not starts:
+    if len(starts) < _FEWEST_GROUPS:
         return None
     return _Seen(float(np.median(starts)), float(np.median(calls)) if beside else None, number)
 
