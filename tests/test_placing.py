@@ -184,7 +184,7 @@ def test_each_level_says_whether_it_holds_its_own():
 
 
 def test_a_prediction_says_what_was_taken_for_the_link_and_widens_its_range():
-    problem = Attention(8, 32, 8, 1, 32768, 128)
+    problem = Attention(64, 32, 8, 1, 32768, 128)
     plain, found = (
         predict(problem, H100, implementation="flash3", harness="kernel", place=place)
         for place in ({}, {"kv": "host"})
