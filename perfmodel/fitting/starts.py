@@ -8,9 +8,10 @@ and device, the tenth with the least predicted device time is taken:
   median measured time. The start is then read where the device takes half to one and a half calls,
   long enough to outlast the host and short enough that its own error is small.
 
-The median over sources and devices, of which there must be two, is the operator's value. The start of operators that stand
-together is the median of theirs, that of any other operator the median of all. Where the tenth is
-mostly device time a start cannot be seen, and what is not seen keeps the value that it has.
+The median over sources and devices, of which there must be two, is the operator's value. The start
+of operators that stand together is the median of theirs, that of any other operator the median of
+all. Where the tenth is mostly device time a start cannot be seen, and what is not seen keeps the
+value that it has.
 """
 
 from __future__ import annotations
