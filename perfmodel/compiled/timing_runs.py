@@ -1,6 +1,6 @@
 """Compiled from timing/runs.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "0c2a648d142c714e"
+HASH = "57d61e815716e60f"
 DOCUMENT = {
  'version': 1,
  'values': {
@@ -100,16 +100,16 @@ DOCUMENT = {
    },
    'starts': {
     'any': {
-     'value': 2.56e-06,
-     'source': 'the 1396 smallest problems timed so, by the median of 3 operators',
+     'value': 2.38e-06,
+     'source': 'the 893 smallest problems timed so, by the median of 3 operators',
     },
-    'gemm': {'value': 2.56e-06, 'source': 'the 372 smallest problems timed so'},
-    'attention': {'value': 2.92e-06, 'source': 'the 881 smallest problems timed so'},
+    'gemm': {'value': 2.38e-06, 'source': 'the 233 smallest problems timed so'},
+    'attention': {'value': 2.87e-06, 'source': 'the 570 smallest problems timed so'},
     'rowwise': {
-     'value': 1.39e-06,
-     'source': 'the 143 smallest problems timed so, by the median of 1 operators',
+     'value': 1.41e-06,
+     'source': 'the 90 smallest problems timed so, by the median of 1 operators',
     },
-    'quantise': {'value': 1.39e-06, 'source': 'the 143 smallest problems timed so'},
+    'quantise': {'value': 1.41e-06, 'source': 'the 90 smallest problems timed so'},
    },
   },
   'cuda_events_eager': {
@@ -122,34 +122,34 @@ DOCUMENT = {
    },
    'starts': {
     'any': {
-     'value': 2.62e-05,
-     'source': 'the 659 smallest problems timed so, by the median of 6 operators',
+     'value': 2.61e-05,
+     'source': 'the 426 smallest problems timed so, by the median of 6 operators',
     },
-    'gemm': {'value': 4.62e-05, 'source': 'the 97 smallest problems timed so'},
-    'bmm': {'value': 2.44e-05, 'source': 'the 190 smallest problems timed so'},
-    'softmax': {'value': 2.79e-05, 'source': 'the 70 smallest problems timed so'},
-    'layernorm': {'value': 4.03e-05, 'source': 'the 73 smallest problems timed so'},
-    'pointwise': {'value': 1.75e-05, 'source': 'the 123 smallest problems timed so'},
-    'scalar': {'value': 2.03e-05, 'source': 'the 106 smallest problems timed so'},
+    'gemm': {'value': 4.27e-05, 'source': 'the 71 smallest problems timed so'},
+    'bmm': {'value': 2.29e-05, 'source': 'the 117 smallest problems timed so'},
+    'softmax': {'value': 2.94e-05, 'source': 'the 44 smallest problems timed so'},
+    'layernorm': {'value': 4.31e-05, 'source': 'the 49 smallest problems timed so'},
+    'pointwise': {'value': 1.74e-05, 'source': 'the 80 smallest problems timed so'},
+    'scalar': {'value': 2.02e-05, 'source': 'the 65 smallest problems timed so'},
     'rowwise': {
-     'value': 2.41e-05,
-     'source': 'the 372 smallest problems timed so, by the median of 4 operators',
+     'value': 2.48e-05,
+     'source': 'the 238 smallest problems timed so, by the median of 4 operators',
     },
    },
    'calls': {
     'any': {
-     'value': 3.99e-05,
-     'source': 'the 659 smallest problems timed so, by the median of 6 operators',
+     'value': 4e-05,
+     'source': 'the 426 smallest problems timed so, by the median of 6 operators',
     },
-    'gemm': {'value': 5.85e-05, 'source': 'the 97 smallest problems timed so'},
-    'bmm': {'value': 4.27e-05, 'source': 'the 190 smallest problems timed so'},
-    'softmax': {'value': 3.72e-05, 'source': 'the 70 smallest problems timed so'},
-    'layernorm': {'value': 4.79e-05, 'source': 'the 73 smallest problems timed so'},
-    'pointwise': {'value': 2.96e-05, 'source': 'the 123 smallest problems timed so'},
-    'scalar': {'value': 3.46e-05, 'source': 'the 106 smallest problems timed so'},
+    'gemm': {'value': 6.29e-05, 'source': 'the 71 smallest problems timed so'},
+    'bmm': {'value': 4.28e-05, 'source': 'the 117 smallest problems timed so'},
+    'softmax': {'value': 3.72e-05, 'source': 'the 44 smallest problems timed so'},
+    'layernorm': {'value': 4.79e-05, 'source': 'the 49 smallest problems timed so'},
+    'pointwise': {'value': 3.02e-05, 'source': 'the 80 smallest problems timed so'},
+    'scalar': {'value': 3.47e-05, 'source': 'the 65 smallest problems timed so'},
     'rowwise': {
-     'value': 3.59e-05,
-     'source': 'the 372 smallest problems timed so, by the median of 4 operators',
+     'value': 3.6e-05,
+     'source': 'the 238 smallest problems timed so, by the median of 4 operators',
     },
    },
    'calls_as': {
@@ -190,16 +190,16 @@ DOCUMENT = {
    'warm': {'value': 1.0, 'source': 'no L2 flush between repetitions, whose inputs are the same'},
    'starts': {
     'any': {
-     'value': 2.82e-06,
-     'source': 'the 217 smallest problems timed so, by the median of 4 operators',
+     'value': 2.57e-06,
+     'source': 'the 102 smallest problems timed so, by the median of 3 operators',
     },
     'gemm': {'value': 6.48e-06, 'source': 'the 60 smallest problems timed so'},
-    'pointwise': {'value': 2.01e-06, 'source': 'the 86 smallest problems timed so'},
-    'layernorm': {'value': 3.07e-06, 'source': 'the 14 smallest problems timed so'},
-    'rmsnorm': {'value': 2.57e-06, 'source': 'the 57 smallest problems timed so'},
+    'pointwise': {'value': 1.48e-06, 'source': 'the 54 smallest problems timed so'},
+    'layernorm': {'value': 3.12e-06, 'source': 'the 12 smallest problems timed so'},
+    'rmsnorm': {'value': 2.57e-06, 'source': 'the 36 smallest problems timed so'},
     'rowwise': {
      'value': 2.57e-06,
-     'source': 'the 157 smallest problems timed so, by the median of 3 operators',
+     'source': 'the 102 smallest problems timed so, by the median of 3 operators',
     },
    },
   },
