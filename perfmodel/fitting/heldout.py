@@ -95,6 +95,8 @@ class Linearised:
     """ln(predicted / measured) of each row; 0 where it cannot be predicted."""
     slopes: np.ndarray
     """Shape (rows, constants that a fit may move)."""
+    kernel: pd.Series
+    """The kernel that each row was predicted as."""
 
     def without(self, mine: np.ndarray) -> tuple[Constant, ...]:
         """The constants as fitted to all rows but `mine`."""
@@ -155,7 +157,7 @@ def linearised(
     error = np.log(found["predicted_us"].to_numpy(float) / table["measured_us"].to_numpy(float))
     slope = slopes(table, constants, runs)
     finite = np.where(np.isfinite(error), error, 0.0)
-    return Linearised(table, tuple(constants), runs, seen, finite, slope)
+    return Linearised(table, tuple(constants), runs, seen, finite, slope, found["kernel"])
 
 
 @dataclass(frozen=True)

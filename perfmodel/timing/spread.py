@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,17 +35,10 @@ def together(factors: Iterable[float]) -> float:
     return math.sqrt(1.0 + sum(factor**2 - 1.0 for factor in factors))
 
 
-def widening(family: str, known: Known) -> tuple[float, float]:
-    """Factors of the lower and the upper side of a family's range for what is not known.
-
-    A family has a factor of its own for an implementation that is assumed, where runs of several
-    groups say how far its kernels lie apart: products of most libraries are alike, attention is
-    not.
-    """
-    factors, entry = table()["factors"], table()["families"].get(family, {})
+def widening(known: Known) -> tuple[float, float]:
+    """Factors of the lower and the upper side of a family's range for what is not known."""
+    factors = table()["factors"]
     each = [factors[axis][level] for axis, level in known.as_dict().items()]
-    if known.implementation == "assumed" and "assumed" in entry:
-        each[list(known.as_dict()).index("implementation")] = entry["assumed"]
     low, high = (together(max(pair[side], 1.0) for pair in each) for side in (0, 1))
     return low, high
 
@@ -54,14 +48,18 @@ def interval(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(low, high) of the 80 % range in seconds; `low` never below the physical floor.
 
-    `family` is the row of the table (`Operator.family`). Of devices that are no GPU none was
-    fitted, nor of operands behind a link (`linked`), nor some families at all: their range is that
-    of an honest first guess at least.
+    `family` is the row of the table (`Operator.family`). Where an implementation is assumed, the
+    range reaches as far as the family's other kernels did: products of most libraries are alike,
+    attention is not. Of devices that are no GPU none was fitted, nor of operands behind a link
+    (`linked`), nor some families at all: their range is that of an honest first guess at least.
     """
     entry = table()["families"].get(family)
     low, high = _usual(entry, seconds)
-    down, up = widening(family, known)
+    reach = (entry or {}).get("assumed") if known.implementation == "assumed" else None
+    down, up = widening(known if reach is None else replace(known, implementation="fitted"))
     low, high = low * down, high * up
+    if reach is not None:
+        low, high = np.minimum(low, reach[0]), np.maximum(high, reach[1])
     if known.device == "none" or linked:
         low, high = np.minimum(low, -_UNKNOWN), np.maximum(high, _UNKNOWN)
     below = np.maximum(seconds * np.exp(low), np.minimum(floor, seconds))
