@@ -1,6 +1,6 @@
 """Compiled from timing/constants.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "febbcb5b03364507"
+HASH = "da12e22a0233a220"
 DOCUMENT = {
  'version': 1,
  'constants': {
@@ -404,7 +404,7 @@ DOCUMENT = {
    'source': 'A100 8192^3: 257 TFLOP/s at 400 W and 0.87 of the boost clock',
   },
   'amd_energy': {
-   'value': 1.9,
+   'value': 2.15,
    'unit': '1',
    'low': 1.0,
    'high': 3.0,
