@@ -69,7 +69,7 @@ def test_fp32_reaches_less_of_the_rate_where_lanes_take_every_issue_slot():
         rate = 2.0 * machine(device).vector_ops_per_unit * machine(device).units
         return 2.0 * 8192.0**3 / (found.seconds) / rate
 
-    assert reached(A100) > 0.93
+    assert reached(A100) > 0.9
     assert 0.7 < reached(H100) < 0.82
 
 
