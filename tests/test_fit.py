@@ -170,6 +170,18 @@ def test_one_device_is_refused_before_anything_is_fitted(planted, tmp_path, caps
     assert [found.name for found in tmp_path.iterdir()] == ["runs.csv"]
 
 
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_fitted(
+    planted, tmp_path, capsys
+):
+    path = tmp_path / "runs.csv"
+    planted.to_csv(path, index=False)
+    assert main([str(path), "--output", str(path / "inside")]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("perfmodel.fitting.fit: ")
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
 def test_a_sample_takes_the_fastest_and_the_slowest_of_every_kind():
     table = cases().assign(measured_us=np.arange(1.0, len(cases()) + 1))
     kept = sample(table, per_kind=2, per_root=0)

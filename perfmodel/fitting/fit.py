@@ -60,13 +60,14 @@ def _main(arguments: Sequence[str] | None) -> None:
     parser.add_argument("--output", default=str(Path(known.__file__).parent), help="folder")
     parser.add_argument("--steps", type=int, default=STEPS)
     chosen = parser.parse_args(arguments)
+    folder = Path(chosen.output)
+    folder.mkdir(parents=True, exist_ok=True)  # better refused now than after the fit
     table = possible(tidy(read_table(chosen.table)))
     rows = sample(table)
-    folds(rows, "device")  # what ranges are taken from; better refused now than after the fit
+    folds(rows, "device")  # what ranges are taken from; the same
     fitted, found = fitted_to(
         rows, sample(table.replace({"flag": {"timer_floor": ""}})), chosen.steps
     )
-    folder = Path(chosen.output)
     texts = {
         "constants.yaml": constants_text(fitted),
         "runs.yaml": timed.text(replace(timed.table(), runs=found.runs)),
