@@ -102,7 +102,8 @@ class Recorder:
         """A parameter as kernels read it; all of its `count` side by side."""
         rows = weight.count * weight.shape[0]
         cols = weight.elements // rows
-        self.weights[weight.name] = None
+        if weight.name not in self.written:  # by a cast
+            self.weights[weight.name] = None
         return Value(weight.name, rows, cols, dtype)
 
     def graph(self) -> Graph:
