@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from perfmodel.algorithms import Problem
 from perfmodel.graph import Graph, touches
 from perfmodel.graph.asks import Ask, answers, ask
 from perfmodel.graph.spread import Spread
@@ -15,7 +16,6 @@ from perfmodel.networks.segment import PassGraph, Segment
 from perfmodel.networks.setting import Setting
 from perfmodel.operators import operator_of
 from perfmodel.prediction import Prediction
-from perfmodel.timing import physical
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.machine import machine
 
@@ -38,7 +38,7 @@ def predict_network(
     made = []
     for segment, repeat, way, graph in passes:
         kernels = tuple(
-            _kernel(node.name, kind, next(found), node.problem, device)
+            _kernel(node.name, kind, next(found), node.problem)
             for node, kind in zip(graph.graph.nodes, graph.kinds, strict=True)
         )
         made.append(PassTime(segment.name, way, repeat, kernels, gap, graph.exchanges))
@@ -63,14 +63,14 @@ def _asks(graph: Graph, device: Device) -> list[Ask]:
     return [ask(node, {}, left) for node, left in zip(graph.nodes, found, strict=True)]
 
 
-def _kernel(name: str, kind: str, found: Prediction, problem: object, device: Device) -> KernelTime:
-    """A node's time without a harness's start, and its range."""
-    from perfmodel.algorithms import Problem
-
-    assert isinstance(problem, Problem)
+def _kernel(name: str, kind: str, found: Prediction, problem: Problem) -> KernelTime:
+    """A node's time without a harness's start, and its range, which goes with it."""
     seconds = found.seconds - found.terms["launch"]
-    floor = float(physical.floor_seconds(problem, device, found.flops["matrix"]))
-    low = max(seconds * found.low_seconds / found.seconds, min(floor, seconds))
-    high = seconds * found.high_seconds / found.seconds
-    family = operator_of(problem).family(problem)
-    return KernelTime(name, kind, Spread(family, seconds, low, high), found)
+    share = seconds / found.seconds
+    spread = Spread(
+        operator_of(problem).family(problem),
+        seconds,
+        found.low_seconds * share,
+        found.high_seconds * share,
+    )
+    return KernelTime(name, kind, spread, found)

@@ -3,8 +3,8 @@
     none          every tensor that the backward pass reads
     selective     all but what grows with the square of the sequence: scores, weights, their masks
                   (Korthikanti et al., 2205.05198, section 5); with one fused kernel there is none
-    selective-op  the outputs of attention and of every second product (PyTorch's selective
-                  checkpointing as torchtitan has it, torchtitan/models/llama3: "op")
+    selective-op  the outputs of attention and of the first, third, ... product (PyTorch's
+                  selective checkpointing by torchtitan's policy "op", which saves odd counts)
     full          the layer's input
     host          as none, but on the host: nothing stays on the device
 
@@ -92,4 +92,4 @@ def _stored(segment: Segment) -> list[Operation]:
     """Operations whose outputs are kept: attention, and every second product."""
     products = [one for one in segment.operations if isinstance(one, Linear)]
     attention = [one for one in segment.operations if isinstance(one, AttentionOperation)]
-    return [*attention, *products[1::2]]
+    return [*attention, *products[0::2]]
