@@ -52,7 +52,8 @@ class Stack:
     kernels_of: Mapping[str, int] = field(default_factory=dict, compare=False)
     """Kernels that it makes of an activation or of rotary positions, where not one."""
     loss: str = "eager"
-    """`eager`: an fp32 copy of the logits and a softmax of it; `fused`: in place; `chunked`: inside
+    """`eager`: an fp32 copy of the logits and a softmax of it; `parts`: a kernel for
+    each step of it in fp32 (Megatron); `fused`: in place; `chunked`: inside
     the head's product, no logits in memory."""
     optimiser: str = "fused"
     """How it runs an optimiser: fused, foreach or multi-tensor."""
