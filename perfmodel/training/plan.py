@@ -57,6 +57,8 @@ class Plan:
     """Order of a pipeline's work."""
     loss: bool = True
     """Whether the cross-entropy is inside."""
+    training: bool = True
+    """Whether a backward pass follows; else it is a forward pass alone."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -94,7 +96,7 @@ class Plan:
         return Setting(
             batch=self.micro_batch,
             seq=self.seq,
-            training=True,
+            training=self.training,
             dtype=self.dtype,
             stack=load_stack(self.stack),
             attention=self.attention,
