@@ -17,7 +17,7 @@ from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.attention import DROPOUT_VECTOR, Direction
 from perfmodel.algorithms.problem import UNSAID, Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
-from perfmodel.arithmetic import Number, ceil_div, product
+from perfmodel.arithmetic import Number, ceil_div, is_symbolic, product
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import ProblemError, UnknownName
 
@@ -66,7 +66,8 @@ class Rowwise(Problem):
     """A row-wise or element-wise problem: `op` over rows × cols.
 
     `op` is softmax, layernorm, rmsnorm, pointwise or quantise. `inputs` and `outputs` say how many
-    tensors of rows × cols a pointwise map reads and writes; `variant` names the map. `also_inputs`
+    tensors of rows × cols a pointwise map reads and writes (0 outputs: a sum, 0 inputs: a fill);
+    `variant` names the map. `also_inputs`
     and `also_outputs` are further ones in another type, `also_dtype`: the byte mask of a dropout,
     the fp32 copy of a weight. Raises `ProblemError` for sizes below 1 or too large
     (`perfmodel.algorithms.sizes`) and for tensors of another type without one or of another
@@ -92,9 +93,21 @@ class Rowwise(Problem):
         self._check_others()
         if self.direction == "fwdbwd":
             raise ProblemError(f"{self.op} goes one way at a time; predict fwd and bwd, and add")
-        for name in ("rows", "cols", "inputs", "outputs"):
+        for name in ("rows", "cols"):
             check_positive(name, getattr(self, name))
+        self._check_streams()
         check_points(self.sizes())
+
+    def _check_streams(self) -> None:
+        """A map reads or writes something; a sum writes next to nothing, a fill reads nothing."""
+        if self.op != "pointwise" or self.direction == "bwd":
+            for name in ("inputs", "outputs"):
+                check_positive(name, getattr(self, name))
+            return
+        for name in ("inputs", "outputs"):
+            value = getattr(self, name)
+            check_positive(name, value if is_symbolic(value) else np.asarray(value) + 1)
+        check_positive("inputs and outputs together", self.accesses())
 
     def _check_others(self) -> None:
         """Tensors of a second type are a map's, have a type, and are whole in number."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -201,7 +202,7 @@ class Network:
     """One line for a person."""
     source: str = ""
     """Where its sizes come from."""
-    sizes: dict[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict, compare=False)
     """Published totals to hold it against: `parameters`, `active`."""
 
     def __post_init__(self) -> None:
