@@ -11,6 +11,7 @@ from perfmodel.hardware import catalogue, yamlfile
 
 HERE = Path(__file__).parent
 TIMING = HERE.parent / "timing"
+NETWORKS = HERE.parent / "networks" / "presets"
 _WIDTH = 90
 _TEXT = '''"""Compiled from {path} by `python -m perfmodel.compiled`."""
 
@@ -20,11 +21,12 @@ DOCUMENT = {document}
 
 
 def documents() -> Iterator[tuple[Path, Callable[[str], Any]]]:
-    """Every file that is compiled, with what reads its text: specs have a stricter reader."""
+    """Every file that is compiled, with what reads its text: specs and networks have a stricter reader."""
     for path in sorted(TIMING.rglob("*.yaml")):
         yield path, yamltable.parse
-    for path in sorted(catalogue.shipped().glob("*.yaml")):
-        yield path, lambda text: yamlfile.parse(text, "spec").data
+    for folder in (catalogue.shipped(), NETWORKS):
+        for path in sorted(folder.glob("*.yaml")):
+            yield path, lambda text: yamlfile.parse(text, "spec").data
 
 
 def modules() -> dict[str, str]:
