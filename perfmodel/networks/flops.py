@@ -65,6 +65,7 @@ def _multiplied(network: Network) -> int:
 
 def _scores(of: SelfAttention, seq: int, *, causal: bool) -> float:
     """Operations a token of both products forward, over three: s·a·(k + v) and the mask's half."""
-    keys = min(of.window, seq) if of.window else seq
+    reach = of.window or of.chunk
+    keys = min(reach, seq) if reach else seq
     seen = (seq + 1) / 2 if causal and of.causal and keys == seq else keys
     return seen * of.heads * (of.score_width + of.value_width)

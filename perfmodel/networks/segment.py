@@ -51,8 +51,6 @@ class Segment:
     """Of one of them, in order."""
     last: bool = False
     """Whether nothing follows that hands a gradient back."""
-    first: bool = False
-    """Whether nothing before it needs one."""
 
     @cached_property
     def forward(self) -> PassGraph:

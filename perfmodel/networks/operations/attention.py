@@ -89,15 +89,16 @@ class FusedAttention(AttentionOperation):
         return (Value(f"{self.name}.lse", self.tokens, self.heads, "fp32"),)
 
     def problem(self, direction: str) -> Attention:
-        """The operator at its sizes."""
+        """The operator at its sizes; chunks that see nothing of each other are sequences."""
         window = self.of.window if 0 < self.of.window < self.seq_kv else None
-        wide = self.of.value_width
+        wide, chunk = self.of.value_width, self.of.chunk
+        chunks = self.seq_q // chunk if 0 < chunk < self.seq_q and self.seq_q % chunk == 0 else 1
         return Attention(
-            self.batch,
+            self.batch * chunks,
             self.heads,
             self.kv_heads,
-            self.seq_q,
-            self.seq_kv,
+            self.seq_q // chunks,
+            self.seq_kv // chunks,
             self.of.score_width,
             None if wide == self.of.score_width else wide,
             causal=self.of.causal,
