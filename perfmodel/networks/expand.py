@@ -90,6 +90,6 @@ def _blocks(
     for i, block in enumerate(blocks):
         name = called if len(blocks) == 1 else f"{called} {i + 1}"
         layer = Layer(network, setting, name)
-        found.append(Segment(name, block.repeat, layer.block(block)))
+        found.append(Segment(name, block.repeat, layer.block(block), block=True))
     return found
 

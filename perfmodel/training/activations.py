@@ -45,15 +45,14 @@ def activations(segments: Sequence[Segment], plan: Plan, in_flight: float = 1.0)
         if segment.name == "head":
             logits = segment.saved_bytes + segment.statistics_bytes + _temporary(segment)
             continue
-        block = segment.name != "embedding"
         some = segment.repeat if left is None else min(left, segment.repeat)
-        some = some if block else 0
-        left = left if left is None or not block else left - some
+        some = some if segment.block else 0
+        left = left if left is None or not segment.block else left - some
         whole = rematerialise.kept_bytes(segment, "none")
-        less = rematerialise.kept_bytes(segment, mode) if block else whole
+        less = rematerialise.kept_bytes(segment, mode) if segment.block else whole
         kept += some * less + (segment.repeat - some) * whole
         host += some * whole if mode == "host" else 0.0
-        if block:
+        if segment.block:
             working = max(working, whole - less + _temporary(segment))
     return Activations(in_flight * kept, working, in_flight * logits, in_flight * host)
 

@@ -63,7 +63,7 @@ class Embedding(Operation):
             last = i == len(self._tables) - 1
             picked = Value(f"{weight.name} rows", self.rows, self.hidden, self.setting.data)
             made = self.outputs[0] if last and found is None else picked
-            gather = Rowwise("pointwise", self.rows, self.hidden, made.dtype, "copy")
+            gather = Rowwise("pointwise", self.rows, self.hidden, made.dtype)
             to.run(
                 f"{weight.name} gather", "embedding", gather, {"X": table}, {"Y": made},
                 part=("X",) if table.bytes >= made.bytes else (),
@@ -74,14 +74,14 @@ class Embedding(Operation):
             total = self.outputs[0] if last else Value(
                 f"{weight.name} sum", self.rows, self.hidden, made.dtype
             )
-            add = Rowwise("pointwise", self.rows, self.hidden, made.dtype, "add", inputs=2)
+            add = Rowwise("pointwise", self.rows, self.hidden, made.dtype, inputs=2)
             to.run(f"{weight.name} add", "embedding", add, {"X": (found, made)}, {"Y": total})
             found = total
 
     def _broadcast(self, to: Recorder, weight: Weight, made: Value) -> None:
         """A table smaller than what is picked from it: it stays in the caches, which are written
         past."""
-        fill = Rowwise("pointwise", self.rows, self.hidden, made.dtype, "copy", inputs=0)
+        fill = Rowwise("pointwise", self.rows, self.hidden, made.dtype, inputs=0)
         to.run(f"{weight.name} gather", "embedding", fill, {"X": ()}, {"Y": made})
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
@@ -90,9 +90,9 @@ class Embedding(Operation):
         for weight in self._tables:
             rows = weight.shape[0]
             made = Value(f"d({weight.name})", rows, self.hidden, dtype)
-            zero = Rowwise("pointwise", rows, self.hidden, dtype, "copy", inputs=0)
+            zero = Rowwise("pointwise", rows, self.hidden, dtype, inputs=0)
             to.run(f"{weight.name} zero", "embedding", zero, {"X": ()}, {"Y": made})
-            add = Rowwise("pointwise", self.rows, self.hidden, dtype, "add", inputs=2, outputs=0)
+            add = Rowwise("pointwise", self.rows, self.hidden, dtype, inputs=2, outputs=0)
             name = f"{weight.name} scatter"
             twice = (gradients[0], Value(f"{weight.name} old", self.rows, self.hidden, dtype))
             to.run(name, "embedding", add, {"X": twice}, {})
