@@ -1,6 +1,6 @@
 """Compiled from presets/bert.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "32a29bb5e990abb0"
+HASH = "05d0d91a1bd8dd3e"
 DOCUMENT = {
  'networks': {
   'bert-base': {
@@ -52,6 +52,7 @@ DOCUMENT = {
    'final_norm': False,
    'tied': True,
    'head': 'pretraining',
+   'head_bias': True,
    'dropout': 0.1,
    'blocks': [
     {
@@ -119,6 +120,7 @@ DOCUMENT = {
    'final_norm': False,
    'tied': True,
    'head': 'pretraining',
+   'head_bias': True,
    'dropout': 0.1,
    'blocks': [
     {

@@ -1,12 +1,12 @@
 """Compiled from presets/deepseek.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "f832980e42ff73ce"
+HASH = "625938f9b8d4b9a5"
 DOCUMENT = {
  'networks': {
   'deepseek-v2-lite': {
    'source': 'DeepSeek-V2 (2405.04434) appendix B; config.json of DeepSeek-V2-Lite',
    'family': 'deepseek_v2',
-   'sizes': {'parameters': 15706484224, 'active': 2400000000},
+   'sizes': {'parameters': 15706484224},
    'hidden': 2048,
    'vocabulary': 102400,
    'blocks': [
@@ -61,7 +61,7 @@ DOCUMENT = {
   },
   'deepseek-v3': {
    'aliases': ['deepseek-r1', 'deepseek-v3.1'],
-   'source': 'DeepSeek-V3 (2412.19437) section 4.2; config.json of DeepSeek-V3, without the module for several tokens',
+   'source': 'DeepSeek-V3 (2412.19437) section 4.2; config.json of DeepSeek-V3, without the module that predicts further tokens; active parameters without the input embedding',
    'family': 'deepseek_v3',
    'sizes': {'parameters': 671000000000, 'active': 37000000000},
    'hidden': 7168,

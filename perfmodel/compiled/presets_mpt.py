@@ -1,6 +1,6 @@
 """Compiled from presets/mpt.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "61434149609903f7"
+HASH = "834020a08660d1b5"
 DOCUMENT = {
  'networks': {
   'mpt-125m': {
@@ -259,7 +259,6 @@ DOCUMENT = {
    'about': 'As released: no biases, slopes by distance (ALiBi) for positions',
    'source': 'config.json of mosaicml/mpt-30b',
    'family': 'mpt',
-   'sizes': {'parameters': 29957001216},
    'hidden': 7168,
    'vocabulary': 50432,
    'norm': 'layernorm',

@@ -1,6 +1,6 @@
 """Compiled from presets/opt.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "f80f8869d89d4333"
+HASH = "c5a1c5cb9f78fd99"
 DOCUMENT = {
  'networks': {
   'opt-125m': {
@@ -169,7 +169,7 @@ DOCUMENT = {
    'about': 'Two of the 2,050 positions are never used',
    'source': 'OPT (2205.01068) table 1; config.json of facebook/opt-66b',
    'family': 'opt',
-   'sizes': {'parameters': 65718595584},
+   'sizes': {'parameters': 66000000000},
    'hidden': 9216,
    'vocabulary': 50272,
    'norm': 'layernorm',
@@ -196,6 +196,7 @@ DOCUMENT = {
    'about': 'Two of the 2,050 positions are never used',
    'source': 'OPT (2205.01068) table 1',
    'family': 'opt',
+   'sizes': {'parameters': 175000000000},
    'hidden': 12288,
    'vocabulary': 50272,
    'norm': 'layernorm',

@@ -1,12 +1,12 @@
 """Compiled from presets/palm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "c9aaba29c3dbaa15"
+HASH = "e7cee0ebd78d052a"
 DOCUMENT = {
  'networks': {
   'palm-540b': {
    'source': 'PaLM (2204.02311) section 2 and table 1',
    'family': 'palm',
-   'sizes': {'parameters': 540350000000},
+   'sizes': {'parameters': 540000000000},
    'hidden': 18432,
    'vocabulary': 256000,
    'norm': 'layernorm',

@@ -1,6 +1,6 @@
 """Compiled from presets/qwen2.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "db847bfafa2072e9"
+HASH = "6de0df9d8fab37f4"
 DOCUMENT = {
  'networks': {
   'qwen2.5-0.5b': {
@@ -105,7 +105,7 @@ DOCUMENT = {
    ],
   },
   'qwen1.5-moe-a2.7b': {
-   'source': 'config.json of Qwen1.5-MoE-A2.7B; active parameters, without the embedding, of its announcement',
+   'source': 'config.json of Qwen1.5-MoE-A2.7B; active parameters of its announcement',
    'family': 'qwen2_moe',
    'sizes': {'parameters': 14315784192, 'active': 2700000000},
    'hidden': 2048,

@@ -1,4 +1,4 @@
-"""Compiled from presets/llama4.yaml by `python -m perfmodel.compiled`."""
+"""Compiled from presets/llama-4.yaml by `python -m perfmodel.compiled`."""
 
 HASH = "9b8d329e4d508e62"
 DOCUMENT = {

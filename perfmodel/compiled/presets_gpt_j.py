@@ -1,4 +1,4 @@
-"""Compiled from presets/gptj.yaml by `python -m perfmodel.compiled`."""
+"""Compiled from presets/gpt-j.yaml by `python -m perfmodel.compiled`."""
 
 HASH = "95c310d18b906710"
 DOCUMENT = {
