@@ -76,6 +76,12 @@ class Plan:
             raise ProblemError("sequence parallelism goes with tensor parallelism; give tensor 2")
 
     @property
+    def schedule_kind(self) -> str:
+        """The order of its pipeline: interleaved where a stage has several pieces."""
+        several = self.schedule == "1f1b" and self.chunks > 1
+        return "interleaved" if several else self.schedule
+
+    @property
     def devices(self) -> int:
         """Devices that it takes."""
         return self.tensor * self.pipeline * self.data * self.context
