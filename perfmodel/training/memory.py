@@ -20,7 +20,7 @@ from perfmodel.training import optimisers
 from perfmodel.training.activations import activations
 from perfmodel.training.plan import Plan
 from perfmodel.training.precision import Precision
-from perfmodel.training.update import parameters_of
+from perfmodel.training.weightupdate import parameters_of
 
 # What a process holds on a device before any tensor: the driver's context with the kernels of
 # PyTorch's libraries, as nvidia-smi shows it beside the allocator's own count (0.4 to 0.6 GiB since

