@@ -320,9 +320,11 @@ class Layer:
     def _experts(self, of: Mlp, x: Value) -> Value:
         """Router, rows to their experts, products in groups, and back."""
         setting, shards = self.setting, self.setting.shards
-        x = self._spread(x, "experts")
+        split = self.tensor if shards.expert_tensor else 1
+        if shards.expert_tensor:
+            x = self._spread(x, "experts")
         local = share("experts", of.experts, shards.expert, "expert")
-        inner = share("columns of an expert", of.inner, self.tensor, "tensor")
+        inner = share("columns of an expert", of.inner, split, "tensor")
         scores = self._one(
             Linear("router", setting, x, of.experts, of.router_bias, dtype=setting.data)
         )
@@ -339,7 +341,7 @@ class Layer:
         )
         made = self._parallel(self._one(down), "collect", "experts", "expert")
         combined = self._one(Combine("combine", setting, made, weights, x.rows))
-        return self._joined(combined, "experts")
+        return self._joined(combined, "experts") if shards.expert_tensor else combined
 
     # -- heads ---------------------------------------------------------------------------------
 

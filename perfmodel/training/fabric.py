@@ -49,7 +49,7 @@ class Fabric:
         inside = {
             "tensor": 1,
             "context": plan.tensor,
-            "expert": plan.tensor * plan.context,
+            "expert": plan.tensor * plan.context if plan.expert <= plan.data else 1,
             "data": plan.tensor * plan.context,
             "pipeline": plan.tensor * plan.context * plan.data,
         }
