@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from perfmodel.errors import ProblemError
 from perfmodel.networks.network import Block, Latent, Mlp, Network, SelfAttention
@@ -179,8 +180,15 @@ class Layer:
         else:
             q, k, v = self._projections(of, x, heads, kv_heads, name, cross=cross)
         setting = self.setting
-        seq = setting.seq // setting.shards.context
+        context = setting.shards.context
+        seq = share("tokens of a sequence", setting.seq, context, "context")
         past = setting.past if not cross else 0
+        keys = past + seq
+        if context > 1:
+            keys = self._keys(of)
+            of = replace(of, causal=False) if of.causal else of
+            k = self._circulated(k, keys, f"{name} k")
+            v = self._circulated(v, keys, f"{name} v")
         if past:
             size = setting.batch * past * kv_heads
             k = (Value(f"{name} past k", size, of.score_width, setting.data), *k)
@@ -188,7 +196,7 @@ class Layer:
         kind = FusedAttention if setting.fused_attention else UnfusedAttention
         attended = self._one(
             kind(
-                name, setting, of, q, k, v, setting.batch, heads, kv_heads, seq, past + seq,
+                name, setting, of, q, k, v, setting.batch, heads, kv_heads, seq, keys,
                 dropout=self.drops,
             )  # fmt: skip
         )
@@ -196,6 +204,25 @@ class Layer:
             f"{name} output", setting, attended, self.network.hidden, of.output_bias, split="in"
         )
         return self._joined(self._one(output), name)
+
+    def _keys(self, of: SelfAttention) -> int:
+        """Keys that a query of a sequence in shards sees: all; half of them on average where a
+        causal mask is balanced among devices (zigzag or stripes), and those of its window."""
+        seq = self.setting.seq
+        reach = of.window or of.chunk
+        if 0 < reach < seq:
+            return reach
+        return -(-seq // 2) if of.causal else seq
+
+    def _circulated(self, group: tuple[Value, ...], keys: int, name: str) -> tuple[Value, ...]:
+        """Keys or values of all devices of a ring (2310.01889), as they pass a device by."""
+        ranks, rows = self.setting.shards.context, self.setting.batch * keys
+        return tuple(
+            self._one(
+                Exchange(f"{name} {i}", self.setting, x, "circulate", "context", ranks, rows)
+            )
+            for i, x in enumerate(group)
+        )
 
     def _projections(
         self, of: SelfAttention, x: Value, heads: int, kv_heads: int, name: str, *, cross: bool
