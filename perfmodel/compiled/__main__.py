@@ -10,7 +10,8 @@ from perfmodel import yamltable
 from perfmodel.hardware import catalogue, yamlfile
 
 HERE = Path(__file__).parent
-TIMING = HERE.parent / "timing"
+FOLDERS = ("timing", "training")
+"""Folders of the package whose tables are compiled."""
 _WIDTH = 90
 _TEXT = '''"""Compiled from {path} by `python -m perfmodel.compiled`."""
 
@@ -21,8 +22,9 @@ DOCUMENT = {document}
 
 def documents() -> Iterator[tuple[Path, Callable[[str], Any]]]:
     """Every file that is compiled, with what reads its text: specs have a stricter reader."""
-    for path in sorted(TIMING.rglob("*.yaml")):
-        yield path, yamltable.parse
+    for folder in FOLDERS:
+        for path in sorted((HERE.parent / folder).rglob("*.yaml")):
+            yield path, yamltable.parse
     for path in sorted(catalogue.shipped().glob("*.yaml")):
         yield path, lambda text: yamlfile.parse(text, "spec").data
 
