@@ -19,7 +19,7 @@ from perfmodel.training.launching import Style
 from perfmodel.training.update import COPY, GRADIENTS, WEIGHTS, Rule, Stage, Types, listed, place
 
 ELEMENTS, CHUNKS, CHUNK = "p", "c", "e"
-"""Axes of steps over all tensors: their elements, or the chunks of these and what is in a chunk."""
+"""Axes of steps over all tensors: their elements, or chunks of these and the elements of one."""
 
 Steps = Mapping[str, Mapping[str, Any]]
 
@@ -45,7 +45,7 @@ class Kernel:
 
     @cached_property
     def work(self) -> tuple[Any, ...]:
-        """What it costs, whatever its tensors are called: equal for kernels that take equal time."""
+        """What it costs, whatever its tensors are called: equal where kernels take equal time."""
         algorithm = self.declaration.algorithm
 
         def kind(name: str) -> tuple[Any, ...]:
@@ -123,18 +123,43 @@ def _fewest(steps: Steps) -> list[list[str]]:
 def _axes(stage: Stage, steps: Steps) -> dict[str, tuple[str, ...]]:
     """The axes of every tensor of the steps."""
     chunked = any(CHUNK in listed(step.get("over", ())) for step in steps.values())
-    whole = (CHUNKS, CHUNK) if chunked else (ELEMENTS,)
-    whole = whole if stage.axes is None else tuple(stage.axes)
-    names = {name for step in steps.values() for name in (*_inputs(step), *listed(step["to"]))}
+    run = (CHUNKS, CHUNK) if chunked else (ELEMENTS,)
+    whole: tuple[str, ...] = run if stage.axes is None else tuple(stage.axes)
     found = {
-        name: listed(stage.along[place(name)]) if place(name) in stage.along else whole
-        for name in names
+        name: listed(stage.along.get(place(name), whole))
+        for step in steps.values()
+        for name in (*_inputs(step), *listed(step["to"]))
     }
     for step in steps.values():
         over = listed(step.get("over", ()))
         for name in listed(step["to"]) if over else ():
             found[name] = tuple(axis for axis in whole if axis not in over)
     return found
+
+
+def _merged(steps: Steps, outputs: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The steps of one kernel with its maps, which share their axes, as one: as many operations.
+
+    No map of a kernel reads a sum that is taken in it, so that all maps may come first.
+    """
+    maps = {name: step for name, step in steps.items() if "map" in step}
+    sums = {name: dict(step) for name, step in steps.items() if name not in maps}
+    if len(maps) < 2:
+        return {**{name: dict(step) for name, step in maps.items()}, **sums}
+    made = _makers(maps)
+    summed = {name for step in sums.values() for name in _inputs(step)}
+    read = dict.fromkeys(name for step in maps.values() for name in _inputs(step))
+    merged = {
+        "map": [name for name in read if name not in made],
+        "to": [name for name in made if name in outputs or name in summed],
+        **{key: sum(step.get(key, 0) for step in maps.values()) for key in ("vector", "special")},
+    }
+    return {_span(list(maps)): merged, **sums}
+
+
+def _span(names: Sequence[str]) -> str:
+    """What to call several steps together."""
+    return names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}"
 
 
 def _kernel(
@@ -159,19 +184,21 @@ def _kernel(
         return kept or name in later or name not in read
 
     outputs = [name for name in made if left(name)]
+    merged = _merged(own, outputs)
+    named = dict.fromkeys(
+        name for step in merged.values() for name in (*_inputs(step), *listed(step["to"]))
+    )
     tensors = {
-        name: {"axes": list(axes[name]), "element": rule.type_of(name, types)}
-        for name in {**read, **made}
+        name: {"axes": list(axes[name]), "element": rule.type_of(name, types)} for name in named
     }
     used = dict.fromkeys(axis for name in tensors for axis in axes[name])
-    names = list(own)
     declaration = declare(
-        name=names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}",
+        name=_span(list(own)),
         parameters=dict.fromkeys(used, 1024),
         axes={axis: axis for axis in used},
         types={tensor["element"]: tensor["element"] for tensor in tensors.values()},
         tensors=tensors,
-        steps={name: dict(step) for name, step in own.items()},
+        steps=merged,
         outputs=outputs,
     )
     return Kernel(declaration.name, declaration)

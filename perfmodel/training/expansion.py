@@ -20,8 +20,9 @@ from perfmodel.training.launching import Style
 from perfmodel.training.parameter import Parameter
 from perfmodel.training.update import GRADIENTS, WEIGHTS, Rule, Stage, Types, place
 
-_PART = 65536
-"""Elements that one thread block adds up, where the style does not say."""
+CHUNK_ELEMENTS = 2048
+"""Elements that leave one part of a sum: four for each of a block's 512 threads, what they hold at
+once (MultiTensorApply.cuh, kILP and kBlockSize)."""
 
 cut_stage = lru_cache(maxsize=256)(kernels)
 
@@ -38,6 +39,11 @@ class Work:
     """Launches in a step that has it."""
     share_of_steps: Fraction = Fraction(1)
     """In how many of the steps it is done: 1/f where it is every f steps."""
+
+    @property
+    def schedule(self) -> str:
+        """How it is timed: all of a kernel's steps in one, a product as its library does."""
+        return "fused" if isinstance(self.problem, DeclaredProblem) else "auto"
 
     @property
     def bytes(self) -> float:
@@ -134,7 +140,7 @@ class Expansion:
                 runs = [(each, launches - 1), (each + rest, 1)] if rest else [(each, launches)]
             for elements, repeat in runs:
                 if repeat:
-                    extents = _extents(kernel, elements, self.style.chunk or _PART)
+                    extents = _extents(kernel, elements)
                     yield self._launch(kernel, extents, repeat, Fraction(1))
 
     def _by_tensor(self, stage: Stage) -> Iterator[_Launch]:
@@ -176,12 +182,12 @@ def sizes(piece: Parameter) -> dict[str, int]:
     return {"m": m, "n": n, "p": piece.elements, "s": min(m, n), "l": max(m, n)}
 
 
-def _extents(kernel: Kernel, elements: int, chunk: int) -> dict[str, int]:
+def _extents(kernel: Kernel, elements: int) -> dict[str, int]:
     """Extents of a kernel's axes over so many elements.
 
     Chunks are of equal size, so that fewer elements than there are chunks are counted too many.
     """
-    chunks = ceil_div(elements, chunk)
+    chunks = ceil_div(elements, CHUNK_ELEMENTS)
     known = {ELEMENTS: elements, CHUNKS: chunks, CHUNK: ceil_div(elements, chunks)}
     return {axis: known[axis] for axis in kernel.declaration.parameters}
 

@@ -3,7 +3,8 @@
     adamw = load("adamw")
     adamw.state_bytes(parameters, precision)
     for work in adamw.problems(parameters, precision, style="foreach"):
-        predict(work.problem, device).seconds * work.repeat * work.share_of_steps
+        one = predict(work.problem, device, schedule=work.schedule)
+        one.seconds * work.repeat * work.share_of_steps  # on the average over steps
 
 Each is declared in optimisers.yaml, which optimiserfile.py reads, as stages of steps and products
 (update.py). cutting.py makes kernels of the steps, expansion.py problems of the kernels. Bytes are
@@ -76,7 +77,7 @@ class Optimiser:
 
     def state_bytes(self, parameters: Iterable[Parameter], precision: Precision) -> float:
         """Bytes of all states of the parameters; moments are of the precision's type."""
-        return sum(
+        total: float = sum(
             evaluate(state.elements, {**self.settings, **sizes(piece)})
             * element(state.type or precision.states).bytes
             * piece.count
@@ -84,6 +85,7 @@ class Optimiser:
             for piece in pieces
             for state in rule.states
         )
+        return total
 
     def problems(
         self,
@@ -97,8 +99,8 @@ class Optimiser:
         """Every kernel of one update, in order, those of equal time together.
 
         `style` is one of `styles`, `clip` one of `clippings`; `tokens` of the step are what K-FAC
-        takes its statistics over. Raises `UnknownName` for another style or clipping, `ProblemError`
-        where tokens are needed and not given.
+        takes its statistics over. Raises `UnknownName` for another style or clipping, and
+        `ProblemError` where tokens are needed and not given.
         """
         listed = tuple(parameters)
         expansions = self._expansions(listed, precision, style, tokens)

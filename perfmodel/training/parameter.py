@@ -59,7 +59,7 @@ class Parameter:
         return self.elements // self.rows
 
     def blocks(self, longest: int) -> tuple[Parameter, ...]:
-        """The blocks of at most so many rows and columns that it is cut into, equal ones together."""
+        """The blocks of at most so many rows and columns that it is cut into, equal ones as one."""
         if max(self.rows, self.columns) <= longest:
             return (self,)
         parts = [

@@ -1,7 +1,7 @@
 """Weights, gradients and states by device: ZeRO's stages, FSDP and groups of shards.
 
-A stage splits what a device would hold again of every parameter over the `shards` of a data-parallel
-group (Rajbhandari et al. 2019, 1910.02054, §5):
+A stage splits what every device of a data-parallel group would hold over its `shards`
+(Rajbhandari et al. 2019, 1910.02054, §5):
 
     0   nothing                         w + g + k
     1   master weights and states       w + g + k/d
@@ -15,7 +15,6 @@ integers, arrays or SymPy symbols; padding to whole shards is left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,7 +28,7 @@ Offload = Literal["none", "optimiser", "all"]
 STAGES = (0, 1, 2, 3)
 """ZeRO's stages; 3 is FSDP."""
 OFFLOADS = ("none", "optimiser", "all")
-"""What is kept in the host's memory: nothing, gradients, master weights and states, or weights too."""
+"""What is in the host's memory: nothing, all but the weights, or everything."""
 
 # The stage from which on each is in shards.
 _SHARDED_FROM = {"weights": 3, "gradients": 2, "master": 1, "states": 1}
