@@ -1,6 +1,6 @@
 """Compiled from training/optimisers.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "fc8e6bb8b7a951c8"
+HASH = "30e356e8c0d7e782"
 DOCUMENT = {
  'version': 1,
  'styles': {
@@ -43,7 +43,7 @@ DOCUMENT = {
    'source': 'torch.nn.utils.clip_grad_norm_; Megatron-LM, megatron/core/optimizer/clip_grads.py',
    'steps': {
     'norm': {'reduction': 'G', 'to': 'norms', 'over': 'e', 'vector': 1},
-    'scale': {'map': 'G', 'to': "G'", 'vector': 1},
+    'scale': {'map': ['G', 'norms'], 'to': "G'", 'vector': 1},
    },
   },
   'folded': {
