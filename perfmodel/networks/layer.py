@@ -20,6 +20,10 @@ from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Value, Weight
 
 
+# Tokens that BERT predicts, in a hundred (1810.04805, section 3.1).
+_MASKED = 15
+
+
 def share(what: str, count: int, ranks: int, axis: str) -> int:
     """A device's share of `count`; raises `ProblemError` that names ranks that divide it."""
     if count % ranks:
@@ -125,6 +129,8 @@ class Layer:
         if network.head == "pooler":
             return tuple(self.found)
         if network.head == "pretraining":
+            if setting.stack.masked_logits:
+                x = Value("masked tokens", -(-x.rows * _MASKED // 100), x.cols, x.dtype)
             x = self._one(Linear("transform", setting, x, network.hidden, bias=True))
             x = self._one(activation("transform activation", setting, x, "gelu", None))
             x = self._norm("transform norm", x)

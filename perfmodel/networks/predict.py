@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 from perfmodel.graph import Graph, Node, touches
 from perfmodel.graph.asks import Ask, answers, ask
@@ -30,7 +32,34 @@ def predict_network(
     Every distinct kernel is timed once, alike ones as arrays, each with what the kernels before it
     left in the caches. Raises what `expand` and `perfmodel.predict.predict` raise.
     """
-    values = sustained(constants or default(), device)
+    if constants is None:
+        return _by_default(network, setting, _Held(device))
+    return _predicted(network, setting, device, constants)
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """A device by which object it is: plans of a sweep ask for the same one."""
+
+    device: Device
+    """The device."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and other.device is self.device
+
+    def __hash__(self) -> int:
+        return id(self.device)
+
+
+@lru_cache(maxsize=512)
+def _by_default(network: Network, setting: Setting, held: _Held) -> NetworkPrediction:
+    return _predicted(network, setting, held.device, default())
+
+
+def _predicted(
+    network: Network, setting: Setting, device: Device, constants: Constants
+) -> NetworkPrediction:
+    values = sustained(constants, device)
     passes = _passes(expand(network, setting), setting)
     asked = [one for _, _, _, graph in passes for one in _asks(graph.graph, device)]
     found = iter(answers(asked, device, harness=_HARNESS, constants=values))

@@ -53,6 +53,8 @@ class Stack:
     fp32 between casts (torch.amp)."""
     kernels_of: Mapping[str, int] = field(default_factory=dict, compare=False)
     """Kernels that it makes of an activation or of rotary positions, where not one."""
+    masked_logits: bool = False
+    """Whether BERT's language head runs over the masked tokens alone."""
     loss: str = "eager"
     """`eager`: an fp32 copy of the logits and a softmax of it; `parts`: a kernel for
     each step of it in fp32 (Megatron); `fused`: in place; `chunked`: inside

@@ -44,7 +44,7 @@ class Copies:
     @property
     def sharded(self) -> bool:
         """Whether weights lie in shards."""
-        return self.plan.zero == 3 and self.plan.data > 1
+        return self.plan.zero == 3 and self.plan.copies > 1
 
     @property
     def _width(self) -> float:
@@ -65,7 +65,7 @@ class Copies:
 
     def reduce_seconds(self, segment: Segment) -> float:
         """One layer's gradients."""
-        if self.plan.data == 1:
+        if self.plan.copies == 1:
             return 0.0
         whole = self._weights(segment) * self._gradient_width
         op = "reduce-scatter" if self.plan.zero else "all-reduce"
@@ -103,7 +103,7 @@ class Copies:
 
     def exit_seconds(self, segments: list[tuple[Segment, int]]) -> float:
         """What follows the last backward pass: sums of gradients, weights back to their copies."""
-        if self.plan.data == 1:
+        if self.plan.copies == 1:
             return 0.0
         count = sum(self._weights(one) * repeat for one, repeat in segments)
         if self.sharded:

@@ -53,10 +53,10 @@ class Fabric:
             "tensor": 1,
             "context": plan.tensor,
             "expert": plan.tensor * plan.context if plan.expert <= plan.data else 1,
-            "data": plan.tensor * plan.context,
+            "data": plan.tensor,
             "pipeline": plan.tensor * plan.context * plan.data,
         }
-        ranks = int(getattr(plan, axis))
+        ranks = plan.copies if axis == "data" else int(getattr(plan, axis))
         near = max(min(self.node_devices // inside[axis], ranks), 1)
         while ranks % near:  # groups of equal size
             near -= 1

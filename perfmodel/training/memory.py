@@ -115,13 +115,13 @@ def _bytes(dtype: str | None) -> float:
 
 def _share(whole: float, plan: Plan, stage: int) -> float:
     """A device's share of what is shared out from a stage of ZeRO on."""
-    return whole / plan.data if plan.zero >= stage else whole
+    return whole / plan.copies if plan.zero >= stage else whole
 
 
 def _gathered(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float:
     """Weights of the layer at work and of the one fetched ahead, whole, in the products' type; and
     the gradients of one layer before they are scattered (FSDP)."""
-    if plan.zero < 3 or plan.data == 1:
+    if plan.zero < 3 or plan.copies == 1:
         return 0.0
     width = 4.0 if plan.dtype in ("fp32", "tf32") else 2.0
     sizes = [

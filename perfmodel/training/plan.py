@@ -84,6 +84,11 @@ class Plan:
         return "interleaved" if several else self.schedule
 
     @property
+    def copies(self) -> int:
+        """Devices with the same weights: those of a split sequence have them too."""
+        return self.data * self.context
+
+    @property
     def devices(self) -> int:
         """Devices that it takes."""
         return self.tensor * self.pipeline * self.data * self.context

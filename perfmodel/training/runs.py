@@ -194,7 +194,7 @@ def plan_of(row: Row) -> Asked:
             f"{devices} devices are not data {data} x tensor {axes['tensor']} x pipeline "
             f"{axes['pipeline']} x context {axes['context']}; mend one of them"
         )
-    micro, accumulation = _batches(row, data, usual)
+    micro, accumulation = _batches(row, data, usual, at_once=stack in _AT_ONCE)
     alone = row["metric"] in ("forward_ms", "backward_ms", "iteration_ms")
     plan = Plan(
         seq=_needed(row, "seq"),
@@ -222,11 +222,16 @@ def plan_of(row: Row) -> Asked:
     return Asked(network, plan, tuple(said))
 
 
-def _batches(row: Row, data: int, usual: Any) -> tuple[int, int]:
+# Stacks whose frameworks run a device's sequences in one pass unless told otherwise.
+_AT_ONCE = ("eager", "compile", "compile-2024", "liger")
+
+
+def _batches(row: Row, data: int, usual: Any, *, at_once: bool) -> tuple[int, int]:
     """Sequences of a micro-batch, and micro-batches of a step."""
     micro, whole = _whole(row, "micro_batch"), _whole(row, "global_batch")
     if micro is None:
-        micro = int(usual("micro_batch", 1, "not said"))
+        own = (whole or 1) // data if at_once and (_whole(row, "pipeline") or 1) == 1 else 1
+        micro = int(usual("micro_batch", max(own, 1), "not said"))
     if whole is None:
         return micro, 1
     if whole % (micro * data):

@@ -50,13 +50,13 @@ def update(
     device: Device,
     constants: Constants | None,
 ) -> Update:
-    """The optimiser's kernels; each of `data` copies has its share where states are shared out."""
+    """The optimiser's kernels; each of the copies has its share where states are shared out."""
     if plan.optimiser == "none":
         return Update((), 0.0)
     work = optimisers.load(plan.optimiser).problems(
         parameters, precision, style=stack.optimiser, clip="apart", tokens=plan.tokens
     )
-    share = plan.data if plan.zero else 1
+    share = plan.copies if plan.zero else 1
     asked = [Ask(one.name, one.problem, "auto", None, (), {}) for one in work]
     found = answers(asked, device, harness="kernel", constants=constants)
     spreads = []
