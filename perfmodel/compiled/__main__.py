@@ -10,7 +10,9 @@ from perfmodel import yamltable
 from perfmodel.hardware import catalogue, yamlfile
 
 HERE = Path(__file__).parent
-TIMING = HERE.parent / "timing"
+PACKAGE = HERE.parent
+TABLES = (PACKAGE / "timing", PACKAGE / "collectives")
+NETWORKS = PACKAGE / "networks" / "presets"
 _WIDTH = 90
 _TEXT = '''"""Compiled from {path} by `python -m perfmodel.compiled`."""
 
@@ -20,11 +22,16 @@ DOCUMENT = {document}
 
 
 def documents() -> Iterator[tuple[Path, Callable[[str], Any]]]:
-    """Every file that is compiled, with what reads its text: specs have a stricter reader."""
-    for path in sorted(TIMING.rglob("*.yaml")):
-        yield path, yamltable.parse
-    for path in sorted(catalogue.shipped().glob("*.yaml")):
-        yield path, lambda text: yamlfile.parse(text, "spec").data
+    """Every file that is compiled, with what reads its text.
+
+    Specs and networks have a stricter reader.
+    """
+    for folder in TABLES:
+        for path in sorted(folder.rglob("*.yaml")):
+            yield path, yamltable.parse
+    for folder in (catalogue.shipped(), NETWORKS):
+        for path in sorted(folder.rglob("*.yaml")):
+            yield path, lambda text: yamlfile.parse(text, "spec").data
 
 
 def modules() -> dict[str, str]:
