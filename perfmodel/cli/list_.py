@@ -130,6 +130,20 @@ def _graphs() -> Iterator[Row]:
         yield _row(name, graph.load(name).about)
 
 
+def _optimisers() -> Iterator[Row]:
+    from perfmodel.training import optimisers
+
+    for name in optimisers.names():
+        yield _row(name, optimisers.load(name).about)
+
+
+def _precisions() -> Iterator[Row]:
+    from perfmodel.training import precision
+
+    for name in precision.names():
+        yield _row(name, precision.load(name).about)
+
+
 def _levels() -> Iterator[Row]:
     for name, about in _LEVELS.items():
         yield _row(name, about)
@@ -151,6 +165,8 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "variants": _variants,
     "algorithms": _algorithms,
     "graphs": _graphs,
+    "optimisers": _optimisers,
+    "precisions": _precisions,
     "levels": _levels,
     "devices": _devices,
 }
