@@ -135,7 +135,8 @@ class Timeline:
     @property
     def bubble_seconds(self) -> np.ndarray:
         """Seconds of a step in which each stage waits, shape (stages,)."""
-        return np.maximum(self.seconds - self.busy_seconds, 0.0)  # rounding may leave -1e-16
+        # Rounding may leave a negative one of 1e-16.
+        return np.asarray(np.maximum(self.seconds - self.busy_seconds, 0.0))
 
     @property
     def bubble_share(self) -> Number:
