@@ -112,7 +112,7 @@ class Overlapped:
     @property
     def slowed_seconds(self) -> float:
         """What computing took longer because units and memory were shared."""
-        return self.exposed_seconds - self.waiting_seconds
+        return max(self.exposed_seconds - self.waiting_seconds, 0.0)  # -1e-16 by rounding
 
     @property
     def hidden_seconds(self) -> float:

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from perfmodel.arithmetic import Number
+from perfmodel.arithmetic import Number, maximum
 from perfmodel.errors import ProblemError
 from perfmodel.training.pipeline.program import Program, program
 from perfmodel.training.pipeline.schedule import Schedule
@@ -135,12 +135,13 @@ class Timeline:
     @property
     def bubble_seconds(self) -> np.ndarray:
         """Seconds of a step in which each stage waits, shape (stages,)."""
-        return np.asarray(self.seconds - self.busy_seconds)
+        # Rounding may leave a negative one of 1e-16.
+        return np.asarray(np.maximum(self.seconds - self.busy_seconds, 0.0))
 
     @property
     def bubble_share(self) -> Number:
         """Share of all stages' time that is bubble."""
-        return 1 - self.busy_seconds.mean(axis=0) / self.seconds
+        return maximum(1 - self.busy_seconds.mean(axis=0) / self.seconds, 0.0)
 
     @property
     def peak_in_flight(self) -> np.ndarray:
