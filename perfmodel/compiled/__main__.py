@@ -21,7 +21,7 @@ DOCUMENT = {document}
 
 
 def documents() -> Iterator[tuple[Path, Callable[[str], Any]]]:
-    """Every file that is compiled, with what reads its text: specs and networks have a stricter reader."""
+    """Every file that is compiled, with what reads its text: devices and networks strictly."""
     for path in sorted(TIMING.rglob("*.yaml")):
         yield path, yamltable.parse
     for folder in (catalogue.shipped(), NETWORKS):
