@@ -10,8 +10,9 @@ from perfmodel import yamltable
 from perfmodel.hardware import catalogue, yamlfile
 
 HERE = Path(__file__).parent
-TIMING = HERE.parent / "timing"
-NETWORKS = HERE.parent / "networks" / "presets"
+PACKAGE = HERE.parent
+TABLES = (PACKAGE / "timing", PACKAGE / "collectives")
+NETWORKS = PACKAGE / "networks" / "presets"
 _WIDTH = 90
 _TEXT = '''"""Compiled from {path} by `python -m perfmodel.compiled`."""
 
@@ -21,11 +22,15 @@ DOCUMENT = {document}
 
 
 def documents() -> Iterator[tuple[Path, Callable[[str], Any]]]:
-    """Every file that is compiled, with what reads its text: devices and networks strictly."""
-    for path in sorted(TIMING.rglob("*.yaml")):
-        yield path, yamltable.parse
+    """Every file that is compiled, with what reads its text.
+
+    Specs and networks have a stricter reader.
+    """
+    for folder in TABLES:
+        for path in sorted(folder.rglob("*.yaml")):
+            yield path, yamltable.parse
     for folder in (catalogue.shipped(), NETWORKS):
-        for path in sorted(folder.glob("*.yaml")):
+        for path in sorted(folder.rglob("*.yaml")):
             yield path, lambda text: yamlfile.parse(text, "spec").data
 
 

@@ -58,15 +58,21 @@ class Layer:
 
     # -- parts ---------------------------------------------------------------------------------
 
-    def embedding(self) -> tuple[Operation, ...]:
-        """Tables and their sums; a norm; dropout."""
+    def norm(self) -> tuple[Operation, ...]:
+        """A norm by itself: behind an encoder."""
+        self._norm("encoder norm", self.x)
+        return tuple(self.found)
+
+    def embedding(self, first: SelfAttention) -> tuple[Operation, ...]:
+        """Tables and their sums; a norm; dropout. `first` is the attention that follows."""
         network = self.network
         tables = [("positions", network.positions), ("types", network.token_types)]
         added = tuple((name, rows) for name, rows in tables if rows)
         vocabulary = -(-network.vocabulary // self.tensor)
         table = Embedding(
-            "embedding", self.setting, self.tokens, network.hidden, vocabulary, added
-        )
+            "embedding", self.setting, self.tokens, network.hidden, vocabulary, added,
+            shared=self.name == "decoder", distances=(first.relative_buckets, first.heads),
+        )  # fmt: skip
         x = self._one(table)
         x = self._parallel(x, "scatter" if self.setting.shards.sequence else "reduce", "embedding")
         if network.embedding_norm:
@@ -79,9 +85,10 @@ class Layer:
         """Attention, cross-attention where there is some, and the inner layer."""
         if block.parallel:
             read = self._norm("norm", self.x)
+            beside = self._norm("norm of mlp", self.x) if block.own_norm else read
             attended = self._attention(block.attention, read, "attention")
             x = self._residual("residual 1", attended, self.x)
-            self._residual("residual 2", self._inner(block.mlp, read), x)
+            self._residual("residual 2", self._inner(block.mlp, beside), x)
             return tuple(self.found)
         x = self._part(block, self.x, "attention", 1)
         if block.cross is not None:
@@ -352,8 +359,9 @@ class Layer:
             "head.weight", (network.hidden, vocabulary), "embedding", shared=network.tied
         )
         dtype = self.setting.data if self.setting.dtype == "fp8" else ""
+        biased = network.head_bias or network.head == "pretraining"
         linear = Linear(
-            "logits", self.setting, x, vocabulary, network.head_bias, split="out", weight=table,
+            "logits", self.setting, x, vocabulary, biased, split="out", weight=table,
             dtype=dtype,
         )  # fmt: skip
         return self._one(linear)

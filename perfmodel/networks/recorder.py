@@ -19,6 +19,7 @@ KINDS = (
     "loss",
     "optimiser",
     "communication",
+    "bubble",
     "host",
 )
 """Classes that time is split by, in the order of reports."""

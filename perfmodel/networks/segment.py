@@ -51,8 +51,8 @@ class Segment:
     """Of one of them, in order."""
     last: bool = False
     """Whether nothing follows that hands a gradient back."""
-    first: bool = False
-    """Whether nothing before it needs one."""
+    block: bool = False
+    """Whether it is layers of the stack, which may recompute; else embeddings or a head."""
 
     @cached_property
     def forward(self) -> PassGraph:

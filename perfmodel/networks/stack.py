@@ -55,6 +55,8 @@ class Stack:
     """`eager`: an fp32 copy of the logits and a softmax of it; `parts`: a kernel for
     each step of it in fp32 (Megatron); `fused`: in place; `chunked`: inside
     the head's product, no logits in memory."""
+    overlaps_gradients: bool = False
+    """Whether copies sum their gradients while the backward pass goes on."""
     optimiser: str = "fused"
     """How it runs an optimiser: fused, foreach or multi-tensor."""
     host: str = "eager"

@@ -103,10 +103,9 @@ def layers(found: NetworkPrediction, segments: Sequence[Segment], plan: Plan) ->
     work: list[LayerWork] = []
     for segment in segments:
         mode = rematerialise.mode(plan.recompute)
-        block = segment.name not in ("embedding", "head")
         some = segment.repeat if left is None else min(left, segment.repeat)
-        runs = rematerialise.again(segment, mode) if block else ()
-        left = left if left is None or not block else left - some
+        runs = rematerialise.again(segment, mode) if segment.block else ()
+        left = left if left is None or not segment.block else left - some
         name = segment.name
         both = (forward[name], backward.get(name))
         if runs and some:

@@ -57,6 +57,8 @@ class Plan:
     """Order of a pipeline's work."""
     loss: bool = True
     """Whether the cross-entropy is inside."""
+    training: bool = True
+    """Whether a backward pass follows; else it is a forward pass alone."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -72,6 +74,12 @@ class Plan:
         load_stack(self.stack)
         if self.sequence and self.tensor == 1:
             raise ProblemError("sequence parallelism goes with tensor parallelism; give tensor 2")
+
+    @property
+    def schedule_kind(self) -> str:
+        """The order of its pipeline: interleaved where a stage has several pieces."""
+        several = self.schedule == "1f1b" and self.chunks > 1
+        return "interleaved" if several else self.schedule
 
     @property
     def devices(self) -> int:
@@ -94,7 +102,7 @@ class Plan:
         return Setting(
             batch=self.micro_batch,
             seq=self.seq,
-            training=True,
+            training=self.training,
             dtype=self.dtype,
             stack=load_stack(self.stack),
             attention=self.attention,

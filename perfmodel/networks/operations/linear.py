@@ -89,8 +89,8 @@ class Linear(Operation):
         """Type of the product."""
         return self.dtype or self.setting.dtype
 
-    def _product(self, m: int, n: int, k: int, *, gradient: bool = False) -> Matmul:
-        return Matmul(m, n, k, self.groups, self.multiplied, gradient=gradient)
+    def _product(self, m: int, n: int, k: int) -> Matmul:
+        return Matmul(m, n, k, self.groups, self.multiplied)
 
     @property
     def _type(self) -> str:
@@ -109,7 +109,7 @@ class Linear(Operation):
         made = self._stored(value, mark)
         if made != value:
             cast = Rowwise(
-                "pointwise", value.rows, value.cols, value.dtype, "copy", output_dtype=made.dtype
+                "pointwise", value.rows, value.cols, value.dtype, output_dtype=made.dtype
             )
             to.run(f"{self.name}.{mark}", "pointwise", cast, {"X": value}, {"Y": made})
         return made
@@ -134,7 +134,7 @@ class Linear(Operation):
         name, rows, cols = self.matrix.name, self.groups * self.x.cols, self.out
         whole = Value(f"{name} in fp32", rows, cols, "fp32")
         to.weights[whole.name] = None
-        problem = Rowwise("pointwise", rows, cols, "fp32", "copy", output_dtype=self._type)
+        problem = Rowwise("pointwise", rows, cols, "fp32", output_dtype=self._type)
         narrow = Value(name, rows, cols, self._type)
         to.run(f"{self.name}.weight cast", "pointwise", problem, {"X": whole}, {"Y": narrow})
 
@@ -146,7 +146,7 @@ class Linear(Operation):
         dx: Value | None = None
         if self.needs_input_gradient:
             dx = gradient_of(self.x, self.name)
-            problem = self._product(rows, k, self.out, gradient=True)
+            problem = self._product(rows, k, self.out)
             w = to.weight(self.matrix, self._type)
             reads = {"A": dy, "B": w}
             to.run(
@@ -166,7 +166,7 @@ class Linear(Operation):
     def _weight_gradient(self, to: Recorder, dy: tuple[Value, ...]) -> None:
         rows, k = self.x.rows // self.groups, self.x.cols
         (x,) = self.saves
-        problem = self._product(self.out, k, rows, gradient=True)
+        problem = self._product(self.out, k, rows)
         made = Value(f"d({self.matrix.name})", self.groups * self.out, k, self._output(problem))
         reads = {"A": dy, "B": x}
         name = f"{self.name}.wgrad"

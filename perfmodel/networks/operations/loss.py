@@ -98,7 +98,7 @@ class Loss(Operation):
             to.run(f"{self.name}.gradient", "loss", problem, {"X": x}, {"Y": made})
             return (made,)
         seed = self._wide("target")
-        fill = Rowwise("pointwise", x.rows, x.cols, "fp32", "copy", inputs=0)
+        fill = Rowwise("pointwise", x.rows, x.cols, "fp32", inputs=0)
         to.run(f"{self.name}.target", "loss", fill, {"X": ()}, {"Y": seed})
         dx = made if x.dtype == "fp32" else self._wide("gradient")
         problem = Rowwise("softmax", x.rows, x.cols, "fp32", direction="bwd")

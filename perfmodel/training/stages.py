@@ -1,0 +1,91 @@
+"""A network cut into parts: which layers stand where, and what each part takes.
+
+A pipeline of p stages with v chunks cuts the network into p·v parts. The embedding stands with the
+first layers, the head with the last; layers are shared out evenly, the first parts having one more
+where they do not divide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from perfmodel.networks.dispatch import Stretch, joined
+from perfmodel.networks.hosts import Host
+from perfmodel.networks.segment import Segment
+from perfmodel.training.copies import Copies
+from perfmodel.training.layers import LayerWork
+
+
+@dataclass(frozen=True)
+class Part:
+    """Layers that stand together."""
+
+    work: tuple[LayerWork, ...]
+    """In order; `repeat` is how many of a kind stand here."""
+
+    @property
+    def segments(self) -> tuple[tuple[Segment, int], ...]:
+        """Segments with their numbers of layers."""
+        return tuple((one.segment, one.repeat) for one in self.work)
+
+    def forward(self, host: Host, copies: Copies) -> Stretch:
+        """One micro-batch forward."""
+        found = [
+            copies.forward(one.stretch("forward", host, copies.links.seconds), one.segment).times(
+                one.repeat
+            )
+            for one in self.work
+        ]
+        return joined([*_entry(self, copies), *found])
+
+    def backward(self, host: Host, copies: Copies, *, last: bool) -> Stretch:
+        """One micro-batch backward, with what runs again; `last` of a step."""
+        exchange = copies.links.seconds
+        found = []
+        for one in reversed(self.work):
+            again = one.stretch("again", host, exchange)
+            layer = again.then(one.stretch("backward", host, exchange))
+            found.append(copies.backward(layer, one.segment, last=last).times(one.repeat))
+        return joined([*_entry(self, copies), *found])
+
+    def weight_share(self) -> float:
+        """Share of the backward pass that weight gradients are."""
+        whole = own = 0.0
+        for one in self.work:
+            if one.backward is not None:
+                for kernel in one.backward.kernels:
+                    whole += one.repeat * kernel.seconds
+                    own += one.repeat * kernel.seconds * kernel.name.endswith(".wgrad")
+        return own / whole if whole else 0.0
+
+
+def _entry(part: Part, copies: Copies) -> list[Stretch]:
+    """What nothing hides at the begin of a pass: a gather."""
+    seconds = copies.entry_seconds(part.work[0].segment)
+    return [Stretch.of(seconds, 0.0)] if seconds else []
+
+
+def parts(work: Sequence[LayerWork], count: int) -> list[Part]:
+    """The network in so many parts."""
+    before = [one for one in work if not one.segment.block]
+    blocks = [one for one in work if one.segment.block]
+    head = [one for one in before if one.segment.name == "head"]
+    entry = [one for one in before if one.segment.name != "head"]
+    if count == 1:
+        return [Part(tuple(work))]
+    layers = sum(one.repeat for one in blocks)
+    sizes = [layers // count + (i < layers % count) for i in range(count)]
+    found: list[Part] = []
+    left = list(blocks)
+    for i, size in enumerate(sizes):
+        here: list[LayerWork] = list(entry) if i == 0 else []
+        while size:
+            one = left.pop(0)
+            taken = min(size, one.repeat)
+            here.append(replace(one, repeat=taken))
+            if one.repeat > taken:
+                left.insert(0, replace(one, repeat=one.repeat - taken))
+            size -= taken
+        found.append(Part((*here, *(head if i == count - 1 else ()))))
+    return found
