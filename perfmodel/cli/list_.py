@@ -130,6 +130,13 @@ def _graphs() -> Iterator[Row]:
         yield _row(name, graph.load(name).about)
 
 
+def _networks() -> Iterator[Row]:
+    from perfmodel.networks import library
+
+    for entry in library.entries():
+        yield _row(entry.network.name, ", ".join([entry.network.source, *entry.aliases]))
+
+
 def _levels() -> Iterator[Row]:
     for name, about in _LEVELS.items():
         yield _row(name, about)
@@ -151,6 +158,7 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "variants": _variants,
     "algorithms": _algorithms,
     "graphs": _graphs,
+    "networks": _networks,
     "levels": _levels,
     "devices": _devices,
 }

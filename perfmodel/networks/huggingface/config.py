@@ -39,25 +39,26 @@ COMMON = frozenset((*HIDDEN, *LAYERS, *HEADS, *KV_HEADS, *INNER, *EXPERTS, *_COM
 """Keys that several families read."""
 _WITHOUT_EFFECT = """
 _attn_implementation _attn_implementation_autoset _flash_attn_2_enabled _name_or_path _num_labels
-architectures attention_dropout attention_probs_dropout_prob attn_pdrop attn_scale
-attn_temperature_tuning auto_map aux_loss_alpha bad_words_ids begin_suppress_tokens
-boi_token_index bos_token_id cache_implementation chunk_size_feed_forward classifier_dropout
-decoder_start_token_id directionality dtype early_stopping embd_pdrop eoi_token_index eos_token_id
-ep_size finetuning_task floor_scale gradient_checkpointing id2label
-image_token_index init_config init_device init_std initial_context_length initializer_factor
-initializer_range is_encoder_decoder keys_to_ignore_at_inference label2id layer_norm_eps
-layer_norm_epsilon layerdrop max_position_embeddings mm_tokens_per_image
-model_type moe_jitter_noise n_ctx n_group n_positions norm_topk_prob
-num_labels original_max_position_embeddings output_attentions output_hidden_states output_past
-output_router_logits pad_token_id partial_rotary_factor pooler_fc_size pooler_num_attention_heads
-pooler_num_fc_layers pooler_size_per_head pooler_type prefix prefix_token_id pretraining_tp
-problem_type query_pre_attn_scalar relative_attention_max_distance reorder_and_upcast_attn
-rms_norm_eps rope_interleave rope_local_base_freq rope_parameters rope_scaling rope_theta rotary
-rotary_dim routed_scaling_factor router_aux_loss_coef router_dtype router_ignore_padding_tokens
-router_jitter_noise router_z_loss_coef scale_attn_by_inverse_layer_idx scale_attn_weights
-scoring_func seq_aux summary_activation summary_first_dropout summary_proj_to_labels summary_type
-summary_use_proj swiglu_alpha swiglu_limit task_specific_params tokenizer_class topk_group
-topk_method torch_dtype torchscript transformers_version use_bfloat16 use_cache use_return_dict
+alibi_bias_max architectures attention_dropout attention_probs_dropout_prob attn_impl attn_pdrop
+attn_scale attn_temperature_tuning attn_uses_sequence_id auto_map aux_loss_alpha bad_words_ids
+begin_suppress_tokens boi_token_index bos_token_id cache_implementation chunk_size_feed_forward
+classifier_dropout decoder_start_token_id directionality dtype early_stopping embd_pdrop
+embedding_fraction eoi_token_index eos_token_id ep_size finetuning_task floor_scale
+for_llm_compressor gradient_checkpointing id2label image_token_index init_config init_device
+init_std initial_context_length initializer_factor initializer_range is_encoder_decoder
+keys_to_ignore_at_inference label2id layer_norm_eps layer_norm_epsilon layerdrop logit_scale
+max_position_embeddings mm_tokens_per_image model_type moe_jitter_noise n_ctx n_group n_positions
+norm_topk_prob num_labels original_max_position_embeddings output_attentions output_hidden_states
+output_past output_router_logits pad_token_id partial_rotary_factor pooler_fc_size
+pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type prefix prefix_lm
+prefix_token_id pretraining_tp problem_type query_pre_attn_scalar relative_attention_max_distance
+reorder_and_upcast_attn rms_norm_eps rope_interleave rope_local_base_freq rope_parameters
+rope_scaling rope_theta rotary rotary_dim routed_scaling_factor router_aux_loss_coef router_dtype
+router_ignore_padding_tokens router_jitter_noise router_type router_z_loss_coef
+scale_attn_by_inverse_layer_idx scale_attn_weights scoring_func seq_aux softmax_scale
+summary_activation summary_first_dropout summary_proj_to_labels summary_type summary_use_proj
+swiglu_alpha swiglu_limit task_specific_params tokenizer_class topk_group topk_method torch_dtype
+torchscript transformers_version use_bfloat16 use_cache use_return_dict verbose
 """
 WITHOUT_EFFECT = frozenset(_WITHOUT_EFFECT.split())
 """Keys that change no size, kernel or type that a network says: tokens, starts of training, files;
@@ -77,6 +78,7 @@ class Config:
         self.notes: list[str] = []
         self._read: set[str] = set()
         self._defaults: list[str] = []
+        self._below_it: list[Config] = []
 
     def whole(self, *keys: str) -> int:
         """The whole number of the first key that is there, else the usual one; raises
@@ -149,6 +151,7 @@ class Config:
             raise self.wrong(key, value, "a mapping")
         found = Config(value or {}, below=f"{key}.")
         found.notes = self.notes
+        self._below_it.append(found)
         return found
 
     def left_out(self, key: str, what: str) -> None:
@@ -174,8 +177,10 @@ class Config:
         return tuple(found)
 
     def unread(self) -> list[str]:
-        """Keys that nobody read and that may matter."""
-        return [printable(key)[:60] for key in self.data if key not in self._read | WITHOUT_EFFECT]
+        """Keys that nobody read and that may matter, those of nested mappings too."""
+        known = self._read | WITHOUT_EFFECT
+        own = [self._below + printable(key)[:60] for key in self.data if key not in known]
+        return own + [key for below in self._below_it for key in below.unread()]
 
     def _first(self, keys: Sequence[str]) -> tuple[str, Any]:
         """The first of the keys that is there and not null; all are marked as read."""

@@ -156,7 +156,8 @@ def t5(config: Config, *, experts: bool = False) -> Network:
     layers = config.whole("num_layers", "num_hidden_layers")
     size, inner = config.whole("d_kv"), config.whole("d_ff")
     said = config.word("dense_act_fn" if experts else "feed_forward_proj", "relu")
-    config.word("dense_act_fn", "")
+    for key in ("dense_act_fn", "feed_forward_proj"):
+        config.word(key, "")
     config.flag("is_gated_act", False)
     gated = said.startswith("gated-")
     activation = "gelu_new" if said == "gated-gelu" else known(said.removeprefix("gated-"))
