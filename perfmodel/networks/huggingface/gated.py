@@ -53,26 +53,31 @@ class Base:
     """A dense inner layer."""
 
 
-def base(config: Config, habits: Habits, *, inner: Sequence[str] = INNER) -> Base:
+def base(
+    config: Config, habits: Habits, *, inner: Sequence[str] = INNER, latent: Latent | None = None
+) -> Base:
     """Sizes that every family has; `inner` are the keys of a dense inner layer."""
     hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
-    head_size = config.maybe("head_dim") or shared_out(config, hidden, heads)
+    kv_heads, head_size = config.maybe(*KV_HEADS) or heads, config.maybe("head_dim")
+    if latent is not None:  # where both keys mean nothing
+        kv_heads, head_size = heads, latent.nope + latent.rope
     bias = config.flag("attention_bias", habits.bias)
     attention = SelfAttention(
         heads,
-        config.maybe(*KV_HEADS) or heads,
-        head_size,
+        kv_heads,
+        head_size or shared_out(hidden, heads),
         qkv_bias=bias or habits.qkv_bias,
         output_bias=bias,
         head_norm=habits.head_norm,
         sinks=habits.sinks,
+        latent=latent,
     )
     activation = config.activation("hidden_activation", "hidden_act", default=habits.activation)
     mlp = Mlp(config.whole(*inner), activation=activation, bias=config.flag("mlp_bias", False))
     return Base(hidden, layers, attention, mlp)
 
 
-def shared_out(config: Config, hidden: int, heads: int) -> int:
+def shared_out(hidden: int, heads: int) -> int:
     """Width of a head where nothing else is said."""
     if not heads or hidden % heads:
         fits = [n for n in range(1, min(hidden, 4 * heads) + 1) if hidden % n == 0]
@@ -179,10 +184,7 @@ def deepseek(config: Config, *, router_bias: bool) -> Network:
         value=config.whole("v_head_dim"),
         q_rank=config.maybe("q_lora_rank") or 0,
     )
-    width = latent.nope + latent.rope
-    of = base(config, Habits())
-    heads = of.attention.heads  # num_key_value_heads and head_dim mean nothing here
-    attention = replace(of.attention, kv_heads=heads, head_size=width, latent=latent)
+    of = base(config, Habits(), latent=latent)
     inner = config.whole("moe_intermediate_size")
     sparse = replace(
         of.mlp,
@@ -195,7 +197,7 @@ def deepseek(config: Config, *, router_bias: bool) -> Network:
     first, step = config.maybe("first_k_dense_replace") or 0, config.maybe("moe_layer_freq") or 1
     config.left_out("num_nextn_predict_layers", "layers that predict further tokens are left out")
     blocks = (
-        Block(attention, of.mlp if i < first or i % step else sparse) for i in range(of.layers)
+        Block(of.attention, of.mlp if i < first or i % step else sparse) for i in range(of.layers)
     )
     return network(config, Habits(), blocks, of.hidden)
 

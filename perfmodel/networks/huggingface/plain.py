@@ -16,7 +16,7 @@ def bert(config: Config) -> Network:
     if config.word("position_embedding_type", "absolute") != "absolute":
         config.notes.append("position_embedding_type: positions are taken as learned ones")
     attention = SelfAttention(
-        heads, heads, shared_out(config, hidden, heads), causal=config.flag("is_decoder", False),
+        heads, heads, shared_out(hidden, heads), causal=config.flag("is_decoder", False),
         qkv_bias=True, output_bias=True, rotary=False,
     )  # fmt: skip
     mlp = _mlp(config, hidden, config.activation("hidden_act", default="gelu"))
@@ -39,7 +39,7 @@ def gpt2(config: Config) -> Network:
     hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
     config.left_out("add_cross_attention", "attention to an encoder is left out")
     attention = SelfAttention(
-        heads, heads, shared_out(config, hidden, heads),
+        heads, heads, shared_out(hidden, heads),
         qkv_bias=True, output_bias=True, rotary=False, joined=True,
     )  # fmt: skip
     mlp = _mlp(config, hidden, config.activation("activation_function", default="gelu_new"))
@@ -54,7 +54,7 @@ def gpt2(config: Config) -> Network:
 def gptj(config: Config) -> Network:
     """GPT-J: attention and inner layer side by side behind one norm; biases in the latter."""
     hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
-    attention = SelfAttention(heads, heads, shared_out(config, hidden, heads))
+    attention = SelfAttention(heads, heads, shared_out(hidden, heads))
     mlp = _mlp(config, hidden, config.activation("activation_function", default="gelu_new"))
     return Network(
         "imported", hidden, config.whole("vocab_size"),
@@ -79,7 +79,7 @@ def opt(config: Config) -> Network:
     if not affine:
         config.notes.append("layer_norm_elementwise_affine: norms are taken with weights")
     attention = SelfAttention(
-        heads, heads, shared_out(config, hidden, heads),
+        heads, heads, shared_out(hidden, heads),
         qkv_bias=bias, output_bias=bias, rotary=False,
     )  # fmt: skip
     config.share("activation_dropout")
@@ -108,7 +108,7 @@ def mpt(config: Config) -> Network:
     for key in ("qk_ln", "clip_qkv"):
         how.left_out(key, "is left out")
     attention = SelfAttention(
-        heads, kv_heads, shared_out(config, hidden, heads),
+        heads, kv_heads, shared_out(hidden, heads),
         qkv_bias=bias, output_bias=bias, rotary=how.flag("rope", False), joined=True,
     )  # fmt: skip
     mlp = Mlp(config.whole("expansion_ratio") * hidden, False, "gelu", bias)
@@ -138,7 +138,7 @@ def falcon(config: Config) -> Network:
         config.notes.append(f"alibi: {_ALIBI}")
     attention = SelfAttention(
         heads, 1 if one else (grouped or heads) if newer else heads,
-        shared_out(config, hidden, heads),
+        shared_out(hidden, heads),
         qkv_bias=bias, output_bias=bias, rotary=not alibi, joined=True,
     )  # fmt: skip
     mlp = _mlp(config, hidden, config.activation("activation", default="gelu"), bias)
