@@ -43,7 +43,7 @@ def test_every_family_has_a_file():
 def test_what_a_file_leaves_out_is_said():
     notes = read(FILES["gemma-3-4b"]).notes
     assert any("text_config" in note for note in notes)
-    taken = "num_attention_heads 8, head_dim 256, num_key_value_heads 4, vocab_size 262208"
+    taken = "num_attention_heads 8, num_key_value_heads 4, head_dim 256, vocab_size 262208"
     assert f"not in the file, the family's default taken: {taken}" in notes
     assert read(FILES["llama-3-8b"]).notes == ()
     (note,) = read(FILES["qwen2.5-7b"]).notes

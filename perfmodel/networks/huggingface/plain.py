@@ -69,11 +69,9 @@ def opt(config: Config) -> Network:
     hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
     if (config.maybe("word_embed_proj_dim") or hidden) != hidden:
         raise ProblemError(
-            "word_embed_proj_dim differs from the width (OPT-350M); embeddings of "
-            "another width are not described"
+            "word_embed_proj_dim differs from the width (OPT-350M); embeddings of another width are "
+            "not described"
         )
-    if config.flag("_remove_final_layer_norm", False):
-        config.notes.append("_remove_final_layer_norm: the final norm is kept")
     bias = config.flag("enable_bias", True)
     affine = config.flag("layer_norm_elementwise_affine", True)
     if not affine:
@@ -89,8 +87,8 @@ def opt(config: Config) -> Network:
         "imported", hidden, config.whole("vocab_size"),
         (Block(attention, mlp, layers, norm_after=not before),), norm="layernorm",
         norm_bias=True, positions=config.whole("max_position_embeddings") + 2,
-        final_norm=before, tied=config.flag("tie_word_embeddings", True),
-        dropout=config.share("dropout"),
+        final_norm=before and not config.flag("_remove_final_layer_norm", False),
+        tied=config.flag("tie_word_embeddings", True), dropout=config.share("dropout"),
     )  # fmt: skip
 
 
