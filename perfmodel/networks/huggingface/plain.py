@@ -69,8 +69,8 @@ def opt(config: Config) -> Network:
     hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
     if (config.maybe("word_embed_proj_dim") or hidden) != hidden:
         raise ProblemError(
-            "word_embed_proj_dim differs from the width (OPT-350M); embeddings of another width are "
-            "not described"
+            "word_embed_proj_dim differs from the width (OPT-350M); embeddings of another width "
+            "are not described"
         )
     bias = config.flag("enable_bias", True)
     affine = config.flag("layer_norm_elementwise_affine", True)
