@@ -11,8 +11,9 @@ from perfmodel.hardware import catalogue, yamlfile
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent
-TABLES = (PACKAGE / "timing", PACKAGE / "collectives")
-NETWORKS = PACKAGE / "networks" / "presets"
+TABLES = ("timing", "collectives", "training", "networks/stacks", "networks/hosts")
+"""Folders of the package whose tables are compiled, and single tables."""
+PRESETS = PACKAGE / "networks" / "presets"
 _WIDTH = 90
 _TEXT = '''"""Compiled from {path} by `python -m perfmodel.compiled`."""
 
@@ -26,10 +27,12 @@ def documents() -> Iterator[tuple[Path, Callable[[str], Any]]]:
 
     Specs and networks have a stricter reader.
     """
-    for folder in TABLES:
-        for path in sorted(folder.rglob("*.yaml")):
+    for name in TABLES:
+        found = PACKAGE / name
+        paths = sorted(found.rglob("*.yaml")) if found.is_dir() else [found.with_suffix(".yaml")]
+        for path in paths:
             yield path, yamltable.parse
-    for folder in (catalogue.shipped(), NETWORKS):
+    for folder in (catalogue.shipped(), PRESETS):
         for path in sorted(folder.rglob("*.yaml")):
             yield path, lambda text: yamlfile.parse(text, "spec").data
 

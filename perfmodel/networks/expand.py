@@ -37,6 +37,8 @@ def expand(network: Network, setting: Setting) -> tuple[Segment, ...]:
         segments += [*encoder, Segment("encoder norm", 1, norm)]
         segments.append(_embedding(network, setting, network.blocks, of="decoder"))
     segments += _blocks(network, setting, network.blocks, "block")
+    if not setting.ends:
+        return tuple(one for one in segments if one.block)
     head = Layer(network, setting, "head").head()
     if head:
         segments.append(Segment("head", 1, head, last=isinstance(head[-1], Loss)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from perfmodel.errors import ProblemError
 from perfmodel.networks.network import Block, Latent, Mlp, Network, SelfAttention
@@ -179,8 +180,15 @@ class Layer:
         else:
             q, k, v = self._projections(of, x, heads, kv_heads, name, cross=cross)
         setting = self.setting
-        seq = setting.seq // setting.shards.context
+        context = setting.shards.context
+        seq = share("tokens of a sequence", setting.seq, context, "context")
         past = setting.past if not cross else 0
+        keys = past + seq
+        if context > 1:
+            keys = self._keys(of)
+            of = replace(of, causal=False) if of.causal else of
+            k = self._circulated(k, keys, f"{name} k")
+            v = self._circulated(v, keys, f"{name} v")
         if past:
             size = setting.batch * past * kv_heads
             k = (Value(f"{name} past k", size, of.score_width, setting.data), *k)
@@ -188,7 +196,7 @@ class Layer:
         kind = FusedAttention if setting.fused_attention else UnfusedAttention
         attended = self._one(
             kind(
-                name, setting, of, q, k, v, setting.batch, heads, kv_heads, seq, past + seq,
+                name, setting, of, q, k, v, setting.batch, heads, kv_heads, seq, keys,
                 dropout=self.drops,
             )  # fmt: skip
         )
@@ -196,6 +204,25 @@ class Layer:
             f"{name} output", setting, attended, self.network.hidden, of.output_bias, split="in"
         )
         return self._joined(self._one(output), name)
+
+    def _keys(self, of: SelfAttention) -> int:
+        """Keys that a query of a sequence in shards sees: all; half of them on average where a
+        causal mask is balanced among devices (zigzag or stripes), and those of its window."""
+        seq = self.setting.seq
+        reach = of.window or of.chunk
+        if 0 < reach < seq:
+            return reach
+        return -(-seq // 2) if of.causal else seq
+
+    def _circulated(self, group: tuple[Value, ...], keys: int, name: str) -> tuple[Value, ...]:
+        """Keys or values of all devices of a ring (2310.01889), as they pass a device by."""
+        ranks, rows = self.setting.shards.context, self.setting.batch * keys
+        return tuple(
+            self._one(
+                Exchange(f"{name} {i}", self.setting, x, "circulate", "context", ranks, rows)
+            )
+            for i, x in enumerate(group)
+        )
 
     def _projections(
         self, of: SelfAttention, x: Value, heads: int, kv_heads: int, name: str, *, cross: bool
@@ -320,9 +347,11 @@ class Layer:
     def _experts(self, of: Mlp, x: Value) -> Value:
         """Router, rows to their experts, products in groups, and back."""
         setting, shards = self.setting, self.setting.shards
-        x = self._spread(x, "experts")
+        split = self.tensor if shards.expert_tensor else 1
+        if shards.expert_tensor:
+            x = self._spread(x, "experts")
         local = share("experts", of.experts, shards.expert, "expert")
-        inner = share("columns of an expert", of.inner, self.tensor, "tensor")
+        inner = share("columns of an expert", of.inner, split, "tensor")
         scores = self._one(
             Linear("router", setting, x, of.experts, of.router_bias, dtype=setting.data)
         )
@@ -339,7 +368,7 @@ class Layer:
         )
         made = self._parallel(self._one(down), "collect", "experts", "expert")
         combined = self._one(Combine("combine", setting, made, weights, x.rows))
-        return self._joined(combined, "experts")
+        return self._joined(combined, "experts") if shards.expert_tensor else combined
 
     # -- heads ---------------------------------------------------------------------------------
 

@@ -44,6 +44,8 @@ class Stack:
     """Whether rotary positions are one kernel for queries and keys."""
     fused_dropout_add: bool = False
     """Whether dropout and the residual sum are one kernel."""
+    experts_apart: bool = False
+    """Whether products of experts are a kernel for each of them, and not one for all."""
     main_gradients: bool = False
     """Whether products add weight gradients to fp32 sums themselves."""
     autocast: bool = False

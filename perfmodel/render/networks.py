@@ -91,8 +91,9 @@ def _seconds(group: Sequence[tuple[PassTime, KernelTime]]) -> float:
 def _row(
     found: NetworkPrediction, by: str, name: str, group: Sequence[tuple[PassTime, KernelTime]]
 ) -> Row:
-    flops = sum(each.repeat * one.prediction.flops["matrix"] for each, one in group)
-    moved = sum(each.repeat * one.prediction.bytes["hbm"] for each, one in group)
+    runs = [(each.repeat * one.launches, one.prediction) for each, one in group]
+    flops = sum(times * one.flops["matrix"] for times, one in runs)
+    moved = sum(times * one.bytes["hbm"] for times, one in runs)
     by_limiter: dict[str, float] = {}
     for each, one in group:
         by_limiter[one.limiter] = by_limiter.get(one.limiter, 0.0) + each.repeat * one.seconds
@@ -101,7 +102,7 @@ def _row(
         "network": found.network.name,
         "device": found.device,
         by: name,
-        "kernels": sum(each.repeat for each, _ in group) or None,
+        "kernels": sum(each.repeat * one.launches for each, one in group) or None,
         "time_us": seconds * 1e6,
         "share": seconds / found.seconds,
         "flops": flops,

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from perfmodel.networks.recorder import Exchanged
 from perfmodel.training.plan import Plan
 
 
-@dataclass(frozen=True)
-class Taken:
+_ROUND = ("all-gather", "reduce-scatter")
+
+
+class Taken(NamedTuple):
     """What one exchange takes, in seconds, with its range."""
 
     seconds: float
@@ -49,7 +52,7 @@ class Fabric:
         inside = {
             "tensor": 1,
             "context": plan.tensor,
-            "expert": plan.tensor * plan.context,
+            "expert": plan.tensor * plan.context if plan.expert <= plan.data else 1,
             "data": plan.tensor * plan.context,
             "pipeline": plan.tensor * plan.context * plan.data,
         }
@@ -61,6 +64,10 @@ class Fabric:
 
     def take(self, op: str, tensor_bytes: float, axis: str) -> Taken:
         """What an exchange along an axis takes."""
+        if op == "ring-gradient":  # keys and values once more, and their gradients with them
+            once, back = (self.take(each, tensor_bytes, axis) for each in _ROUND)
+            return Taken(*(a + b for a, b in zip(once, back, strict=True)))
+        op = "all-gather" if op == "ring" else op  # as many bytes over the same links
         ranks, near = self.ranks(axis)
         if ranks == 1 or tensor_bytes <= 0:
             return Taken(0.0, 0.0, 0.0)

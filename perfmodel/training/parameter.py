@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from perfmodel.algorithms.case import MOST_ELEMENTS
@@ -57,3 +57,25 @@ class Parameter:
     def columns(self) -> int:
         """Columns n: all extents after the first together, as optimisers flatten a convolution."""
         return self.elements // self.rows
+
+    def blocks(self, longest: int) -> tuple[Parameter, ...]:
+        """The blocks of at most so many rows and columns that it is cut into, equal ones as one."""
+        if max(self.rows, self.columns) <= longest:
+            return (self,)
+        parts = [
+            [
+                (size, number)
+                for size, number in ((longest, n // longest), (n % longest, 1))
+                if size and number
+            ]
+            for n in (self.rows, self.columns)
+        ]
+        return tuple(
+            replace(
+                self,
+                shape=(rows, columns) if len(self.shape) > 1 else (columns,),
+                count=self.count * across * down,
+            )
+            for rows, across in parts[0]
+            for columns, down in parts[1]
+        )

@@ -183,7 +183,7 @@ def plan_of(row: Row) -> Asked:
 
     network = network_of(row)
     trains = row["pass"] == "train"
-    stack = str(usual("stack", "megatron", "not said"))
+    stack = _stack(row, usual)
     axes = {name: _whole(row, name) or 1 for name in ("tensor", "pipeline", "context", "expert")}
     devices = _needed(row, "devices")
     data = _whole(row, "data") or max(devices // math.prod((axes["tensor"], axes["pipeline"],
@@ -212,10 +212,11 @@ def plan_of(row: Row) -> Asked:
         recompute=str(usual("recompute", "none", "not said")),
         dtype=str(row["dtype"]),
         stack=stack,
-        attention=_kernel(row),
+        attention=_kernel(row, usual),
         dropout=None if _missing(row, "dropout") else float(row["dropout"]),
         optimiser=_optimiser(row, trains=trains and not alone),
         loss=_loss(row),
+        ends="one transformer layer" not in str(row.get("convention") or ""),
         training=trains,
     )  # fmt: skip
     return Asked(network, plan, tuple(said))
@@ -236,15 +237,27 @@ def _batches(row: Row, data: int, usual: Any) -> tuple[int, int]:
     return micro, whole // (micro * data)
 
 
+_FUSED_SINCE = 2023
+_LOSS_COMPILED_SINCE = 2025
+
 # What tables call attention, as this package does; others are names of kernels.
 _ATTENTION = {"unfused": "unfused", "flash": "flash", "sdpa": "flash", "flash-triton": "flash-triton"}
 
 
-def _kernel(row: Row) -> str:
+def _kernel(row: Row, usual: Any) -> str:
+    """Frameworks' own attention is one fused kernel since 2023 (PyTorch 2.0, SDPA)."""
     if _missing(row, "attention"):
-        return ""
+        late = (_whole(row, "year") or 0) > _FUSED_SINCE
+        return str(usual("attention", "flash", f"after {_FUSED_SINCE}")) if late else ""
     said = str(row["attention"])
     return _ATTENTION.get(said, said)
+
+
+def _stack(row: Row, usual: Any) -> str:
+    """The row's stack; torch.compile had the loss outside before 2025."""
+    said = str(usual("stack", "megatron", "not said"))
+    early = said == "compile" and 0 < (_whole(row, "year") or 0) < _LOSS_COMPILED_SINCE
+    return "compile-2024" if early else said
 
 
 def _optimiser(row: Row, *, trains: bool) -> str:

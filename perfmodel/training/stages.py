@@ -1,8 +1,7 @@
 """A network cut into parts: which layers stand where, and what each part takes.
 
 A pipeline of p stages with v chunks cuts the network into p·v parts. The embedding stands with the
-first layers, the head with the last; layers are shared out evenly, the first parts having one more
-where they do not divide.
+first layers, the head with the last; layers are shared out evenly.
 """
 
 from __future__ import annotations
@@ -66,6 +65,19 @@ def _entry(part: Part, copies: Copies) -> list[Stretch]:
     return [Stretch.of(seconds, 0.0)] if seconds else []
 
 
+def _sizes(layers: int, count: int) -> list[int]:
+    """Layers of each part: even, or with one or two layers less where the head stands, and where the
+    embedding does (Llama 3, 2407.21783, section 3.3.2)."""
+    for less in range(4):
+        each = (layers + less) // count
+        if (layers + less) % count == 0 and each >= (less + 1) // 2:
+            found = [each] * count
+            found[-1] -= (less + 1) // 2
+            found[0] -= less // 2
+            return found
+    return [layers // count + (i < layers % count) for i in range(count)]
+
+
 def parts(work: Sequence[LayerWork], count: int) -> list[Part]:
     """The network in so many parts."""
     before = [one for one in work if not one.segment.block]
@@ -75,7 +87,7 @@ def parts(work: Sequence[LayerWork], count: int) -> list[Part]:
     if count == 1:
         return [Part(tuple(work))]
     layers = sum(one.repeat for one in blocks)
-    sizes = [layers // count + (i < layers % count) for i in range(count)]
+    sizes = _sizes(layers, count)
     found: list[Part] = []
     left = list(blocks)
     for i, size in enumerate(sizes):
