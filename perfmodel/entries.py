@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from perfmodel.errors import ProblemError, nearest
+from perfmodel.errors import ProblemError, UnknownName, nearest
 from perfmodel.plaintext import quoted
 
 Reader = Callable[[Any], Any]
@@ -58,7 +58,7 @@ def made(kind: Any, entry: Any, given: Mapping[str, Any] | None = None) -> Any:
             raise Misfit(item.name, "the key is missing; add it")
     try:
         return kind(**values)
-    except ProblemError as error:
+    except (ProblemError, UnknownName) as error:
         raise Misfit("", str(error)) from None
 
 

@@ -130,6 +130,13 @@ def _graphs() -> Iterator[Row]:
         yield _row(name, graph.load(name).about)
 
 
+def _networks() -> Iterator[Row]:
+    from perfmodel.networks import library
+
+    for entry in library.entries():
+        yield _row(entry.network.name, ", ".join([entry.network.source, *entry.aliases]))
+
+
 def _optimisers() -> Iterator[Row]:
     from perfmodel.training import optimisers
 
@@ -165,6 +172,7 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "variants": _variants,
     "algorithms": _algorithms,
     "graphs": _graphs,
+    "networks": _networks,
     "optimisers": _optimisers,
     "precisions": _precisions,
     "levels": _levels,

@@ -175,6 +175,7 @@ KINDS: Mapping[str, Callable[[str], Found]] = {
             ("variant", "variants"),
             ("algorithm", "algorithms"),
             ("graph", "graphs"),
+            ("network", "networks"),
             ("level", "levels"),
             ("device", "devices"),
         )

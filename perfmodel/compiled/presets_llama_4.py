@@ -1,13 +1,13 @@
 """Compiled from presets/llama-4.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "9b8d329e4d508e62"
+HASH = "c71cc50f735796b9"
 DOCUMENT = {
  'networks': {
   'llama-4-scout': {
    'aliases': ['llama-4-scout-17b-16e', 'llama4-scout'],
    'about': 'The text model; its norm of queries and keys has no weights and is left out',
    'source': 'config.json of Llama-4-Scout-17B-16E (text_config); totals with the vision part are published',
-   'family': 'llama4',
+   'family': 'llama4_text',
    'hidden': 5120,
    'vocabulary': 202048,
    'blocks': [
@@ -31,7 +31,7 @@ DOCUMENT = {
    'aliases': ['llama-4-maverick-17b-128e', 'llama4-maverick'],
    'about': 'The text model; its norm of queries and keys has no weights and is left out',
    'source': 'config.json of Llama-4-Maverick-17B-128E (text_config); totals with the vision part are published',
-   'family': 'llama4',
+   'family': 'llama4_text',
    'hidden': 5120,
    'vocabulary': 202048,
    'blocks': [

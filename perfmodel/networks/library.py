@@ -24,7 +24,7 @@ GROUP = "perfmodel.networks"
 
 
 def names() -> list[str]:
-    """Every name that `load` knows, aliases apart: by family and size as files have them."""
+    """Every name that `load` knows, aliases apart, as files have them: by family and size."""
     return [entry.network.name for entry in entries()]
 
 

@@ -88,6 +88,9 @@ def text(network: Network) -> str:
         def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
             return super().increase_indent(flow, False)
 
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
     Dumper.add_representer(
         _Flow, lambda dumper, data: dumper.represent_mapping(_MAPPING, data, flow_style=True)
     )
