@@ -159,16 +159,24 @@ def test_published_figures_of_model_states(figures):
             assert found == pytest.approx(want, rel=tolerance.get("rel", 0), abs=within), key
 
 
-def test_the_largest_layer_is_gathered_on_the_device():
-    """DeepSpeed's documentation, T0-3B on one GPU, in GiB: 0.12 of the largest layer of 32 M."""
-    recipe, psi, layer = precision.load("megatron"), 2783 * 10**6, 32 * 10**6
-    device = {
-        which: deepspeed_zero3(recipe, psi, 8 * psi, layer, shards=1, offload=which).device / 2**30
-        for which in ("all", "optimiser", "none")
-    }
-    assert device["all"] == pytest.approx(0.12, abs=0.005)
-    assert device["optimiser"] == pytest.approx(5.30, abs=0.005)
-    assert device["none"] == pytest.approx(46.77, abs=0.01)
+@pytest.mark.parametrize(
+    ("gpus", "offload", "host", "device"),
+    [
+        (1, "all", 70.00, 0.25),
+        (1, "optimiser", 62.23, 5.43),
+        (1, "none", 0.37, 46.91),
+        (2, "all", 70.00, 0.25),
+        (2, "optimiser", 62.23, 2.84),
+        (2, "none", 0.74, 23.58),
+    ],
+)
+def test_deepspeeds_estimate_of_one_node(gpus, offload, host, device):
+    """Transformers' documentation of DeepSpeed, zero_init=1, GiB: T0-3B with 2,783 M parameters,
+    65 M in the largest layer."""
+    recipe, psi, layer = precision.load("megatron"), 2783.4e6, 65.5e6
+    found = deepspeed_zero3(recipe, psi, 8 * psi, layer, shards=gpus, offload=offload)
+    assert found.host / 2**30 == pytest.approx(host, abs=0.02)
+    assert found.device / 2**30 == pytest.approx(device, abs=0.01)
 
 
 def test_what_means_nothing_is_refused():

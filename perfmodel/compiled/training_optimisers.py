@@ -1,6 +1,6 @@
 """Compiled from training/optimisers.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "30e356e8c0d7e782"
+HASH = "5961e70636854689"
 DOCUMENT = {
  'version': 1,
  'styles': {
@@ -47,7 +47,7 @@ DOCUMENT = {
    },
   },
   'folded': {
-   'source': 'DeepSpeed, runtime/zero/stage_1_and_2.py (unscale_and_clip_grads); Apex FusedLAMB',
+   'source': 'Apex FusedLAMB; DeepSpeed, runtime/fp16/unfused_optimizer.py, step_fused_lamb',
    'steps': {'norm': {'reduction': 'G', 'to': 'norms', 'over': 'e', 'vector': 1}},
   },
  },
@@ -152,7 +152,7 @@ DOCUMENT = {
     'block': {
      'value': 2048,
      'meaning': 'states that share a scale',
-     'source': '2110.02861, §2.1; newer releases of bitsandbytes: 256',
+     'source': '2110.02861, §2; 256 in newer bitsandbytes, optim/optimizer.py',
     },
     'smallest': {
      'value': 4096,

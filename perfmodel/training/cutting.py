@@ -162,6 +162,22 @@ def _span(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}"
 
 
+def _outputs(rule: Rule, steps: Steps, own: Steps) -> list[str]:
+    """What a kernel of some of the steps leaves in memory."""
+    held = {state.name for state in rule.states} | {WEIGHTS, GRADIENTS, COPY}
+    final: dict[str, str] = {}
+    for name in _makers(steps):
+        final[place(name)] = max(final.get(place(name), ""), name, key=len)
+    read = {name for step in own.values() for name in _inputs(step)}
+    later = {name for each, step in steps.items() if each not in own for name in _inputs(step)}
+
+    def left(name: str) -> bool:
+        kept = place(name) in held and final[place(name)] == name
+        return kept or name in later or name not in read
+
+    return [name for name in _makers(own) if left(name)]
+
+
 def _kernel(
     rule: Rule,
     types: Types,
@@ -171,19 +187,7 @@ def _kernel(
 ) -> Kernel:
     """The kernel of a group of steps."""
     own = {name: steps[name] for name in group}
-    made = dict.fromkeys(_makers(own))
-    read = dict.fromkeys(name for step in own.values() for name in _inputs(step))
-    later = {name for each, step in steps.items() if each not in own for name in _inputs(step)}
-    held = {state.name for state in rule.states} | {WEIGHTS, GRADIENTS, COPY}
-    final: dict[str, str] = {}
-    for name in _makers(steps):
-        final[place(name)] = max(final.get(place(name), ""), name, key=len)
-
-    def left(name: str) -> bool:
-        kept = place(name) in held and final[place(name)] == name
-        return kept or name in later or name not in read
-
-    outputs = [name for name in made if left(name)]
+    outputs = _outputs(rule, steps, own)
     merged = _merged(own, outputs)
     named = dict.fromkeys(
         name for step in merged.values() for name in (*_inputs(step), *listed(step["to"]))
@@ -191,7 +195,7 @@ def _kernel(
     tensors = {
         name: {"axes": list(axes[name]), "element": rule.type_of(name, types)} for name in named
     }
-    used = dict.fromkeys(axis for name in tensors for axis in axes[name])
+    used = dict.fromkeys(axis for name in named for axis in axes[name])
     declaration = declare(
         name=_span(list(own)),
         parameters=dict.fromkeys(used, 1024),

@@ -18,7 +18,7 @@ from perfmodel.elements import element
 from perfmodel.training.cutting import CHUNK, CHUNKS, ELEMENTS, Kernel, kernels
 from perfmodel.training.launching import Style
 from perfmodel.training.parameter import Parameter
-from perfmodel.training.update import GRADIENTS, WEIGHTS, Rule, Stage, Types, place
+from perfmodel.training.update import COPY, GRADIENTS, WEIGHTS, Rule, Stage, Types, place
 
 CHUNK_ELEMENTS = 2048
 """Elements that leave one part of a sum: four for each of a block's 512 threads, what they hold at
@@ -105,7 +105,7 @@ class Expansion:
 
     def _live_bytes(self, stage: Stage) -> float:
         """Bytes an element of what one kernel leaves for another, at the most."""
-        held = {WEIGHTS, GRADIENTS, *(state.name for state in self.rule.states)}
+        held = {WEIGHTS, GRADIENTS, COPY, *(state.name for state in self.rule.states)}
         cut = cut_stage(self.rule, stage, self.types, self.style)
         life: dict[str, tuple[int, int]] = {}
         for i, kernel in enumerate(cut):
@@ -119,7 +119,7 @@ class Expansion:
             sum(
                 element(self.rule.type_of(name, self.types)).bytes
                 for name, (made, last) in life.items()
-                if made <= i <= last and name != "copy"
+                if made <= i <= last
             )
             for i in range(len(cut))
         )

@@ -46,15 +46,15 @@ def _counted(optimiser: Optimiser) -> Iterator[Fact]:
     matrix = SHAPES[0]
     for style in styles():
         moved = optimiser.traffic_bytes([matrix], recipe, style=style, tokens=TOKENS)
-        said = f"Bytes a parameter and step that kernels of a {matrix.name} matrix move."
+        said = f"Bytes a parameter that a step moves, {matrix.name}."
         yield fact(f"traffic.{style}", moved / matrix.elements, "B", said)
     work = optimiser.problems([matrix], recipe, tokens=TOKENS)
     flops = sum(each.flops for each in work)
     if flops:
-        said = f"Operations a parameter and step of products, of a {matrix.name} matrix."
+        said = f"Operations a parameter of a step's products, {matrix.name}."
         yield fact("products", flops / matrix.elements, "FLOP", said)
     launches = float(sum(each.repeat * each.share_of_steps for each in work))
-    yield fact("kernels", launches, "", f"Kernels a step for that matrix, style {STYLE}.")
+    yield fact("kernels", launches, "", f"Kernels a step, {matrix.name}, {STYLE}.")
 
 
 def of_precision(recipe: Precision) -> tuple[Fact, ...]:
