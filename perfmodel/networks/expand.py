@@ -94,4 +94,3 @@ def _blocks(
         layer = Layer(network, setting, name)
         found.append(Segment(name, block.repeat, layer.block(block), block=True))
     return found
-

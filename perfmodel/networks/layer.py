@@ -19,7 +19,6 @@ from perfmodel.networks.operations.operation import Operation
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Value, Weight
 
-
 # Tokens that BERT predicts, in a hundred (1810.04805, section 3.1).
 _MASKED = 15
 
@@ -202,7 +201,17 @@ class Layer:
         kind = FusedAttention if setting.fused_attention else UnfusedAttention
         attended = self._one(
             kind(
-                name, setting, of, q, k, v, setting.batch, heads, kv_heads, seq, keys,
+                name,
+                setting,
+                of,
+                q,
+                k,
+                v,
+                setting.batch,
+                heads,
+                kv_heads,
+                seq,
+                keys,
                 dropout=self.drops,
             )  # fmt: skip
         )
@@ -224,9 +233,7 @@ class Layer:
         """Keys or values of all devices of a ring (2310.01889), as they pass a device by."""
         ranks, rows = self.setting.shards.context, self.setting.batch * keys
         return tuple(
-            self._one(
-                Exchange(f"{name} {i}", self.setting, x, "circulate", "context", ranks, rows)
-            )
+            self._one(Exchange(f"{name} {i}", self.setting, x, "circulate", "context", ranks, rows))
             for i, x in enumerate(group)
         )
 
@@ -250,9 +257,7 @@ class Layer:
             source = Value("encoded", x.rows, x.cols, x.dtype) if cross else x
             for part, y, read in (("q", q, x), ("k", k, source), ("v", v, source)):
                 called = f"{name} {part} projection"
-                self._add(
-                    Linear(called, setting, read, y.cols, of.qkv_bias, to=(y,), split="out")
-                )
+                self._add(Linear(called, setting, read, y.cols, of.qkv_bias, to=(y,), split="out"))
         if of.head_norm:
             q, k = self._head_norms(q, k, width, name)
         if of.rotary:
@@ -286,9 +291,7 @@ class Layer:
         latent = self._value(f"{name} latent", by.kv_rank)
         k_rope = self._value(f"{name} k rope", by.rope)
         down = by.kv_rank + by.rope
-        self._add(
-            Linear(f"{name} kv down", setting, x, down, of.qkv_bias, to=(latent, k_rope))
-        )
+        self._add(Linear(f"{name} kv down", setting, x, down, of.qkv_bias, to=(latent, k_rope)))
         latent = self._norm(f"{name} kv norm", latent)
         k_nope = self._value(f"{name} k nope", heads * by.nope)
         v = self._value(f"{name} v", heads * by.value)
@@ -308,8 +311,10 @@ class Layer:
         if of.shared_inner:
             beside = self._dense(of, x, of.shared_inner, "shared expert")
             if of.shared_gate:
-                self._one(Linear("shared expert gate", self.setting, x, 1))
-            add = Map("shared expert sum", self.setting, (made, beside), (Pass("add", reads=2),), ())
+                self._one(Linear("shared expert weight", self.setting, x, 1))
+            add = Map(
+                "shared expert sum", self.setting, (made, beside), (Pass("add", reads=2),), ()
+            )
             made = self._one(add)
         return made
 
@@ -330,24 +335,18 @@ class Layer:
         setting, more = self.setting, more or {}
         up = Value(f"{name} up.out", x.rows, inner, x.dtype)
         if not of.gated:
-            linear = Linear(
-                f"{name} up", setting, x, inner, of.bias, to=(up,), split="out", **more
-            )
+            linear = Linear(f"{name} up", setting, x, inner, of.bias, to=(up,), split="out", **more)
             self._add(linear)
             return self._one(activation(f"{name} activation", setting, up, of.activation, None))
         gate = Value(f"{name} gate.out", x.rows, inner, x.dtype)
         if setting.stack.joined_products or more:
             both = (gate, up)
             self._add(
-                Linear(
-                    f"{name} gate and up", setting, x, 2 * inner, of.bias, both, "out", **more
-                )
+                Linear(f"{name} gate and up", setting, x, 2 * inner, of.bias, both, "out", **more)
             )
         else:
             for part, y in (("gate", gate), ("up", up)):
-                self._add(
-                    Linear(f"{name} {part}", setting, x, inner, of.bias, (y,), "out", **more)
-                )
+                self._add(Linear(f"{name} {part}", setting, x, inner, of.bias, (y,), "out", **more))
         return self._one(activation(f"{name} activation", setting, up, of.activation, gate))
 
     def _experts(self, of: Mlp, x: Value) -> Value:

@@ -24,6 +24,7 @@ KINDS = (
 )
 """Classes that time is split by, in the order of reports."""
 
+
 @dataclass(frozen=True)
 class Exchanged:
     """One exchange of a pass."""

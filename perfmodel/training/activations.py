@@ -1,8 +1,8 @@
 """Bytes of activations that a step holds, read off what each layer keeps.
 
-    layers that wait for their backward pass   Σ kept(layer) × micro-batches in flight
-    the layer whose backward pass runs         what it computed again, and its own temporaries
-    logits                                     the head's tensors, apart
+layers that wait for their backward pass   Σ kept(layer) × micro-batches in flight
+the layer whose backward pass runs         what it computed again, and its own temporaries
+logits                                     the head's tensors, apart
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from perfmodel.networks.recorder import Exchanged
 from perfmodel.training.plan import Plan
 
-
 _ROUND = ("all-gather", "reduce-scatter")
 
 

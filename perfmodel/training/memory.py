@@ -97,7 +97,9 @@ def memory(
         "gradients": _share(count * _bytes(precision.gradients), plan, 2),
         "master weights": _share(count * _bytes(precision.master), plan, 1),
         "optimiser states": _share(states, plan, 1),
-        "copies": sum(count * _bytes(copy.dtype) for copy in precision.copies if copy.lives != "layer"),
+        "copies": sum(
+            count * _bytes(copy.dtype) for copy in precision.copies if copy.lives != "layer"
+        ),
         "gathered weights": _gathered(parts, plan),
         "activations": held.kept,
         "layer at work": held.working if held.working > held.logits else 0.0,

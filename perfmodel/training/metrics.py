@@ -22,7 +22,12 @@ _CONVENTIONS = {
     "bf16 mfu": "megatron",
 }
 
-HIGHER_IS_FASTER = ("tokens_per_s_per_device", "sequences_per_s", "tflops_per_device", "mfu_percent")
+HIGHER_IS_FASTER = (
+    "tokens_per_s_per_device",
+    "sequences_per_s",
+    "tflops_per_device",
+    "mfu_percent",
+)
 """Metrics whose range turns round: the shortest time is the highest figure."""
 
 

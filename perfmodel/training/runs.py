@@ -246,7 +246,12 @@ _FUSED_SINCE = 2023
 _LOSS_COMPILED_SINCE = 2025
 
 # What tables call attention, as this package does; others are names of kernels.
-_ATTENTION = {"unfused": "unfused", "flash": "flash", "sdpa": "flash", "flash-triton": "flash-triton"}
+_ATTENTION = {
+    "unfused": "unfused",
+    "flash": "flash",
+    "sdpa": "flash",
+    "flash-triton": "flash-triton",
+}
 
 
 def _kernel(row: Row, usual: Any) -> str:
@@ -273,7 +278,7 @@ def _optimiser(row: Row, *, trains: bool) -> str:
 
 def _loss(row: Row) -> bool:
     """NeuSight's iterations are timed without the loss's forward pass; others have it inside."""
-    return not (row["metric"] in ("forward_ms", "backward_ms", "iteration_ms"))
+    return row["metric"] not in ("forward_ms", "backward_ms", "iteration_ms")
 
 
 def _missing(row: Row, name: str) -> bool:

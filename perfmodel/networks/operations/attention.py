@@ -155,9 +155,7 @@ class UnfusedAttention(AttentionOperation):
         return self.pairs * self.seq_q
 
     def _scores(self, mark: str, dtype: str = "") -> Value:
-        return Value(
-            f"{self.name}.{mark}", self.score_rows, self.seq_kv, dtype or self.data
-        )
+        return Value(f"{self.name}.{mark}", self.score_rows, self.seq_kv, dtype or self.data)
 
     @property
     def _laid(self) -> tuple[tuple[Value, ...], ...]:
@@ -244,9 +242,7 @@ class UnfusedAttention(AttentionOperation):
             self._copies(to, "copy", [(self.q, q), (self.k, k), (self.v, v)])
         width, value = self.of.score_width, self.of.value_width
         scores = self._scores("scores")
-        self._run_product(
-            to, "scores", self._product(self.seq_q, self.seq_kv, width), q, k, scores
-        )
+        self._run_product(to, "scores", self._product(self.seq_q, self.seq_kv, width), q, k, scores)
         before = scores
         if self._passes():
             before = self._scores("masked")
@@ -377,9 +373,7 @@ class UnfusedAttention(AttentionOperation):
             implementation=self.setting.stack.library,
         )
         data = self.data  # an additive mask hands its gradient on
-        passes = [
-            Pass(one.variant, data, data) for one in self._passes() if one.variant != "add"
-        ]
+        passes = [Pass(one.variant, data, data) for one in self._passes() if one.variant != "add"]
         if self._wide_softmax:
             passes.insert(0, Pass("copy", "fp32", data))
         if not passes:

@@ -41,7 +41,9 @@ class Embedding(Operation):
     @property
     def weights(self) -> tuple[Weight, ...]:
         """The tables."""
-        main = Weight(f"{self.name}.weight", (self.vocabulary, self.hidden), "embedding", shared=self.shared)
+        main = Weight(
+            f"{self.name}.weight", (self.vocabulary, self.hidden), "embedding", shared=self.shared
+        )
         others = (
             Weight(f"{self.name}.{name}", (rows, self.hidden), "embedding")
             for name, rows in self.added
@@ -71,8 +73,10 @@ class Embedding(Operation):
             if found is None:
                 found = made
                 continue
-            total = self.outputs[0] if last else Value(
-                f"{weight.name} sum", self.rows, self.hidden, made.dtype
+            total = (
+                self.outputs[0]
+                if last
+                else Value(f"{weight.name} sum", self.rows, self.hidden, made.dtype)
             )
             add = Rowwise("pointwise", self.rows, self.hidden, made.dtype, inputs=2)
             to.run(f"{weight.name} add", "embedding", add, {"X": (found, made)}, {"Y": total})

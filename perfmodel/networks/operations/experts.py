@@ -116,9 +116,7 @@ class Combine(Operation):
         """Rows of the gradient, and the weights' dot products."""
         made = gradient_of(self.x, self.name)
         _spread(to, f"{self.name}.gradient", gradients[0], made)
-        dots = Rowwise(
-            "pointwise", self.x.rows, self.x.cols, self.x.dtype, inputs=2, outputs=0
-        )
+        dots = Rowwise("pointwise", self.x.rows, self.x.cols, self.x.dtype, inputs=2, outputs=0)
         reads = {"X": (self.x, made)}
         scores = gradient_of(self.weights_of, self.name)
         to.run(f"{self.name}.weights gradient", "pointwise", dots, reads, {})

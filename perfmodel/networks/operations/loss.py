@@ -11,7 +11,6 @@ from perfmodel.networks.operations.operation import Gradients, Operation, gradie
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.value import Value
 
-
 # Megatron-LM's vocabulary-parallel loss (tensor_parallel/cross_entropy.py): in fp32 the maximum,
 # less the maximum, exponentials, their sum, the quotient; backward the product with the loss's
 # gradient. Between them devices exchange a number a token.
@@ -80,9 +79,7 @@ class Loss(Operation):
             x = wide
         problem = Rowwise("softmax", x.rows, x.cols, "fp32")
         library = self.setting.stack.library
-        to.run(
-            self.name, "loss", problem, {"X": x}, {"Y": self.saves[0]}, implementation=library
-        )
+        to.run(self.name, "loss", problem, {"X": x}, {"Y": self.saves[0]}, implementation=library)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """Softmax less the target, cast back; or in place."""

@@ -182,9 +182,7 @@ class Dropout(Operation):
         """One kernel, which writes the mask."""
         problem = self._map("dropout", len(self.inputs), writes_mask=True)
         reads = {"X": self.inputs, "U": ()}
-        to.run(
-            self.name, "pointwise", problem, reads, {"Y": self.outputs[0], "W": self.mask}
-        )
+        to.run(self.name, "pointwise", problem, reads, {"Y": self.outputs[0], "W": self.mask})
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """One kernel, which reads it; the residual's gradient goes on as it is."""

@@ -57,7 +57,13 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     plain = {name: _plain(cell) for name, cell in row.items()}
     nothing = float("nan")
     out: dict[str, Any] = {"predicted": nothing, "low": nothing, "high": nothing}
-    out |= {"reason": "", "assumed_of_plan": "", "known_device": "", "known_stack": "", "limiter": ""}
+    out |= {
+        "reason": "",
+        "assumed_of_plan": "",
+        "known_device": "",
+        "known_stack": "",
+        "limiter": "",
+    }
     try:
         asked = plan_of(plain)
         device = load_device(str(plain["device"]))
