@@ -58,7 +58,7 @@ def predict_step(
     stage = _places(order, cut)[timed.busiest]
     last = _update(stage, plan, copies, device, constants)
     exposed = copies.exit_seconds([pair for part in stage for pair in part.segments])
-    seconds = timed.seconds + exposed + last.seconds + found.host.step_seconds
+    seconds = timed.seconds + exposed + last.seconds
     split = classes(stage, plan, copies, last, timed, seconds)
     low, high = ranged(stage, plan, copies, last, seconds, device)
     return Step(
@@ -112,8 +112,10 @@ def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> 
     back = [part.backward(host, copies, last=False) for part in cut]
     both = [one.steady_seconds for one in ahead], [one.steady_seconds for one in back]
     share = [part.weight_share() for part in cut]
+    first = np.zeros(len(cut))
+    first[0] = between  # where batches come in
     times = StageTimes(
-        order.by_place(np.array(both[0]) + between),
+        order.by_place(np.array(both[0]) + first),
         order.by_place(np.array([b * (1 - w) for b, w in zip(both[1], share, strict=True)])),
         order.by_place(np.array([b * w for b, w in zip(both[1], share, strict=True)])),
     )
