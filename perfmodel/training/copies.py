@@ -12,7 +12,7 @@ elsewhere all gradients follow the last one. What runs beside computing slows it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from perfmodel.elements import element
 from perfmodel.networks.dispatch import Stretch
@@ -40,6 +40,8 @@ class Copies:
     """Types of weights and gradients."""
     overlaps: bool
     """Whether the stack sums gradients beside the backward pass."""
+    layers: dict[tuple[str, str, bool], Stretch] = field(default_factory=dict, compare=False)
+    """Layers that were timed: segment, pass, whether of the last micro-batch."""
 
     @property
     def sharded(self) -> bool:

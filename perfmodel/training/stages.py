@@ -30,22 +30,13 @@ class Part:
 
     def forward(self, host: Host, copies: Copies) -> Stretch:
         """One micro-batch forward."""
-        found = [
-            copies.forward(one.stretch("forward", host, copies.links.seconds), one.segment).times(
-                one.repeat
-            )
-            for one in self.work
-        ]
+        found = [_forward(one, host, copies).times(one.repeat) for one in self.work]
         return joined([*_entry(self, copies), *found])
 
     def backward(self, host: Host, copies: Copies, *, last: bool) -> Stretch:
         """One micro-batch backward, with what runs again; `last` of a step."""
-        exchange = copies.links.seconds
-        found = []
-        for one in reversed(self.work):
-            again = one.stretch("again", host, exchange)
-            layer = again.then(one.stretch("backward", host, exchange))
-            found.append(copies.backward(layer, one.segment, last=last).times(one.repeat))
+        work = reversed(self.work)
+        found = [_backward(one, host, copies, last=last).times(one.repeat) for one in work]
         return joined([*_entry(self, copies), *found])
 
     def weight_share(self) -> float:
@@ -57,6 +48,25 @@ class Part:
                     whole += one.repeat * kernel.seconds
                     own += one.repeat * kernel.seconds * kernel.name.endswith(".wgrad")
         return own / whole if whole else 0.0
+
+
+def _forward(one: LayerWork, host: Host, copies: Copies) -> Stretch:
+    """One layer forward; parts of a network have layers alike."""
+    key = (one.segment.name, "forward", False)
+    if key not in copies.layers:
+        layer = one.stretch("forward", host, copies.links.seconds)
+        copies.layers[key] = copies.forward(layer, one.segment)
+    return copies.layers[key]
+
+
+def _backward(one: LayerWork, host: Host, copies: Copies, *, last: bool) -> Stretch:
+    """One layer backward, with what runs again before it."""
+    key = (one.segment.name, f"backward of {len(one.again)}", last)
+    if key not in copies.layers:
+        again = one.stretch("again", host, copies.links.seconds)
+        layer = again.then(one.stretch("backward", host, copies.links.seconds))
+        copies.layers[key] = copies.backward(layer, one.segment, last=last)
+    return copies.layers[key]
 
 
 def _entry(part: Part, copies: Copies) -> list[Stretch]:

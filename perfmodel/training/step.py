@@ -20,6 +20,7 @@ from perfmodel.networks.expand import expand
 from perfmodel.networks.hosts import Host
 from perfmodel.networks.network import Network
 from perfmodel.networks.predict import predict_network
+from perfmodel.networks.segment import Segment
 from perfmodel.timing.constants import Constants
 from perfmodel.training import recipe
 from perfmodel.training.copies import Copies
@@ -174,16 +175,16 @@ def _memory(
 ) -> Memory:
     """What the fullest stage holds."""
     flights = order.peak_held() * order.parts / order.stages
-    found = [
-        memory(
-            [pair for part in stage for pair in part.segments],
-            plan,
-            copies.precision,
-            device.hbm_capacity_bytes,
-            in_flight=float(flight) / max(len(stage), 1),
-        )
-        for stage, flight in zip(_places(order, cut), flights, strict=True)
-    ]
+    most: dict[tuple[tuple[int, int], ...], tuple[float, list[tuple[Segment, int]]]] = {}
+    for stage, flight in zip(_places(order, cut), flights, strict=True):
+        held = [pair for part in stage for pair in part.segments]
+        key = tuple((id(segment), count) for segment, count in held)
+        if key not in most or most[key][0] < flight:  # of stages alike the one with most in flight
+            most[key] = (float(flight) / max(len(stage), 1), held)
+    found = (
+        memory(held, plan, copies.precision, device.hbm_capacity_bytes, in_flight=flight)
+        for flight, held in most.values()
+    )
     return max(found, key=lambda one: one.total_bytes)
 
 
