@@ -11,7 +11,7 @@ import numpy as np
 from perfmodel.collectives.problem import Collective
 from perfmodel.hardware import System
 
-DeviceKnown = Literal["fitted", "unseen"]
+DeviceKnown = Literal["fitted", "sibling", "unseen"]
 LibraryKnown = Literal["fitted", "assumed"]
 LinkKnown = Literal["fitted", "unseen"]
 _MICRO, _GIGA = 1e6, 1e9
@@ -22,7 +22,8 @@ class CollectiveKnown:
     """How much a prediction knows: its range goes by it."""
 
     device: DeviceKnown
-    """`fitted`: collectives on it are in the fit."""
+    """`fitted`: collectives on it are in the fit; `sibling`: those on another device of its
+    architecture are."""
     library: LibraryKnown
     """`fitted`: collectives of it are in the fit; `assumed`: another library is taken for it."""
     link: LinkKnown
