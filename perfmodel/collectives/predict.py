@@ -22,6 +22,7 @@ from perfmodel.hardware import load as load_device
 from perfmodel.timing.architectures import architecture_of
 
 NCCL = "nccl"
+_MAKER = "NVIDIA"
 _NONE = "none"
 """Algorithm, protocol and limiter of one rank alone."""
 
@@ -97,10 +98,10 @@ class _Answers:
 
     def _known(self, *, fitted: bool) -> CollectiveKnown:
         """What is known over links of a kind that the constants were fitted to, or not."""
-        machine = self.machine
-        return spread.known(
-            machine.device.slug, machine.architecture, self.library, link_fitted=fitted
-        )
+        device = self.machine.device
+        # NCCL stands for the library of another maker.
+        library = self.library if device.vendor == _MAKER else ""
+        return spread.known(device.slug, self.machine.architecture, library, link_fitted=fitted)
 
     def _choose(self, links: Route, bytes_: np.ndarray) -> tuple[list[Method], np.ndarray]:
         """The methods there are, and which of them the library chooses for each."""
@@ -147,7 +148,7 @@ class _Answers:
                     f"{item.level.label}: its share of the documented rate is a source's, which no "
                     "measured run was compared with"
                 ] = None
-        if self.machine.device.vendor != "NVIDIA":
+        if self.machine.device.vendor != _MAKER:
             said = "NCCL's algorithms and latencies are taken for those of this maker's library"
             self.assumptions[said] = None
 

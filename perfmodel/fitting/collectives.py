@@ -72,7 +72,8 @@ def weights(table: pd.DataFrame) -> np.ndarray:
 def errors(table: pd.DataFrame, values: Mapping[str, float]) -> np.ndarray:
     """ln(predicted / measured) of every row."""
     found = predict_table(table, constants=dict(values))
-    return np.log(found[FIELDS.predicted].to_numpy(float) / found[FIELDS.measured].to_numpy(float))
+    predicted, measured = (found[name].to_numpy(float) for name in (FIELDS.predicted, "latency_us"))
+    return np.asarray(np.log(predicted / measured))
 
 
 def fit(table: pd.DataFrame, constants: Sequence[Constant]) -> list[Fitted]:
@@ -98,12 +99,11 @@ def fit(table: pd.DataFrame, constants: Sequence[Constant]) -> list[Fitted]:
         bounds=bounds(free),
         loss="soft_l1",
         f_scale=ROBUST_SCALE / 3,
-        diff_step=1e-3,
+        diff_step=np.full(len(free), 1e-3),
         max_nfev=_STEPS,
     )
-    return intervals(
-        constants, free, solution.x, solution.jac, np.asarray(solution.fun), np.diag(pull)
-    )
+    slopes, left = np.asarray(solution.jac), np.asarray(solution.fun)
+    return intervals(constants, free, solution.x, slopes, left, np.diag(pull))
 
 
 def folds(table: pd.DataFrame, constants: Sequence[Constant]) -> Iterator[Fold]:
@@ -159,7 +159,8 @@ def _ends(labels: np.ndarray, weight: np.ndarray, found: Sequence[Fold]) -> dict
     """
     result = {}
     for label in sorted(set(labels)):
-        missed, weights_ = [], []
+        missed: list[np.ndarray] = []
+        weights_: list[np.ndarray] = []
         for fold in found:
             mine = labels[fold.rows] == label
             if 0 < 2 * mine.sum() <= _MOST_OUT * (labels == label).sum():
@@ -196,7 +197,8 @@ def _quantiles(values: np.ndarray, weight: np.ndarray, at: Sequence[float]) -> l
     """Quantiles of weighted values."""
     order = np.argsort(values)
     reached = np.cumsum(weight[order]) / np.sum(weight)
-    return [float(values[order][min(np.searchsorted(reached, q), len(order) - 1)]) for q in at]
+    places = np.minimum(np.searchsorted(reached, np.asarray(at)), len(order) - 1)
+    return [float(value) for value in values[order][places]]
 
 
 def spread_text(found: Mapping[str, Any]) -> str:
