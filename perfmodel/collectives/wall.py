@@ -37,7 +37,7 @@ PARALLELISMS = ("tensor", "data", "fsdp", "ring", "expert")
 
 # Ranks of which a share (P − 1)/P is 1 to six digits: data, experts and shards are over many.
 _MANY = 2**20
-_RINGS = 4  # all-reduces of a layer: two forward, two backward
+_ALL_REDUCES = 4  # of a layer: two forward, two backward
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,8 @@ def wall(system: System, layer: Layer | None = None) -> list[Ridge]:
 
 def _ridges(level: SystemLevel, flops: float, layer: Layer) -> Iterator[Ridge]:
     ridge = flops / level.bytes_per_s
-    wide, gradient, dispatched = (
-        element(name).bits / 8 for name in (layer.dtype, layer.gradient_dtype, layer.dispatch_dtype)
-    )
+    types = (layer.dtype, layer.gradient_dtype, layer.dispatch_dtype)
+    wide, gradient, dispatched = (float(element(name).bits) / 8 for name in types)
     summed, gathered, dealt = (
         float(counted(op, _MANY).sent) for op in ("all-reduce", "all-gather", "all-to-all")
     )
@@ -134,6 +133,6 @@ def _tensor(ridge: float, hidden: int, wide: float) -> float:
     Operations fall with 1/t and bytes rise with (t − 1)/t, so that the intensity is c/(t − 1); c is
     that of two devices.
     """
-    sent = _RINGS * float(counted("all-reduce", 2).sent) * wide
+    sent = _ALL_REDUCES * float(counted("all-reduce", 2).sent) * wide
     of_two = 72 * hidden / 2 / sent
     return 1.0 + floor(of_two / ridge)
