@@ -1,4 +1,4 @@
-"""Systems: every shipped file is sound, names lead to files, what cannot be is refused in a line."""
+"""Systems: every shipped file is sound, names lead to files, bad ones are refused in a line."""
 
 from __future__ import annotations
 
