@@ -118,7 +118,7 @@ def test_a_time_is_the_sum_of_its_terms_and_no_less_than_bytes_over_the_link(op,
     assert found.terms[found.limiter] == max(found.terms.values())
     assert found.low_seconds <= found.seconds <= found.high_seconds
     if found.algorithm not in ("nvls", "nvls-tree"):  # the switch sends what ranks do not
-        fastest = max(item.level.bytes_per_s * item.inside for item in route(system, p).crossings)
+        fastest = max(item.level.bytes_per_s * item.doors for item in route(system, p).crossings)
         assert found.seconds > found.sent_bytes / fastest
     else:
         assert found.seconds > n / system.levels[0].bytes_per_s
