@@ -116,6 +116,11 @@ def _groups(system: System, ranks: int, ranks_per_node: int | None) -> list[int]
         if ranks_per_node is not None and level.medium != "network":
             size = min(size, ranks_per_node)
         sizes.append(size)
+    if sizes[-1] < ranks:
+        raise ProblemError(
+            f"{system.slug} has no network, so that its {ranks} ranks are in one node and not "
+            f"{sizes[-1]} a node; drop ranks per node"
+        )
     for smaller, larger in zip(sizes, [*sizes[1:], ranks], strict=True):
         if larger % smaller:
             fits = [n for n in range(smaller, 0, -1) if larger % n == 0]
