@@ -21,6 +21,7 @@ from perfmodel.errors import BAD_INPUT, report, say
 
 COMMANDS = {
     "predict": "Predict the time of an operator on a device.",
+    "collective": "Predict exchanges among devices: all-reduce, all-to-all, ...; links as roofs.",
     "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
     "network": "Published transformers, and config.json files, as networks.",
     "compare": "Compare predictions with measured runs.",
