@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import known, networkpredict, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say, write
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.networks import huggingface, library, reading
@@ -55,11 +55,17 @@ Name = Annotated[
 def network() -> None:
     """Whole transformers: published ones by name, your own as YAML, others from config.json.
 
+    A network's name and a device predict a pass over it (perfmodel network predict --help).
+
     \b
+        perfmodel network llama-3-8b -d h100-sxm --batch 8 --seq 4k --pass train --by class
         perfmodel network list --family llama
         perfmodel network show llama-3-8b
         perfmodel network import config.json -o my.yaml
     """
+
+
+app.command(PREDICT, hidden=True)(networkpredict.predict)
 
 
 @app.command("list")
