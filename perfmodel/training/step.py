@@ -61,7 +61,7 @@ def predict_step(
     exposed = copies.exit_seconds([pair for part in stage for pair in part.segments])
     seconds = timed.seconds + exposed + last.seconds
     split = classes(stage, plan, copies, last, timed, seconds)
-    low, high = ranged(stage, plan, copies, last, seconds, device)
+    low, high = ranged(stage, plan, copies, last, seconds)
     return Step(
         network=network,
         plan=plan,
