@@ -11,12 +11,12 @@ import numpy as np
 import typer
 
 from perfmodel.algorithms import Attention
-from perfmodel.cli.output import say, to_stdout
+from perfmodel.cli.output import emit, say
 from perfmodel.errors import OutputError
 from perfmodel.hardware import Device, load
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions
-from perfmodel.render import RENDERERS, Column, Report
+from perfmodel.render import Column, Report
 from perfmodel.render.report import Row, binary, micros, quantity, ratio, text
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def demo(
 
     folder = _folder(output_dir)
     runs = [_run(load(name)) for name in DEVICES]
-    to_stdout(RENDERERS["table"](_table(runs)))
+    emit(_table(runs), None, None)
     compared = predict_table(published())
     summary = report(compared, ["device", "implementation", "direction"])
-    to_stdout(RENDERERS["table"](_errors(summary)))
+    emit(_errors(summary), None, None)
     for path in _charts(runs, compared, folder):
         say(f"wrote {path}")
 

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
-from perfmodel.algorithms import Problem
-from perfmodel.algorithms.problem import single
 from perfmodel.algorithms.sizes import check_cases
 from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.predicted import Predicted, Way, predicted
 from perfmodel.errors import ProblemError
-from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator
-from perfmodel.predict import predict_arrays
-from perfmodel.prediction import Prediction
 from perfmodel.render import predictions
 
 # The most cases, all devices and schedules together: what is printed in a quarter of a minute.
 MOST = 200_000
+EXPLAINED = 64
+"""The most cases that sentences under the table speak of."""
 
 Devices = Annotated[
     list[str],
@@ -43,6 +42,15 @@ Implementation = Annotated[
     str | None,
     typer.Option(
         "--implementation", metavar="NAME", help="The kernel that runs: flash3, cudnn, ..."
+    ),
+]
+Implementations = Annotated[
+    str | None,
+    typer.Option(
+        "--implementation",
+        metavar="NAMES",
+        help="The kernels that run, with commas: flash2,flash3,cudnn "
+        "(perfmodel list implementations).",
     ),
 ]
 Harness = Annotated[
@@ -83,7 +91,7 @@ def predict(
     cases: Cases,
     device: Devices,
     schedule: Schedule = "auto",
-    implementation: Implementation = None,
+    implementation: Implementations = None,
     harness: Harness = "kernel",
     place: Place = None,
     mesh: Mesh = None,
@@ -91,7 +99,7 @@ def predict(
     terms: Annotated[
         bool,
         typer.Option(
-            "--terms", help="Show every term, tile, wave and assumption (JSON and CSV always do)."
+            "--terms", help="Show every term, tile and wave (JSON and CSV always have them)."
         ),
     ] = False,
     compiled: Annotated[
@@ -104,56 +112,61 @@ def predict(
     """Predict all cases on all devices and show them."""
     wanted = chosen_format(format, output)  # complain before any work is done
     schedules = known.schedules(cases.operator, schedule)
-    total = cases.count * len(device) * len(schedules)
-    check_cases(total, MOST, "narrow a range, or write files with perfmodel sweep")
-    options = {
-        "implementation": known.implementation(cases.operator, implementation),
+    kernels = known.named_implementations(cases.operator, implementation)
+    how = {
         "harness": known.harness(harness),
         "place": known.placing(place),
         "mesh": known.mesh(mesh),
         "stored": known.storing(stored),
-        "compiled": compiled,
     }
     if compiled and mesh:
         raise ProblemError("--compiled is of one device; drop it, or --mesh")
-    devices = [load(name) for name in device]
-    first = list(_rows(cases.first(), devices, schedules, options))
-    rows = first if len(first) == total else _rows(cases, devices, schedules, options)
-    # Data have every term anyway, as numbers.
-    show = predictions.terms if terms and wanted in ("table", "markdown") else predictions.report
-    examples = first if rows is first else [_with_tile(row, cases.operator) for row in first]
-    emit(show(rows, examples, cases.varying(), cases.follows), format, output)
+    ways = [
+        Way(found, {"schedule": name, "implementation": kernel, **how}, compiled)
+        for found in known.devices(device)
+        for kernel in kernels
+        for name in schedules
+    ]
+    total = cases.count * len(ways)
+    check_cases(total, MOST, "narrow a range, or write files with perfmodel sweep")
+    first = list(predicted(cases.first(), ways))
+    all_found = first if len(first) == total else predicted(cases, ways)
+    if total <= EXPLAINED:
+        all_found = list(all_found)
+    rows = [one.row for one in all_found] if isinstance(all_found, list) else _rows(all_found)
+    examples = rows if all_found is first else [_with_tile(one, cases.operator) for one in first]
+    varying, people = cases.varying(), wanted in ("table", "markdown")
+    why = _why(all_found, varying) if people and isinstance(all_found, list) else []
+    if terms and people:
+        every = rows if isinstance(rows, list) else _rows(predicted(cases, ways))
+        below = predictions.terms(every, examples, varying, why)
+        shown = predictions.report(rows, examples, varying, cases.follows)
+        emit(replace(shown, notes=()), format, output, below)
+    else:
+        emit(predictions.report(rows, examples, varying, cases.follows, why), format, output)
 
 
-def _with_tile(row: dict[str, Any], operator: Operator) -> dict[str, Any]:
+def _why(found: Sequence[Predicted], varying: Sequence[str]) -> list[str]:
+    """The sentences under the table: of each case where they are few."""
+    from perfmodel.analysis.why import why
+    from perfmodel.render.why import ONE_BY_ONE, told
+
+    rows = [one.row for one in found]
+    few = len(found) <= ONE_BY_ONE
+    reasons = [
+        why(one.problem, one.way.device, one.prediction, **one.way.how) for one in found if few
+    ]
+    return told(rows, lambda row: predictions.label(row, varying), reasons)
+
+
+def _rows(found: Iterable[Predicted]) -> Iterator[dict[str, Any]]:
+    for one in found:
+        yield one.row
+
+
+def _with_tile(found: Predicted, operator: Operator) -> dict[str, Any]:
     """A row that has every dimension of a tile, as rows that are still to come may have them."""
-    return {**row, "tile": {**dict.fromkeys(operator.searched), **row["tile"]}}
-
-
-def _rows(
-    cases: Cases, devices: list[Device], schedules: tuple[Any, ...], options: dict[str, Any]
-) -> Iterator[dict[str, Any]]:
-    """Predictions in the order device, schedule, kind, sizes; a chunk at a time."""
-    compiled, options = options["compiled"], {k: v for k, v in options.items() if k != "compiled"}
-    for device in devices:
-        for schedule in schedules:
-            for count, groups in cases.chunks():
-                found: list[dict[str, Any]] = [{}] * count
-                for problem, places in groups:
-                    answer = predict_arrays(problem, device, schedule=schedule, **options)
-                    for i, place in enumerate(places):
-                        one = answer.one(i)
-                        found[place] = (
-                            _compiled(problem, i, device, one) if compiled else one
-                        ).as_dict()
-                yield from found
-
-
-def _compiled(problem: Problem, i: int, device: Device, found: Prediction) -> Prediction:
-    """The i-th prediction with its nearest bundled kernel's binary in place of the assumptions."""
-    from perfmodel.evidence.compiled.compiledeffect import compiled_prediction
-
-    return compiled_prediction(single(problem, i), device, found)
+    return {**found.row, "tile": {**dict.fromkeys(operator.searched), **found.row["tile"]}}
 
 
 _EXAMPLES = {

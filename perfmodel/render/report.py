@@ -14,16 +14,21 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the human formats: `get` finds the value in a row, `show` writes it.
-
-    A table in a pipe breaks cells of more than `wrap` characters into lines; 0 never does.
-    """
+    """One column of the human formats: `get` finds the value in a row, `show` writes it."""
 
     header: str
     get: Callable[[Row], Any]
     show: Callable[[Any], str] = str
     number: bool = True
+    """Whether its cells stand to the right."""
     wrap: int = 0
+    """A table in a pipe breaks cells of more characters into lines of whole words; 0 never does."""
+    rank: int = 0
+    """Where a terminal has no room for all columns, the highest ranks go first; 0 always stays."""
+    brief: Column | None = None
+    """The same in fewer characters, for a narrow terminal."""
+    style: Callable[[Row], str] | None = None
+    """How a terminal shows the cell, as rich writes styles ("bold", "yellow"); "" is plain."""
 
     def cell(self, row: Row) -> str:
         """The text of this column in `row`, on one line; a dash where there is no value."""
@@ -49,9 +54,9 @@ class Report:
     examples: Sequence[Row] = ()
 
 
-def text(header: str, key: str, *, wrap: int = 0) -> Column:
+def text(header: str, key: str, *, wrap: int = 0, rank: int = 0) -> Column:
     """A column of text."""
-    return Column(header, lambda row: row.get(key), str, number=False, wrap=wrap)
+    return Column(header, lambda row: row.get(key), str, number=False, wrap=wrap, rank=rank)
 
 
 def short(header: str, key: str, most: int) -> Column:
@@ -83,19 +88,21 @@ def _begun(items: Sequence[str], count: int) -> str:
     return ", ".join([*items[:count], f"... ({len(items)})"])
 
 
-def integer(header: str, key: str) -> Column:
+def integer(header: str, key: str, *, rank: int = 0) -> Column:
     """A column of whole numbers."""
-    return Column(header, lambda row: row.get(key), lambda value: f"{value:d}")
+    return Column(header, lambda row: row.get(key), lambda value: f"{value:d}", rank=rank)
 
 
-def percent(header: str, key: str) -> Column:
+def percent(header: str, key: str, *, rank: int = 0) -> Column:
     """A column of fractions, shown in percent."""
-    return Column(header, lambda row: row.get(key), lambda value: f"{value:.1%}")
+    return Column(header, lambda row: row.get(key), lambda value: f"{value:.1%}", rank=rank)
 
 
-def fixed(header: str, key: str, digits: int = 3) -> Column:
+def fixed(header: str, key: str, digits: int = 3, *, rank: int = 0) -> Column:
     """A column of plain numbers."""
-    return Column(header, lambda row: row.get(key), lambda value: f"{value:.{digits}f}")
+    return Column(
+        header, lambda row: row.get(key), lambda value: f"{value:.{digits}f}", rank=rank
+    )
 
 
 def micros(value: float) -> str:
