@@ -209,8 +209,10 @@ def test_the_columns_that_matter_most_stay():
     assert "170 TFLOP/s" in at(WIDE, 80)
     assert at(WIDE, 80).splitlines()[1].split("  ")[0] == "device"
     narrow = at(WIDE, 40)
-    assert "(tiled-2)" not in narrow and "flash2" in narrow
-    assert "170 TFLOP/s" not in narrow and "three" in narrow
+    assert "(tiled-2)" not in narrow
+    assert "flash2" in narrow
+    assert "170 TFLOP/s" not in narrow
+    assert "three" in narrow
     assert "not in 40 columns: rate" in narrow.replace("\n  ", " ")
     blocks = at(WIDE, 20)
     assert "─" not in blocks
@@ -242,4 +244,5 @@ def test_a_long_table_takes_no_more_memory_than_a_short_one():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table, "_IN_MEMORY", 2**14)
+        peak(10)  # what is imported at first use
         assert peak(20_000) < 2 * peak(2_000)

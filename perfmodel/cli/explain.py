@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from perfmodel.cli import declared
+from perfmodel.cli import completing, declared, known
 from perfmodel.cli.output import to_stdout, write
 from perfmodel.errors import OutputError, UnknownName, needs
 
@@ -22,17 +22,35 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def explain(
     context: typer.Context,
     algorithm: Annotated[
-        str | None, typer.Argument(help="A name, or a YAML declaration; none lists them all.")
+        str | None,
+        typer.Argument(
+            help="A name, or a YAML declaration; none lists them all.",
+            autocompletion=completing.algorithms,
+        ),
     ] = None,
     schedule: Annotated[
         str,
         typer.Option("--schedule", metavar="NAME", help="tiled, standard, tiled-1 or auto."),
     ] = "tiled",
     device: Annotated[
-        str | None, typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Adds numbers.")
+        str | None,
+        typer.Option(
+            "--device",
+            "--gpu",
+            "-d",
+            metavar="NAME",
+            help="Adds the numbers of this device (perfmodel hardware list).",
+            autocompletion=completing.devices,
+        ),
     ] = None,
     dtype: Annotated[
-        str, typer.Option("--dtype", metavar="TYPE", help="Type of the data.")
+        str,
+        typer.Option(
+            "--dtype",
+            metavar="TYPE",
+            help="Type of the data: bf16, fp16, fp8, fp32 (perfmodel list types).",
+            autocompletion=completing.types,
+        ),
     ] = "bf16",
     fuse: Annotated[
         str | None,
@@ -75,7 +93,7 @@ def explain(
     answer = derivation.explain(
         case,
         schedule=schedule,
-        device=load(device) if device else None,
+        device=load(known.one("--device", device)) if device else None,
         about=found.about,
         source=found.source,
         extents=found.extents,

@@ -116,13 +116,10 @@ def harness(text: str) -> str:
 
 def implementation(operator: Operator, text: str | None) -> str | None:
     """As `named_implementations`, where an option takes one."""
-    (found,) = named_implementations(operator, one("--implementation", text) if text else text)
-    return found
+    return None if text is None else _implementation(operator, one("--implementation", text))
 
 
-def named_implementations(
-    operator: Operator, text: str | None
-) -> tuple[str | None, ...]:
+def named_implementations(operator: Operator, text: str | None) -> tuple[str | None, ...]:
     """Classes of kernels of the operator, or a library's names for them; None where none is named.
 
     Raises `UnknownName` for another name and `ProblemError` for a class of another operator.

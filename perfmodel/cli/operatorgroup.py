@@ -15,10 +15,10 @@ import typer
 from typer.core import TyperGroup
 
 from perfmodel import operators
-from perfmodel.cli import cases
+from perfmodel.cli import cases, completing
 from perfmodel.cli.plainoptions import built
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.operators import Flag, Operator, Option, Size
+from perfmodel.operators import Choice, Flag, Operator, Option, Size
 
 Action = Callable[..., None]
 
@@ -97,10 +97,19 @@ def _parameter(place: str, item: Option) -> inspect.Parameter:
     metavar = (
         None if isinstance(item, Flag) else "SIZES" if isinstance(item, Size) else item.metavar
     )
-    option = typer.Option(*item.flags, metavar=metavar, help=item.help)
+    option = typer.Option(
+        *item.flags, metavar=metavar, help=item.help, autocompletion=_completed(item)
+    )
     return inspect.Parameter(
         place, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
     )
+
+
+def _completed(item: Option) -> completing.Completion | None:
+    """What a shell completes the values of an option by."""
+    if isinstance(item, Choice) and item.known is not None:
+        return completing.of_list(lambda: item.known or ())
+    return completing.types if "dtype" in item.name else None
 
 
 def _check_flags(operator: Operator, rest: list[inspect.Parameter]) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from perfmodel.cli import completing
 from perfmodel.cli.streams import PIPE_CLOSED, mute
 from perfmodel.errors import OutputError, UnknownName, reason, say
 from perfmodel.evidence.records.records import replacing
@@ -20,7 +21,13 @@ __all__ = ["Format", "Output", "chosen_format", "emit", "say", "to_stdout", "wri
 
 Format = Annotated[
     str | None,
-    typer.Option("--format", "-f", metavar="FORMAT", help="table, json, csv or markdown."),
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help="table, json, csv or markdown.",
+        autocompletion=completing.formats,
+    ),
 ]
 Output = Annotated[
     str | None,

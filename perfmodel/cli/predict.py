@@ -2,46 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import known
+from perfmodel.cli import completing, known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.predicted import Predicted, Way, predicted
 from perfmodel.errors import ProblemError
 from perfmodel.operators import Operator
-from perfmodel.render import predictions
+from perfmodel.render import Report, predictions
 
 # The most cases, all devices and schedules together: what is printed in a quarter of a minute.
 MOST = 200_000
 EXPLAINED = 64
-"""The most cases that sentences under the table speak of."""
+"""The most cases that the sentences under a table speak of."""
 
 Devices = Annotated[
     list[str],
     typer.Option(
-        "--device", "--gpu", "-d", metavar="NAME", help="Slug, alias or spec file; repeats."
+        "--device",
+        "--gpu",
+        "-d",
+        metavar="NAMES",
+        help="Devices: slugs, aliases or spec files, as a100,h100 or repeated "
+        "(perfmodel hardware list).",
+        autocompletion=completing.devices,
     ),
 ]
 Schedule = Annotated[
     str,
     typer.Option(
         "--schedule",
-        metavar="NAME",
-        help="auto; attention: standard, tiled, tiled-1, tiled-2, tiled-3, split-kv; "
-        "gemm: tiled, split-k. Lists too.",
+        metavar="NAMES",
+        help="auto, or names with commas; attention: standard, tiled, tiled-1, tiled-2, tiled-3, "
+        "split-kv; gemm: tiled, split-k; others: fused, unfused (perfmodel list schedules).",
+        autocompletion=completing.schedules,
     ),
 ]
 Implementation = Annotated[
     str | None,
     typer.Option(
-        "--implementation", metavar="NAME", help="The kernel that runs: flash3, cudnn, ..."
+        "--implementation",
+        metavar="NAME",
+        help="The kernel that runs: flash2, flash3, cudnn, cublas, triton "
+        "(perfmodel list implementations has all).",
+        autocompletion=completing.implementations,
     ),
 ]
 Implementations = Annotated[
@@ -50,7 +61,8 @@ Implementations = Annotated[
         "--implementation",
         metavar="NAMES",
         help="The kernels that run, with commas: flash2,flash3,cudnn "
-        "(perfmodel list implementations).",
+        "(perfmodel list implementations has all).",
+        autocompletion=completing.implementations,
     ),
 ]
 Harness = Annotated[
@@ -58,7 +70,9 @@ Harness = Annotated[
     typer.Option(
         "--harness",
         metavar="NAME",
-        help="How it would be timed: kernel, profiler, cuda_graph, cuda_events_eager, wall_clock.",
+        help="How it would be timed: kernel, paper, profiler, do_bench, cuda_graph, "
+        "cuda_events_eager or wall_clock.",
+        autocompletion=completing.harnesses,
     ),
 ]
 Place = Annotated[
@@ -129,21 +143,28 @@ def predict(
     ]
     total = cases.count * len(ways)
     check_cases(total, MOST, "narrow a range, or write files with perfmodel sweep")
-    first = list(predicted(cases.first(), ways))
-    all_found = first if len(first) == total else predicted(cases, ways)
-    if total <= EXPLAINED:
-        all_found = list(all_found)
-    rows = [one.row for one in all_found] if isinstance(all_found, list) else _rows(all_found)
-    examples = rows if all_found is first else [_with_tile(one, cases.operator) for one in first]
-    varying, people = cases.varying(), wanted in ("table", "markdown")
-    why = _why(all_found, varying) if people and isinstance(all_found, list) else []
-    if terms and people:
-        every = rows if isinstance(rows, list) else _rows(predicted(cases, ways))
-        below = predictions.terms(every, examples, varying, why)
-        shown = predictions.report(rows, examples, varying, cases.follows)
-        emit(replace(shown, notes=()), format, output, below)
-    else:
-        emit(predictions.report(rows, examples, varying, cases.follows, why), format, output)
+    reports = _reports(cases, ways, people=wanted in ("table", "markdown"), terms=terms)
+    emit(reports[0], format, output, *reports[1:])
+
+
+def _reports(cases: Cases, ways: Sequence[Way], *, people: bool, terms: bool) -> list[Report]:
+    """The predictions; for people with the reasons of few cases, and with every term if asked."""
+    total, varying, follows = cases.count * len(ways), cases.varying(), cases.follows
+    known_first = cases if people and total <= EXPLAINED else cases.first()
+    first = list(predicted(known_first, ways))
+    examples = [one.row for one in first]
+    if len(first) < total:
+        examples = [_with_tile(row, cases.operator) for row in examples]
+
+    def rows() -> Iterator[dict[str, Any]]:
+        every = first if len(first) == total else predicted(cases, ways)
+        return (one.row for one in every)
+
+    why = _why(first, varying) if people and len(first) == total else []
+    if not (people and terms):
+        return [predictions.report(rows(), examples, varying, follows, why)]
+    summary = replace(predictions.report(rows(), examples, varying, follows), notes=())
+    return [summary, predictions.terms(rows(), examples, varying, why)]
 
 
 def _why(found: Sequence[Predicted], varying: Sequence[str]) -> list[str]:
@@ -159,14 +180,9 @@ def _why(found: Sequence[Predicted], varying: Sequence[str]) -> list[str]:
     return told(rows, lambda row: predictions.label(row, varying), reasons)
 
 
-def _rows(found: Iterable[Predicted]) -> Iterator[dict[str, Any]]:
-    for one in found:
-        yield one.row
-
-
-def _with_tile(found: Predicted, operator: Operator) -> dict[str, Any]:
+def _with_tile(row: dict[str, Any], operator: Operator) -> dict[str, Any]:
     """A row that has every dimension of a tile, as rows that are still to come may have them."""
-    return {**found.row, "tile": {**dict.fromkeys(operator.searched), **found.row["tile"]}}
+    return {**row, "tile": {**dict.fromkeys(operator.searched), **row["tile"]}}
 
 
 _EXAMPLES = {

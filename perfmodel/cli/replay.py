@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perfmodel.cli.kerneloptions import configured, problems
+from perfmodel.cli import completing, known
+from perfmodel.cli.kerneloptions import Kernel, configured, problems
 from perfmodel.cli.output import Format, Output, chosen_format, emit
-from perfmodel.hardware import load
 from perfmodel.render.report import Column, Report
 from perfmodel.units import binary
 
@@ -27,10 +28,17 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def replay(
     context: typer.Context,
-    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="A kernel's name.")],
+    kernel: Kernel,
     device: Annotated[
-        str | None,
-        typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Simulate its L2 as well."),
+        list[str] | None,
+        typer.Option(
+            "--device",
+            "--gpu",
+            "-d",
+            metavar="NAMES",
+            help="Simulate the L2 of these as well: a100,h100 or repeated.",
+            autocompletion=completing.devices,
+        ),
     ] = None,
     config: Annotated[
         list[str] | None,
@@ -53,6 +61,7 @@ def replay(
         perfmodel replay attention-tiled --batch 1 --heads 2 --seq 200 --head-dim 64 --causal
         perfmodel replay matmul -m 300 -n 200 -k 130 --device a100-sxm4-80gb
         perfmodel replay softmax --rows 64 --cols 1000 --dtype fp16 --format json
+        perfmodel replay ./double.py:KERNEL --rows 3 --cols 1001
     """
     chosen_format(format, output)
     # Triton decides when it is first imported whether kernels are interpreted.
@@ -61,10 +70,10 @@ def replay(
     from perfmodel.evidence.replay import replay as replaying
 
     chosen = registry.kernel(kernel)
-    here = load(device) if device else None
+    devices: list[Any] = list(known.devices(device)) if device else [None]
     asked: list[Any] = problems(chosen, context.args, _TYPES) if context.args else [None]
     found = []
-    for problem in asked:
+    for problem, here in product(asked, devices):
         picked = configured(chosen.configs[0], config) if config else None
         if problem is not None and picked is None:
             picked = chosen.configs[0]
@@ -151,5 +160,10 @@ _COLUMNS = [
         for way in ("read", "write", "atomic")
         for who in ("asked", "counted")
     ),
-    Column("equal", lambda row: "yes" if row["equal"] else "NO", number=False),
+    Column(
+        "equal",
+        lambda row: "yes" if row["equal"] else "NO",
+        number=False,
+        style=lambda row: "" if row["equal"] else "bold red",
+    ),
 ]

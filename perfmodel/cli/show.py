@@ -164,8 +164,8 @@ KINDS: Mapping[str, Callable[[str], Found]] = {
 }
 """What can be shown: the kinds of `perfmodel list`, of one."""
 _COLUMNS = (
-    text("fact", "name", wrap=26),
-    Column("value", lambda row: shown(row["value"], row["unit"]), number=False, wrap=24),
-    text("meaning", "meaning", wrap=35),
+    text("fact", "name", wrap=26, fold=12),
+    Column("value", lambda row: shown(row["value"], row["unit"]), number=False, wrap=24, fold=12),
+    text("meaning", "meaning", wrap=35, fold=20),
     Column("source", lambda row: row["number"]),
 )

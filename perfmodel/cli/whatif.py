@@ -14,7 +14,6 @@ from perfmodel.cli.cases import Cases
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices, Harness, Implementation, Mesh, Place, Stored
-from perfmodel.hardware import load
 from perfmodel.operators import Operator
 from perfmodel.render import tornado
 
@@ -67,7 +66,7 @@ def what_if(
         "mesh": known.mesh(mesh),
         "stored": known.storing(stored),
     }
-    devices = [load(name) for name in device]
+    devices = known.devices(device)
     found = [
         whatif(problem, item, changes, **how) for item in devices for problem in _problems(cases)
     ]

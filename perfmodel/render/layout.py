@@ -21,7 +21,7 @@ class Form:
     field: int
     """Where its cells are among all cells of a row."""
     least: int
-    """Characters that it needs: of its longest cell, or of its longest word where it is broken."""
+    """Characters that it needs: of its longest cell, or of a line where cells are broken."""
     most: int
     """Characters of its longest cell."""
 

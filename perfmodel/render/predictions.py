@@ -8,7 +8,17 @@ from typing import Any
 from perfmodel.hardware.levels import OWN, together
 from perfmodel.render import terms as all_terms
 from perfmodel.render.basis import basis
-from perfmodel.render.report import Column, Report, Row, binary, micros, quantity, ratio, text
+from perfmodel.render.report import (
+    Column,
+    Report,
+    Row,
+    around,
+    binary,
+    micros,
+    quantity,
+    ratio,
+    text,
+)
 
 _GENERIC = {"hbm": "main memory", "l2": "L2", "llc": "LLC"}
 _UNITS = ("matrix", "vector", "special")
@@ -80,9 +90,7 @@ def _kernel(examples: Sequence[Row]) -> Column:
         key = (row["device"], row.get("implementation") or "")
         schedules.setdefault(key, set()).add(row["schedule"])
     apart = all(len(found) == 1 for found in schedules.values())
-    brief = Column(
-        "kernel", lambda row: row.get("implementation") or row["schedule"], number=False
-    )
+    brief = Column("kernel", lambda row: row.get("implementation") or row["schedule"], number=False)
     return Column("kernel", both, number=False, brief=brief if apart else None)
 
 
@@ -90,20 +98,12 @@ def _problem(name: str) -> Column:
     return Column(name, lambda row: row["problem"].get(name), str)
 
 
-def _nested(
-    header: str, key: str, name: str, show: Callable[[Any], str], rank: int = 0
-) -> Column:
+def _nested(header: str, key: str, name: str, show: Callable[[Any], str], rank: int = 0) -> Column:
     return Column(header, lambda row: row[key].get(name), show, rank=rank)
 
 
 def _range(row: Row) -> str:
     return f"{micros(row['low_us'])} to {micros(row['high_us'])}"
-
-
-def _percents(row: Row) -> str:
-    """The range as what it is below and above the time."""
-    low, high = (row[end] / row["time_us"] - 1 for end in ("low_us", "high_us"))
-    return f"{low:+.0%} {high:+.0%}"
 
 
 def _work(row: Row) -> float:
@@ -156,10 +156,8 @@ def _summary(examples: Sequence[Row]) -> list[Column]:
     )
     return [
         Column("time", lambda row: row["time_us"], micros, style=lambda row: "bold"),
-        Column("range", _range, brief=Column("range", _percents)),
-        Column(
-            "limiter (next)", _limiter, number=False, brief=limiter, style=_limiter_colour
-        ),
+        Column("range", _range, brief=Column("range", around)),
+        Column("limiter (next)", _limiter, number=False, brief=limiter, style=_limiter_colour),
         Column("rate", lambda row: _work(row) / row["time_us"] * 1e6, quantity("FLOP/s"), rank=1),
         *(
             _nested(called.get(name, name), "bytes", name, quantity("B"), 2 if name == "hbm" else 1)

@@ -23,6 +23,8 @@ class Column:
     """Whether its cells stand to the right."""
     wrap: int = 0
     """A table in a pipe breaks cells of more characters into lines of whole words; 0 never does."""
+    fold: int = 0
+    """A terminal may break its cells into lines of so many characters or more; 0 never does."""
     rank: int = 0
     """Where a terminal has no room for all columns, the highest ranks go first; 0 always stays."""
     brief: Column | None = None
@@ -54,23 +56,11 @@ class Report:
     examples: Sequence[Row] = ()
 
 
-def text(header: str, key: str, *, wrap: int = 0, rank: int = 0) -> Column:
+def text(header: str, key: str, *, wrap: int = 0, fold: int = 0, rank: int = 0) -> Column:
     """A column of text."""
-    return Column(header, lambda row: row.get(key), str, number=False, wrap=wrap, rank=rank)
-
-
-def short(header: str, key: str, most: int) -> Column:
-    """A column of text of which people see the words that `most` characters hold."""
     return Column(
-        header, lambda row: row.get(key), lambda said: shortened(said, most), number=False
+        header, lambda row: row.get(key), str, number=False, wrap=wrap, fold=fold, rank=rank
     )
-
-
-def shortened(text: str, most: int) -> str:
-    """The words of a text that `most` characters hold, the mark of what is left out included."""
-    from textwrap import shorten
-
-    return shorten(text, most, placeholder=" ...")
 
 
 def listed(items: Sequence[str], most: int) -> str:
@@ -100,14 +90,20 @@ def percent(header: str, key: str, *, rank: int = 0) -> Column:
 
 def fixed(header: str, key: str, digits: int = 3, *, rank: int = 0) -> Column:
     """A column of plain numbers."""
-    return Column(
-        header, lambda row: row.get(key), lambda value: f"{value:.{digits}f}", rank=rank
-    )
+    return Column(header, lambda row: row.get(key), lambda value: f"{value:.{digits}f}", rank=rank)
 
 
 def micros(value: float) -> str:
     """Microseconds with the prefix that suits them: 1234 is "1.23 ms"."""
     return seconds(value / 1e6)
+
+
+def around(row: Row) -> str:
+    """A row's range as what its ends are below and above the time: -14% +30%; "" without one."""
+    if row["low_us"] is None:
+        return ""
+    low, high = (row[end] / row["time_us"] - 1 for end in ("low_us", "high_us"))
+    return f"{low:+.0%} {high:+.0%}"
 
 
 def quantity(unit: str) -> Callable[[float], str]:
@@ -124,6 +120,7 @@ __all__ = [
     "Column",
     "Report",
     "Row",
+    "around",
     "binary",
     "fixed",
     "integer",
@@ -132,7 +129,5 @@ __all__ = [
     "percent",
     "quantity",
     "ratio",
-    "short",
-    "shortened",
     "text",
 ]

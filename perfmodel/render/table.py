@@ -40,7 +40,7 @@ def _laid_out(report: Report, width: int | None, *, coloured: bool) -> Iterator[
         for row in report.rows:
             cells.add(row)
         yield from _text(report.title, width, "bold" if coloured else "")
-        shapes = cells.shapes()
+        shapes = cells.shapes(folded=width is not None)
         places = whole(shapes) if width is None else fitted(shapes, width)
         if places is None and width is not None:
             yield from _blocks(cells, width)
@@ -70,15 +70,12 @@ class _Cells:
         self._fields = [*columns, *(brief for column in columns if (brief := column.brief))]
         self.headers = [field.header for field in self._fields]
         self._most = [_cell_width(header) for header in self.headers]
-        self._word = [_longest_word(header) for header in self.headers]
 
     def add(self, row: Row) -> None:
         """Keep the cells of a row."""
         texts = [field.cell(row) for field in self._fields]
         for i, text in enumerate(texts):
             self._most[i] = max(self._most[i], _cell_width(text))
-            if self._fields[i].wrap:
-                self._word[i] = max(self._word[i], _longest_word(text))
         if self.coloured:
             texts += [column.style(row) if column.style else "" for column in self.columns]
         self._file.write(_END.join(texts) + "\n")
@@ -93,20 +90,20 @@ class _Cells:
         """The style of each column of a row."""
         return row[len(self._fields) :] or [""] * len(self.columns)
 
-    def shapes(self) -> list[Shape]:
-        """The forms of each column, the briefest first."""
+    def shapes(self, *, folded: bool) -> list[Shape]:
+        """The forms of each column, the briefest first; `folded` as a terminal breaks cells."""
         found = []
         for i, column in enumerate(self.columns):
-            forms = [self._form(i)]
+            forms = [self._form(i, folded)]
             if i in self._brief:
-                forms.insert(0, self._form(len(self.columns) + self._brief.index(i)))
+                forms.insert(0, self._form(len(self.columns) + self._brief.index(i), folded))
             found.append(Shape(column.rank, forms))
         return found
 
-    def _form(self, field: int) -> Form:
-        most, wrapped = self._most[field], self._fields[field].wrap
-        least = max(min(most, wrapped), self._word[field]) if wrapped else most
-        return Form(field, least, most)
+    def _form(self, field: int, folded: bool) -> Form:
+        most, column = self._most[field], self._fields[field]
+        broken = (folded and column.fold) or column.wrap or most
+        return Form(field, max(min(most, broken), _cell_width(self.headers[field])), most)
 
 
 def _lines(cells: _Cells, places: Sequence[Place]) -> Iterator[str]:
@@ -117,7 +114,7 @@ def _lines(cells: _Cells, places: Sequence[Place]) -> Iterator[str]:
     for row in cells.rows():
         every = cells.styles(row)
         styles = [every[place.column] for place in places]
-        broken = (_broken(row[place.field], place.width) for place in places)
+        broken = (_broken(row[place.field], place.width, whole=False) for place in places)
         for texts in zip_longest(*broken, fillvalue=""):
             yield _line(cells.columns, places, texts, styles)
 
@@ -159,21 +156,17 @@ def _text(text: str, width: int | None, style: str) -> Iterator[str]:
     yield from (_painted(line, style) + "\n" for line in lines)
 
 
-def _broken(text: str, width: int, indent: str = "") -> list[str]:
-    """Lines of whole words; a word that is longer stays whole."""
+def _broken(text: str, width: int, indent: str = "", *, whole: bool = True) -> list[str]:
+    """Lines of words; one that is longer than a line stays whole, or goes on in the next."""
     if _cell_width(text) <= width:
         return [text]
     return wrap(
         text,
         width,
         subsequent_indent=indent,
-        break_long_words=False,
+        break_long_words=not whole,
         break_on_hyphens=False,
     ) or [""]
-
-
-def _longest_word(text: str) -> int:
-    return max(map(_cell_width, text.split()), default=0)
 
 
 def _cell_width(text: str) -> int:

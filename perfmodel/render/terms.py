@@ -6,7 +6,7 @@ A line per term that is not zero, so that each column has one kind of quantity.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 from perfmodel.render.report import Column, Report, Row, micros, quantity, ratio, text
 
@@ -39,14 +39,13 @@ _LEVEL = "traffic of this level"
 
 def report(rows: Iterable[Row], who: Sequence[Column], notes: Sequence[str]) -> Report:
     """The terms of each prediction in `rows`; the columns `who` tell predictions apart."""
-    of_case = [
-        Column(column.header, _case_of(column), str, number=column.number) for column in who
-    ]
-    return Report("terms", _lines(rows), [*of_case, *_COLUMNS], notes=notes)
+    return Report("terms", _lines(rows), [*map(_of_case, who), *_COLUMNS], notes=notes)
 
 
-def _case_of(column: Column) -> Any:
-    return lambda line: column.cell(line["case"])
+def _of_case(column: Column) -> Column:
+    """A column of a prediction, for a line of it."""
+    brief = _of_case(column.brief) if column.brief else None
+    return replace(column, get=lambda line: column.cell(line["case"]), show=str, brief=brief)
 
 
 def _lines(rows: Iterable[Row]) -> Iterator[Row]:

@@ -120,15 +120,12 @@ def _help(why: Why) -> Iterator[str]:
         yield ", ".join(gains)
 
 
-def told(
-    rows: Sequence[Row], label: Callable[[Row], str], whys: Sequence[Why | None]
-) -> list[str]:
-    """The notes: a case each where they are few (`whys` has the reasons of each), else by kernel."""
+def told(rows: Sequence[Row], label: Callable[[Row], str], whys: Sequence[Why]) -> list[str]:
+    """The notes: a case each where they are few, with the reasons in `whys`; else by kernel."""
     if len(rows) > ONE_BY_ONE:
         return [f"why: {line}" for line in summary(rows)]
     several = len(rows) > 1
     return [
         f"why{f' {label(row)}' if several else ''}: {sentences(row, why)}"
         for row, why in zip(rows, whys, strict=True)
-        if why is not None
     ]

@@ -21,7 +21,8 @@ def floor_seconds(problem: Problem, device: Device, executed_flops: Number) -> n
     caches = (device.memory.l2, device.memory.llc)
     cached = max((cache.capacity.si for cache in caches if cache), default=0.0)
     seconds = np.maximum(compulsory_bytes(problem) - cached, 0.0) / device.hbm_bytes_per_s
-    return np.maximum(seconds, seconds_of_operations(problem, device, executed_flops))
+    least = np.maximum(seconds, seconds_of_operations(problem, device, executed_flops))
+    return np.asarray(least, dtype=np.float64)
 
 
 def seconds_of_operations(problem: Problem, device: Device, executed_flops: Number) -> np.ndarray:
