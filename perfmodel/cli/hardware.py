@@ -184,7 +184,7 @@ def diff(
             row = {"fact": fact, "a": a.get("value"), "b": b.get("value")}
             rows.append(row | {"ratio": _ratio(a.get("si"), b.get("si"))})
     columns = [
-        text("fact", "fact"),
+        text("fact", "fact", fold=36),
         text(one.slug, "a"),
         text(other.slug, "b"),
         _RATIO,

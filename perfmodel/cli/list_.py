@@ -65,7 +65,14 @@ def list_(
         text("kind", "kind"),
         text("name", "name"),
         _OPERATORS,
-        text("about", "about", wrap=46 if len(kinds) == 1 else 28, fold=24, rank=1),
+        Column(
+            "about",
+            lambda row: row["about"].split(". ")[0].split("; ")[0],
+            number=False,
+            wrap=46 if len(kinds) == 1 else 28,
+            fold=24,
+            rank=2,
+        ),
     ]
     emit(Report("names", rows, columns[len(kinds) == 1 :], examples=_EXAMPLE), format, output)
 
@@ -188,5 +195,5 @@ _LEVELS = {
     "network": "memory of other nodes, over a NIC",
 }
 _OPERATORS = Column(
-    "operators", lambda row: listed(row["operators"] or ["all"], 24), number=False, rank=2
+    "operators", lambda row: listed(row["operators"] or ["all"], 24), number=False, rank=1
 )

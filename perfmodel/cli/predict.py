@@ -177,7 +177,7 @@ def _why(found: Sequence[Predicted], varying: Sequence[str]) -> list[str]:
     reasons = [
         why(one.problem, one.way.device, one.prediction, **one.way.how) for one in found if few
     ]
-    return told(rows, lambda row: predictions.label(row, varying), reasons)
+    return told(rows, predictions.labels(rows, varying), reasons)
 
 
 def _with_tile(row: dict[str, Any], operator: Operator) -> dict[str, Any]:

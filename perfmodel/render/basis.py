@@ -21,6 +21,7 @@ _IMPLEMENTATION: Mapping[str, str] = {
     "named": "its facts, no runs",
     "assumed": "a good library's kernel; --implementation names one",
 }
+_OF_NO_LIBRARY = ("mapped", "", None)
 _HARNESS: Mapping[str, str] = {"known": "", "assumed": "device time is taken"}
 
 
@@ -47,6 +48,8 @@ def _known(row: Row) -> str:
     parts = []
     for axis, level in row["known"].items():
         gloss = glosses[axis].get(level, "")
+        if axis == "implementation" and row.get("implementation") in _OF_NO_LIBRARY:
+            gloss = "no library's is known"
         parts.append(f"{axis} {level}" + (f" ({gloss})" if gloss else ""))
     return ", ".join(parts)
 

@@ -58,12 +58,17 @@ def terms(
     return all_terms.report(rows, who, [*why, *basis(examples)])
 
 
-def label(row: Row, varying: Sequence[str]) -> str:
-    """What tells a prediction from the others: device, kernel, and what varies."""
-    kernel = row.get("implementation") or row["schedule"]
-    return " ".join(
-        [row["device"], kernel, *(f"{name}={row['problem'].get(name)}" for name in varying)]
-    )
+def labels(rows: Sequence[Row], varying: Sequence[str]) -> list[str]:
+    """What tells predictions apart: device, kernel (or schedule), and what varies."""
+
+    def label(row: Row, kernel: str) -> str:
+        sizes = (f"{name}={row['problem'].get(name)}" for name in varying)
+        return " ".join([row["device"], kernel, *sizes])
+
+    found = [label(row, row.get("implementation") or row["schedule"]) for row in rows]
+    if len({*found}) == len(found):
+        return found
+    return [label(row, row["schedule"]) for row in rows]
 
 
 def _title(examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]) -> str:
@@ -91,7 +96,7 @@ def _kernel(examples: Sequence[Row]) -> Column:
         schedules.setdefault(key, set()).add(row["schedule"])
     apart = all(len(found) == 1 for found in schedules.values())
     brief = Column("kernel", lambda row: row.get("implementation") or row["schedule"], number=False)
-    return Column("kernel", both, number=False, brief=brief if apart else None)
+    return Column("kernel", both, number=False, fold=24, brief=brief if apart else None)
 
 
 def _problem(name: str) -> Column:

@@ -8,6 +8,7 @@ cut. Cells wait in a temporary file until all widths are known: memory does not 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from tempfile import SpooledTemporaryFile
@@ -21,6 +22,9 @@ from perfmodel.render.report import Column, Report, Row
 _IN_MEMORY = 2**24  # bytes of cells held in memory before a temporary file takes over
 _END = "\t"  # between cells on their way: no cell has one, since it does not print
 _LEAST = 12  # characters of a value at a terminal that is narrower than one
+_UNBROKEN = "\N{NO-BREAK SPACE}"
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[kMGTPEµmn]?i?(?:B|s|FLOP|OP|exp|Hz|W)\b)")
+_MARKS = "._/+"  # a long name goes on in the next line after one of these
 _BRIEFER = "a pipe, --format csv or a wider terminal has all"
 
 
@@ -66,6 +70,7 @@ class _Cells:
     def __init__(self, columns: Sequence[Column], file: IO[str], coloured: bool) -> None:
         self.columns, self.coloured = columns, coloured
         self._file = file
+        self._unstyled = ("",) * len(columns)
         self._brief = [i for i, column in enumerate(columns) if column.brief is not None]
         self._fields = [*columns, *(brief for column in columns if (brief := column.brief))]
         self.headers = [field.header for field in self._fields]
@@ -88,7 +93,7 @@ class _Cells:
 
     def styles(self, row: Sequence[str]) -> Sequence[str]:
         """The style of each column of a row."""
-        return row[len(self._fields) :] or [""] * len(self.columns)
+        return row[len(self._fields) :] if self.coloured else self._unstyled
 
     def shapes(self, *, folded: bool) -> list[Shape]:
         """The forms of each column, the briefest first; `folded` as a terminal breaks cells."""
@@ -114,7 +119,7 @@ def _lines(cells: _Cells, places: Sequence[Place]) -> Iterator[str]:
     for row in cells.rows():
         every = cells.styles(row)
         styles = [every[place.column] for place in places]
-        broken = (_broken(row[place.field], place.width, whole=False) for place in places)
+        broken = [_broken(row[place.field], place.width, whole=False) for place in places]
         for texts in zip_longest(*broken, fillvalue=""):
             yield _line(cells.columns, places, texts, styles)
 
@@ -160,13 +165,26 @@ def _broken(text: str, width: int, indent: str = "", *, whole: bool = True) -> l
     """Lines of words; one that is longer than a line stays whole, or goes on in the next."""
     if _cell_width(text) <= width:
         return [text]
-    return wrap(
-        text,
+    if not whole:
+        text = " ".join(_parted(word, width) for word in text.split(" "))
+    lines = wrap(
+        _BEFORE_UNIT.sub(_UNBROKEN, text),
         width,
         subsequent_indent=indent,
-        break_long_words=not whole,
+        break_long_words=False,
         break_on_hyphens=False,
-    ) or [""]
+    )
+    return [line.replace(_UNBROKEN, " ") for line in lines] or [""]
+
+
+def _parted(word: str, width: int) -> str:
+    """A word that is longer than a line in parts that are not, if it can be after a mark."""
+    parts = []
+    while len(word) > width:
+        end = max(word.rfind(mark, 0, width) for mark in _MARKS) + 1 or width
+        parts.append(word[:end])
+        word = word[end:]
+    return " ".join([*parts, word])
 
 
 def _cell_width(text: str) -> int:

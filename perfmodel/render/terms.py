@@ -13,28 +13,28 @@ from perfmodel.render.report import Column, Report, Row, micros, quantity, ratio
 PARTS: Mapping[str, Mapping[str, str]] = {
     "units": {
         "matrix": "matrix products",
-        "special": "exponentials and the like",
-        "vector": "arithmetic on elements",
+        "special": "exponentials",
+        "vector": "other arithmetic",
     },
     "start": {
-        "blocks": "starting and draining blocks",
+        "blocks": "fill and drain",
         "gap": "between kernels",
-        "launch": "launch, as the harness times it",
-        "included": "what else the harness times",
+        "launch": "start of a call",
+        "included": "also timed by the harness",
     },
     "memory": {
-        "shared": "traffic next to the units",
-        "transpose": "of 8-bit values, as loaded",
-        "latency": "waiting for loads in flight",
+        "shared": "traffic on chip",
+        "transpose": "of 8-bit values",
+        "latency": "waits for loads",
     },
-    "chip": {"power": "all units at the power limit"},
+    "chip": {"power": "units at the power limit"},
 }
 """The parts of a kernel's time and their terms; what is nowhere here is a level of memory."""
 
 _OF = {term: part for part, terms in PARTS.items() for term in terms}
 _ABOUT = {term: about for terms in PARTS.values() for term, about in terms.items()}
 _ORDER = ("grid", "units", "memory", "chip", "start")
-_LEVEL = "traffic of this level"
+_LEVEL = "traffic"
 
 
 def report(rows: Iterable[Row], who: Sequence[Column], notes: Sequence[str]) -> Report:
@@ -112,5 +112,5 @@ _COLUMNS = (
     Column("work", lambda line: _present(line, "operations"), quantity("OP"), rank=1),
     Column("bytes", lambda line: _present(line, "bytes"), quantity("B"), rank=1),
     Column("FLOP/B", lambda line: _present(line, "intensity"), ratio, rank=3),
-    text("what it is", "about", wrap=46, rank=2),
+    text("what it is", "about", wrap=46, fold=16, rank=2),
 )

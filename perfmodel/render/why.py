@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from perfmodel.analysis.why import Why
 from perfmodel.render.report import Row, micros
@@ -120,12 +120,12 @@ def _help(why: Why) -> Iterator[str]:
         yield ", ".join(gains)
 
 
-def told(rows: Sequence[Row], label: Callable[[Row], str], whys: Sequence[Why]) -> list[str]:
+def told(rows: Sequence[Row], labels: Sequence[str], whys: Sequence[Why]) -> list[str]:
     """The notes: a case each where they are few, with the reasons in `whys`; else by kernel."""
     if len(rows) > ONE_BY_ONE:
         return [f"why: {line}" for line in summary(rows)]
     several = len(rows) > 1
     return [
-        f"why{f' {label(row)}' if several else ''}: {sentences(row, why)}"
-        for row, why in zip(rows, whys, strict=True)
+        f"why{f' {label}' if several else ''}: {sentences(row, why)}"
+        for row, label, why in zip(rows, labels, whys, strict=True)
     ]
