@@ -40,8 +40,7 @@ Schedule = Annotated[
     typer.Option(
         "--schedule",
         metavar="NAMES",
-        help="auto, or names with commas; attention: standard, tiled, tiled-1, tiled-2, tiled-3, "
-        "split-kv; gemm: tiled, split-k; others: fused, unfused (perfmodel list schedules).",
+        help="How it is laid out, with commas: {schedules} (perfmodel list schedules).",
         autocompletion=completing.schedules,
     ),
 ]
@@ -50,8 +49,7 @@ Implementation = Annotated[
     typer.Option(
         "--implementation",
         metavar="NAME",
-        help="The kernel that runs: flash2, flash3, cudnn, cublas, triton "
-        "(perfmodel list implementations has all).",
+        help="The kernel that runs: {implementations} (perfmodel list implementations).",
         autocompletion=completing.implementations,
     ),
 ]
@@ -60,8 +58,8 @@ Implementations = Annotated[
     typer.Option(
         "--implementation",
         metavar="NAMES",
-        help="The kernels that run, with commas: flash2,flash3,cudnn "
-        "(perfmodel list implementations has all).",
+        help="The kernels that run, with commas: {implementations} "
+        "(perfmodel list implementations).",
         autocompletion=completing.implementations,
     ),
 ]
@@ -200,13 +198,16 @@ _EXAMPLES = {
     """,
     "pointwise": """\b
     perfmodel predict pointwise -d h100-sxm --variant silu_mul --inputs 2 --rows 1k:16k:x2
+    perfmodel predict pointwise -d a100,h100,mi300x --variant add,gelu --cols 8k
     """,
 }
 _ROWS = """\b
     perfmodel predict {name} --device h100-sxm --rows 4096 --cols 1k:16k:x2
+    perfmodel predict {name} -d a100,h100,mi300x --rows 4k --cols 8k --terms
     """
 _DECLARED = """\b
     perfmodel predict {name} --device h100-sxm --schedule auto,unfused
+    perfmodel predict {name} -d a100,h100,mi300x --dtype bf16,fp8 --format csv
     """
 
 

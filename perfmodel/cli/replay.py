@@ -46,7 +46,7 @@ def replay(
             "--config", "-c", metavar="KEY=VALUE", help="Set a field of the config; repeats."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the random inputs.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the random inputs.")] = 0,
     format: Format = None,
     output: Output = None,
 ) -> None:

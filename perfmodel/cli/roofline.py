@@ -215,7 +215,8 @@ def _filled(
 
 
 _EXAMPLE = """\b
-    perfmodel roofline {name} --device a100-sxm4-80gb --device h100-sxm {more}-o roofline.svg
+    perfmodel roofline {name} --device a100-sxm4-80gb,h100-sxm {more}-o roofline.svg
+    perfmodel roofline {name} -d mi300x --level hbm,l2 --size 7x4.5 --chart roofline.pdf
 """
 _MORE = {"attention": "\\\n        --schedule standard,tiled --seq 1k,8k --dtype fp16 "}
 

@@ -58,7 +58,8 @@ Where = Annotated[
     ),
 ]
 Limit = Annotated[
-    int, typer.Option("--limit", min=0, help="Rows shown for --where alone; 0 shows all.")
+    int,
+    typer.Option("--limit", metavar="N", min=0, help="Rows shown for --where alone; 0 shows all."),
 ]
 Folder = Annotated[
     str | None,
@@ -74,7 +75,7 @@ Dask = Annotated[
     str | None,
     typer.Option("--dask", metavar="ADDRESS", help="Run on this Dask scheduler: tcp://host:8786."),
 ]
-Chunk = Annotated[int, typer.Option("--chunk", min=1, help="Points in one file.")]
+Chunk = Annotated[int, typer.Option("--chunk", metavar="N", min=1, help="Points in one file.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Go on with more than 50 million points.")]
 Chart = Annotated[
     str | None,
@@ -260,9 +261,11 @@ _EXAMPLES = {
 }
 _ROWS = """\b
     perfmodel sweep {name} -d h100-sxm,b200 --rows 1k:64k:x2 --cols 256:8k:256 --output sweep
+    perfmodel sweep {name} -d h100-sxm,b200 --cols 256:8k:256 --best --per device -o best.csv
     """
 _DECLARED = """\b
     perfmodel sweep {name} -d h100-sxm,b200 --output sweep
+    perfmodel sweep {name} -d h100-sxm,b200 --schedule auto,unfused --best --per device
     """
 
 
@@ -320,6 +323,7 @@ app = typer.Typer(
     ),
     no_args_is_help=True,
     rich_markup_mode=None,
+    add_completion=False,
 )
 
 
