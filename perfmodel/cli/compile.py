@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +12,7 @@ import typer
 from perfmodel.cli import completing, known
 from perfmodel.cli.kerneloptions import Kernel, configured, problems
 from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.progress import counted
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, load
 from perfmodel.render.report import Column, Report, binary, percent, ratio, text
@@ -78,14 +78,14 @@ def compile(
 
     targets = [named(name) for text in target or () for name in known.names(text)]
     chosen = registry.kernel(kernel)
-    devices = _devices(chosen, targets, known.devices(device or ()))
-    by_name = {item.name: found for item, found in devices}
-    rows = [
-        row
-        for problem in problems(chosen, context.args)
-        for made in _compiled(chosen, problem, config or [], [item for item, _ in devices])
-        for row in _rows(made, by_name[made.target.name])
-    ]
+    by_target = dict(_devices(chosen, targets, known.devices(device or ())))
+    with counted("compiling") as tell:
+        rows = [
+            row
+            for problem in problems(chosen, context.args)
+            for made in _compiled(chosen, problem, config or [], [*by_target], tell)
+            for row in _rows(made, by_target[made.target])
+        ]
     title = f"{chosen.name}: {chosen.summary}"
     emit(Report("compiled", rows, _columns(rows), title=title), format, output)
 
@@ -110,7 +110,11 @@ def _devices(
 
 
 def _compiled(
-    kernel: BundledKernel, problem: Any, settings: Sequence[str], targets: Sequence[Target]
+    kernel: BundledKernel,
+    problem: Any,
+    settings: Sequence[str],
+    targets: Sequence[Target],
+    tell: Callable[[int, int], None],
 ) -> list[CompiledKernel]:
     from perfmodel.evidence.compiled.compiled import (
         CompiledKernel,
@@ -120,20 +124,15 @@ def _compiled(
     )
 
     if not settings:
-        return first_fitting(kernel, problem, targets, _progress)
+        return first_fitting(kernel, problem, targets, tell)
     chosen = configured(kernel.configs[0], settings)
     made = []
     requests = [Request(kernel, problem, chosen, target) for target in targets]
-    for _, found in compile_all(requests, _progress):
+    for _, found in compile_all(requests, tell):
         if not isinstance(found, CompiledKernel):
             raise found
         made.append(found)
     return made
-
-
-def _progress(done: int, of: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\rcompiled {done} of {of} ", end="" if done < of else "\n", file=sys.stderr)
 
 
 def _rows(made: CompiledKernel, devices: Sequence[Device]) -> Iterator[dict[str, Any]]:

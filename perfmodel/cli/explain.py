@@ -63,7 +63,10 @@ def explain(
         str | None, typer.Option("--stream", metavar="AXES", help="Axes streamed, outermost first.")
     ] = None,
     format: Annotated[
-        str | None, typer.Option("--format", "-f", metavar="FORMAT", help=", ".join(FORMATS) + ".")
+        str | None,
+        typer.Option(
+            "--format", "-f", metavar="FORMAT", help="text (or table), markdown, latex or json."
+        ),
     ] = None,
     output: Annotated[
         str | None,
@@ -106,6 +109,7 @@ def explain(
 
 def _format(wanted: str | None, output: str | None) -> str:
     if wanted is not None:
+        wanted = "text" if wanted == "table" else wanted
         if wanted not in FORMATS:
             raise UnknownName("format", wanted, FORMATS)
         return wanted

@@ -10,10 +10,11 @@ import typer
 
 from perfmodel.algorithms.sizes import check_cases
 from perfmodel.cli import completing, known
-from perfmodel.cli.cases import Cases
+from perfmodel.cli.cases import CHUNK, Cases
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.predicted import Predicted, Way, predicted
+from perfmodel.cli.progress import counted
 from perfmodel.errors import ProblemError
 from perfmodel.operators import Operator
 from perfmodel.render import Report, predictions
@@ -155,14 +156,24 @@ def _reports(cases: Cases, ways: Sequence[Way], *, people: bool, terms: bool) ->
         examples = [_with_tile(row, cases.operator) for row in examples]
 
     def rows() -> Iterator[dict[str, Any]]:
-        every = first if len(first) == total else predicted(cases, ways)
-        return (one.row for one in every)
+        if len(first) == total:
+            return iter(examples)
+        return _told((one.row for one in predicted(cases, ways)), total)
 
     why = _why(first, varying) if people and len(first) == total else []
     if not (people and terms):
         return [predictions.report(rows(), examples, varying, follows, why)]
     summary = replace(predictions.report(rows(), examples, varying, follows), notes=())
     return [summary, predictions.terms(rows(), examples, varying, why)]
+
+
+def _told(rows: Iterator[dict[str, Any]], total: int) -> Iterator[dict[str, Any]]:
+    """The rows, and at a terminal how far they are."""
+    with counted("predicting") as tell:
+        for done, row in enumerate(rows):
+            if done % CHUNK == 0:
+                tell(done, total)
+            yield row
 
 
 def _why(found: Sequence[Predicted], varying: Sequence[str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ import typer
 from perfmodel.cli import completing, known
 from perfmodel.cli.kerneloptions import Kernel, configured, problems
 from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.progress import counted
 from perfmodel.render.report import Column, Report
 from perfmodel.units import binary
 
@@ -73,21 +73,17 @@ def replay(
     devices: list[Any] = list(known.devices(device)) if device else [None]
     asked: list[Any] = problems(chosen, context.args, _TYPES) if context.args else [None]
     found = []
-    for problem, here in product(asked, devices):
-        picked = configured(chosen.configs[0], config) if config else None
-        if problem is not None and picked is None:
-            picked = chosen.configs[0]
-        found.append(
-            replaying.replay(
-                kernel,
-                problem,
-                picked,
-                here,
-                seed=seed,
-                check=getattr(problem, "dtype", "") != "bf16",
-                progress=_progress,
+    with counted("replaying blocks") as tell:
+        for problem, here in product(asked, devices):
+            picked = configured(chosen.configs[0], config) if config else None
+            if problem is not None and picked is None:
+                picked = chosen.configs[0]
+            right = getattr(problem, "dtype", "") != "bf16"
+            found.append(
+                replaying.replay(
+                    kernel, problem, picked, here, seed=seed, check=right, progress=tell
+                )
             )
-        )
     rows = [row for item in found for row in _rows(item)]
     notes = [note for item in found for note in _notes(item)]
     report = Report(
@@ -96,11 +92,6 @@ def replay(
     emit(report, format, output)
     if not all(item.equal for item in found):
         raise typer.Exit(1)
-
-
-def _progress(done: int, of: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\rreplayed {done} of {of} blocks ", end="" if done < of else "\n", file=sys.stderr)
 
 
 def _rows(found: Replay) -> Iterator[dict[str, Any]]:
