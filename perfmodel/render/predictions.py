@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from perfmodel.hardware.levels import OWN, together
-from perfmodel.render import terms as all_terms
 from perfmodel.render.basis import basis
 from perfmodel.render.report import (
     Column,
@@ -50,6 +49,8 @@ def terms(
     rows: Iterable[Row], examples: Sequence[Row], varying: Sequence[str], why: Sequence[str] = ()
 ) -> Report:
     """Every term of every prediction, to stand below their `report`."""
+    from perfmodel.render import terms as all_terms
+
     many = {
         "device": len({row["device"] for row in examples}) > 1,
         "kernel": len({(row["schedule"], row.get("implementation")) for row in examples}) > 1,
