@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from perfmodel.analysis.why import Why
+from perfmodel.hardware.levels import LINKS
 from perfmodel.render.report import Row, micros
 
 ONE_BY_ONE = 4
@@ -86,8 +87,9 @@ def _nearest(rows: Sequence[Row]) -> str:
 
 
 def _called(row: Row, term: str) -> str:
-    level = row["levels"].get(term)
-    return TERMS.get(term) or (level if level is not None else term)
+    if term in LINKS:
+        return f"the {term} link"
+    return TERMS.get(term) or str(row["levels"].get(term, term))
 
 
 def _share(why: Why, term: str) -> str:
