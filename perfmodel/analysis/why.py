@@ -22,6 +22,7 @@ from perfmodel.analysis.quantities import QUANTITIES, Quantity, Setting
 from perfmodel.analysis.whatif import elasticity
 from perfmodel.count import compulsory_bytes
 from perfmodel.hardware import Device
+from perfmodel.operators import operator_of
 from perfmodel.prediction import Prediction
 from perfmodel.timing.constants import default
 from perfmodel.timing.physical import dense_peak, seconds_of_operations
@@ -65,7 +66,8 @@ class Why:
     floor_by: str = ""
     """What the floor is made of: "operations" or "bytes"."""
     helps: tuple[Help, ...] = ()
-    """The numbers that would help, the most helpful first."""
+    """The numbers that would help, the most helpful first; not looked for where no library's kernel
+    is known."""
 
 
 def why(problem: Problem, device: Device, found: Prediction, **how: Any) -> Why:
@@ -80,7 +82,9 @@ def why(problem: Problem, device: Device, found: Prediction, **how: Any) -> Why:
         least = {"bytes": moved / device.hbm_bytes_per_s, "operations": float(operations)}
         by = max(least, key=lambda name: least[name])
         floor = least[by]
-    helps = sorted(_helps(problem, device, found, how), key=lambda item: -item.saves)
+    # A declared algorithm's schedule is searched anew for each change of the device: seconds.
+    gains = _helps(problem, device, found, how) if operator_of(problem).library else ()
+    helps = sorted(gains, key=lambda item: -item.saves)
     return Why(dict(_roofs(problem, device, found)), floor, by if floor else "", tuple(helps))
 
 

@@ -108,8 +108,8 @@ def _rows(run: _Run, i: int) -> list[Row]:
     return [*rows]
 
 
-def _moved(header: str, level: str) -> Column:
-    return Column(header, lambda row: row["bytes"][level], quantity("B"))
+def _moved(header: str, level: str, rank: int) -> Column:
+    return Column(header, lambda row: row["bytes"][level], quantity("B"), rank=rank)
 
 
 def _memory(row: Row) -> str:
@@ -118,18 +118,18 @@ def _memory(row: Row) -> str:
 
 _COLUMNS = (
     text("device", "device"),
-    Column("batch", lambda row: row["problem"]["batch"], str),
+    Column("batch", lambda row: row["problem"]["batch"], str, rank=5),
     Column("N", lambda row: row["problem"]["seq_q"], str),
     text("schedule", "schedule"),
-    Column("matrix FLOP", lambda row: row["flops"]["matrix"], quantity("FLOP")),
-    _moved("HBM", "hbm"),
-    _moved("L2", "l2"),
-    _moved("shared", "shared"),
-    Column("FLOP/B", lambda row: row["arithmetic_intensity"]["hbm"], ratio),
+    Column("matrix FLOP", lambda row: row["flops"]["matrix"], quantity("FLOP"), rank=6),
+    _moved("HBM", "hbm", 2),
+    _moved("L2", "l2", 7),
+    _moved("shared", "shared", 8),
+    Column("FLOP/B", lambda row: row["arithmetic_intensity"]["hbm"], ratio, rank=4),
     text("limiter", "limiter"),
     Column("time", lambda row: row["time_us"], micros),
-    Column("speed-up", lambda row: row.get("speed_up"), lambda value: f"{value:.1f}x"),
-    Column("memory", _memory, str),
+    Column("speed-up", lambda row: row.get("speed_up"), lambda value: f"{value:.1f}x", rank=1),
+    Column("memory", _memory, rank=3, style=lambda row: "" if row["fits"] else "red"),
 )
 
 

@@ -147,6 +147,7 @@ _COLUMNS = [
             f"{who} {way}",
             lambda row, who=who, way=way: row[f"{who}_{way}_bytes"],  # type: ignore[misc]
             lambda value: f"{value:,.0f}",
+            rank=1 if way == "atomic" else 0,
         )
         for way in ("read", "write", "atomic")
         for who in ("asked", "counted")

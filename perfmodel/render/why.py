@@ -20,7 +20,7 @@ TERMS: Mapping[str, str] = {
     "shared": "shared memory",
     "transpose": "transposing 8-bit values",
     "latency": "memory latency",
-    "power": "the power limit",
+    "power": "power",
     "blocks": "starting and draining blocks",
     "gap": "gaps between kernels",
     "launch": "the launch",
