@@ -299,6 +299,40 @@ def test_a_shell_completes_values(monkeypatch, capsys, typed, offered):
     assert offered in capsys.readouterr().out.split()
 
 
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_terminal_sees_colours_unless_told_otherwise(monkeypatch, quiet):
+    from perfmodel.cli import run
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("NO_COLOR", "1" if quiet else "")
+    assert run(["predict", "gemm", "-d", "h100", "-m", "16"]) == 0
+    out = terminal.getvalue()
+    assert ("\x1b[36mHBM3" in out) != quiet
+    assert ("\x1b" in out) != quiet
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("hardware", "list"), ("hardware", "show"), ("hardware", "new"), ("hardware", "validate"),
+        ("hardware", "diff"), ("graph",), ("compare",), ("trend",), ("explain",), ("map",),
+        ("measure",), ("calibrate",), ("counters", "import"), ("replay",), ("compile",), ("list",),
+        ("show",), ("sweep", "ask"), ("demo",),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_every_command_shows_two_examples(asked, command):
+    out = asked(*command, "--help")
+    assert len(re.findall(r"^ +(make |perfmodel )", out, re.MULTILINE)) >= 2
+
+
 @pytest.mark.parametrize("command", ["predict", "whatif", "sweep", "roofline"])
 def test_help_says_what_is_accepted_and_shows_two_examples(asked, command):
     for operator in ("attention", "gemm", "softmax", "mla"):

@@ -44,6 +44,10 @@ def demo(
 
     Prints FLOPs, bytes per level, intensity, limiter, time, speed-up and memory; compares with
     published FlashAttention runs; draws rooflines, a scatter chart and a speed-up chart.
+
+    \b
+    perfmodel demo
+    perfmodel demo --output-dir charts
     """
     from perfmodel.evidence.records.records import published
     from perfmodel.validation.compare import predict_table, report

@@ -57,7 +57,12 @@ def list_(
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """List the devices that specs describe."""
+    """List the devices that specs describe.
+
+    \b
+        perfmodel hardware list --vendor amd,intel
+        perfmodel hardware list --format csv --output devices.csv
+    """
     chosen_format(format, output)
     devices = [load(name) for name in names()]
     if vendor is not None:
@@ -76,7 +81,12 @@ def show(
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Show every fact of a device with its source and status, and its levels of memory."""
+    """Show every fact of a device with its source and status, and its levels of memory.
+
+    \b
+        perfmodel hardware show h100
+        perfmodel hardware show ./my-gpu.yaml --format json
+    """
     found = load(device)
     title = f"{found.name} ({found.vendor}, {found.architecture})"
     head: dict[str, Any] = {
@@ -136,6 +146,10 @@ def validate(
     """Check spec files: keys, units, sources, and the physics of the numbers.
 
     Prints a line per problem, with file and line number; exit code 2 if there is any.
+
+    \b
+        perfmodel hardware validate my-gpu.yaml
+        perfmodel hardware validate --warnings specs/*.yaml
     """
     bad = lines = 0
     for path in files:
@@ -173,7 +187,12 @@ def diff(
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Show in which facts two devices differ, with the ratio B/A."""
+    """Show in which facts two devices differ, with the ratio B/A.
+
+    \b
+        perfmodel hardware diff a100 h100
+        perfmodel hardware diff l40s ./my-gpu.yaml --format markdown
+    """
     chosen_format(format, output)
     one, other = load(first), load(second)
     mine, theirs = ({row["fact"]: row for row in _facts(item)} for item in (one, other))
