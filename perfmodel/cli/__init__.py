@@ -22,6 +22,7 @@ from perfmodel.errors import BAD_INPUT, report, say
 COMMANDS = {
     "predict": "Predict the time of an operator on a device.",
     "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
+    "network": "Published transformers, and config.json files, as networks.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
     "whatif": "What each hardware number is worth, and what a change of it would do.",

@@ -147,6 +147,27 @@ def _graphs() -> Iterator[Row]:
         yield _row(name, graph.load(name).about)
 
 
+def _networks() -> Iterator[Row]:
+    from perfmodel.networks import library
+
+    for entry in library.entries():
+        yield _row(entry.network.name, ", ".join([entry.network.source, *entry.aliases]))
+
+
+def _optimisers() -> Iterator[Row]:
+    from perfmodel.training import optimisers
+
+    for name in optimisers.names():
+        yield _row(name, optimisers.load(name).about)
+
+
+def _precisions() -> Iterator[Row]:
+    from perfmodel.training import precision
+
+    for name in precision.names():
+        yield _row(name, precision.load(name).about)
+
+
 def _levels() -> Iterator[Row]:
     for name, about in _LEVELS.items():
         yield _row(name, about)
@@ -168,6 +189,9 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "variants": _variants,
     "algorithms": _algorithms,
     "graphs": _graphs,
+    "networks": _networks,
+    "optimisers": _optimisers,
+    "precisions": _precisions,
     "levels": _levels,
     "devices": _devices,
 }
