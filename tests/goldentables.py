@@ -28,6 +28,7 @@ COMMANDS = {
     "show": "show harness cuda_graph",
     "compare": "compare {published} --where direction=fwd --by device,implementation",
     "trend": "trend",
+    "network-list": "network list --family llama,mixtral",
 }
 """Commands by the names of their files."""
 

@@ -324,7 +324,8 @@ def test_a_terminal_sees_colours_unless_told_otherwise(monkeypatch, quiet):
         ("hardware", "list"), ("hardware", "show"), ("hardware", "new"), ("hardware", "validate"),
         ("hardware", "diff"), ("graph",), ("compare",), ("trend",), ("explain",), ("map",),
         ("measure",), ("calibrate",), ("counters", "import"), ("replay",), ("compile",), ("list",),
-        ("show",), ("sweep", "ask"), ("demo",),
+        ("show",), ("sweep", "ask"), ("demo",), ("network", "list"), ("network", "show"),
+        ("network", "import"),
     ],
     ids=" ".join,
 )  # fmt: skip
