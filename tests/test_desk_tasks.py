@@ -334,6 +334,15 @@ def test_every_command_shows_two_examples(asked, command):
     assert len(re.findall(r"^ +(make |perfmodel )", out, re.MULTILINE)) >= 2
 
 
+def test_help_has_every_harness_and_target(asked):
+    from perfmodel.evidence.compiled.targets import TARGETS
+    from perfmodel.timing.runs import harnesses
+
+    said = " ".join(asked("predict", "gemm", "--help").split())
+    assert all(name in said for name in harnesses() if name != "unknown")
+    assert all(name in asked("compile", "--help") for name in TARGETS)
+
+
 @pytest.mark.parametrize("command", ["predict", "whatif", "sweep", "roofline"])
 def test_help_says_what_is_accepted_and_shows_two_examples(asked, command):
     for operator in ("attention", "gemm", "softmax", "mla"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perfmodel.cli import completing, known
-from perfmodel.cli.kerneloptions import Kernel, configured, problems
+from perfmodel.cli.kerneloptions import Kernel, configured, loaded, problems
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.progress import counted
 from perfmodel.errors import ProblemError
@@ -73,11 +73,10 @@ def compile(
         perfmodel compile matmul --target sm_89 --config bm=256 --config stages=2 --format json
     """
     chosen_format(format, output)
-    from perfmodel.evidence import registry
     from perfmodel.evidence.compiled.targets import target as named
 
     targets = [named(name) for text in target or () for name in known.names(text)]
-    chosen = registry.kernel(kernel)
+    chosen = loaded(kernel)
     by_target = dict(_devices(chosen, targets, known.devices(device or ())))
     with counted("compiling") as tell:
         rows = [

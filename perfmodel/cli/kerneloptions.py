@@ -40,6 +40,17 @@ Kernel = Annotated[
 ]
 
 
+def loaded(name: str) -> BundledKernel:
+    """The kernel of that name, or of a file; raises what `registry.kernel` raises."""
+    from perfmodel.cli.progress import status
+
+    with status("loading") as report:
+        report("Triton")
+        from perfmodel.evidence import registry
+
+        return registry.kernel(name)
+
+
 def configured(config: Any, settings: Sequence[str]) -> Any:
     """`config` with fields set by "key=value"; raises `ProblemError` or `UnknownName`."""
     changes = {}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perfmodel.cli import completing, known
-from perfmodel.cli.kerneloptions import Kernel, configured, problems
+from perfmodel.cli.kerneloptions import Kernel, configured, loaded, problems
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.progress import counted
 from perfmodel.render.report import Column, Report
@@ -66,24 +66,11 @@ def replay(
     chosen_format(format, output)
     # Triton decides when it is first imported whether kernels are interpreted.
     os.environ.setdefault("TRITON_INTERPRET", "1")
-    from perfmodel.evidence import registry
-    from perfmodel.evidence.replay import replay as replaying
-
-    chosen = registry.kernel(kernel)
+    chosen = loaded(kernel)
     devices: list[Any] = list(known.devices(device)) if device else [None]
     asked: list[Any] = problems(chosen, context.args, _TYPES) if context.args else [None]
-    found = []
-    with counted("replaying blocks") as tell:
-        for problem, here in product(asked, devices):
-            picked = configured(chosen.configs[0], config) if config else None
-            if problem is not None and picked is None:
-                picked = chosen.configs[0]
-            right = getattr(problem, "dtype", "") != "bf16"
-            found.append(
-                replaying.replay(
-                    kernel, problem, picked, here, seed=seed, check=right, progress=tell
-                )
-            )
+    picked = configured(chosen.configs[0], config or ()) if config or context.args else None
+    found = _replayed(kernel, product(asked, devices), picked, seed)
     rows = [row for item in found for row in _rows(item)]
     notes = [note for item in found for note in _notes(item)]
     report = Report(
@@ -92,6 +79,27 @@ def replay(
     emit(report, format, output)
     if not all(item.equal for item in found):
         raise typer.Exit(1)
+
+
+def _replayed(
+    kernel: str, asked: Iterable[tuple[Any, Any]], config: Any, seed: int
+) -> list[Replay]:
+    """The kernel on each problem, its addresses also through the L2 of the device beside it."""
+    from perfmodel.evidence.replay.replay import replay as replayed
+
+    with counted("replaying blocks") as tell:
+        return [
+            replayed(
+                kernel,
+                problem,
+                config,
+                device,
+                seed=seed,
+                check=getattr(problem, "dtype", "") != "bf16",
+                progress=tell,
+            )
+            for problem, device in asked
+        ]
 
 
 def _rows(found: Replay) -> Iterator[dict[str, Any]]:
