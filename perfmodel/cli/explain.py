@@ -21,13 +21,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 @app.command(context_settings=declared.PASS_ON)
 def explain(
     context: typer.Context,
-    algorithm: Annotated[
-        str | None,
-        typer.Argument(
-            help="A name, or a YAML declaration; none lists them all.",
-            autocompletion=completing.algorithms,
-        ),
-    ] = None,
+    algorithm: declared.Algorithm = None,
     schedule: Annotated[
         str,
         typer.Option("--schedule", metavar="NAME", help="tiled, standard, tiled-1 or auto."),
@@ -43,15 +37,7 @@ def explain(
             autocompletion=completing.devices,
         ),
     ] = None,
-    dtype: Annotated[
-        str,
-        typer.Option(
-            "--dtype",
-            metavar="TYPE",
-            help="Type of the data: bf16, fp16, fp8, fp32 (perfmodel list types).",
-            autocompletion=completing.types,
-        ),
-    ] = "bf16",
+    dtype: declared.Dtype = "bf16",
     fuse: Annotated[
         str | None,
         typer.Option("--fuse", metavar="STEPS", help="Kernels: scores+softmax,values."),

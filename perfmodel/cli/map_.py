@@ -27,13 +27,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 @app.command("map", context_settings=declared.PASS_ON)
 def map_(
     context: typer.Context,
-    algorithm: Annotated[
-        str | None,
-        typer.Argument(
-            help="A name, or a YAML declaration; none lists them all.",
-            autocompletion=completing.algorithms,
-        ),
-    ] = None,
+    algorithm: declared.Algorithm = None,
     device: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,15 +52,7 @@ def map_(
         str | None,
         typer.Option("--capacity", metavar="SIZE", help='For bytes, instead of a level: "25 MiB".'),
     ] = None,
-    dtype: Annotated[
-        str,
-        typer.Option(
-            "--dtype",
-            metavar="TYPE",
-            help="Type of the data: bf16, fp16, fp8, fp32 (perfmodel list types).",
-            autocompletion=completing.types,
-        ),
-    ] = "bf16",
+    dtype: declared.Dtype = "bf16",
     trace: Annotated[
         bool, typer.Option("--trace", help="Show what every kernel's search considered.")
     ] = False,
