@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
-from perfmodel.render.roofs import Kernel
 from perfmodel.render.report import Column, Report, Row, micros, percent, quantity, text
+from perfmodel.render.roofs import Kernel
 
 BY = ("class", "layer", "operator", "kernel")
 """What a line is for."""

@@ -15,10 +15,11 @@ from perfmodel.networks.recorder import KINDS
 from perfmodel.training.copies import Copies
 from perfmodel.training.memory import Memory
 from perfmodel.training.plan import Plan
-from perfmodel.training.stages import Part
+from perfmodel.training.stages import Part, exposed_seconds
 from perfmodel.training.weightupdate import Update
 
 if TYPE_CHECKING:
+    from perfmodel.training.pipeline import Timeline
     from perfmodel.training.step import Timed
 
 
@@ -52,6 +53,8 @@ class Step:
     """The device's dense peak in the type of the products."""
     assumptions: tuple[str, ...]
     """What was assumed, each once."""
+    timeline: Timeline | None = None
+    """A pipeline's tasks as they ran; None where there is one stage."""
 
     @property
     def limiter(self) -> str:
@@ -117,7 +120,8 @@ def classes(
 ) -> dict[str, float]:
     """Seconds of a step by class, on one stage; what is left over is the host's.
 
-    Communication is what lies between kernels of a layer and what nothing hides at the end.
+    Communication is what kernels wait for: exchanges between those of a layer, what exchanges that
+    run beside layers add to them, and what nothing hides at the end.
     """
     found: dict[str, float] = {}
     for one in (work for part in stage for work in part.work):
@@ -126,6 +130,9 @@ def classes(
             found[kernel.kind] = found.get(kernel.kind, 0.0) + taken
         exchanged = plan.accumulation * one.repeat * one.exchanged(copies.links.seconds)
         found["communication"] = found.get("communication", 0.0) + exchanged
+    found["communication"] += sum(
+        exposed_seconds(part, timed.host, copies, plan.accumulation) for part in stage
+    )
     found["communication"] += copies.exit_seconds([pair for p in stage for pair in p.segments])
     found["optimiser"] = last.seconds
     found["bubble"] = timed.bubble_seconds
