@@ -16,6 +16,7 @@ from perfmodel.networks.operations.loss import Loss
 from perfmodel.networks.operations.maps import Dropout, Map, Pass, Repeat, Rotary, activation
 from perfmodel.networks.operations.norm import Norm
 from perfmodel.networks.operations.operation import Operation
+from perfmodel.networks.placement import way
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Value, Weight
 
@@ -78,7 +79,7 @@ class Layer:
             shared=self.name == "decoder", distances=(first.relative_buckets, first.heads),
         )  # fmt: skip
         x = self._one(table)
-        x = self._parallel(x, "scatter" if self.setting.shards.sequence else "reduce", "embedding")
+        x = self._joined(x, "embedding")
         if network.embedding_norm:
             x = self._norm("embedding norm", x)
         if self.drops:
@@ -154,20 +155,20 @@ class Layer:
             made = self._one(Dropout(f"{name} dropout", self.setting, made))
         return self._one(Map(name, self.setting, (x, made), (Pass("add", reads=2),), ()))
 
-    def _parallel(self, x: Value, way: Way, name: str, axis: str = "tensor") -> Value:
+    def _parallel(self, x: Value, how: Way, name: str, axis: str = "tensor") -> Value:
         """An exchange among the devices of an axis, where there are several."""
         ranks = getattr(self.setting.shards, axis)
         if ranks == 1:
             return x
-        return self._one(Exchange(f"{name} {way}", self.setting, x, way, axis, ranks))
+        return self._one(Exchange(f"{name} {how}", self.setting, x, how, axis, ranks))
 
     def _spread(self, x: Value, name: str) -> Value:
         """Rows of all devices, before products whose columns are split."""
-        return self._parallel(x, "gather" if self.setting.shards.sequence else "copy", name)
+        return self._parallel(x, way("out", sequence=self.setting.shards.sequence), name)
 
     def _joined(self, x: Value, name: str) -> Value:
         """Sums over devices, after products whose rows are split."""
-        return self._parallel(x, "scatter" if self.setting.shards.sequence else "reduce", name)
+        return self._parallel(x, way("in", sequence=self.setting.shards.sequence), name)
 
     def _value(self, name: str, cols: int) -> Value:
         return Value(name, self.tokens, cols, self.setting.data)
@@ -375,13 +376,13 @@ class Layer:
         combined = self._one(Combine("combine", setting, made, weights, x.rows))
         return self._joined(combined, "experts") if shards.expert_tensor else combined
 
-    def _sent(self, x: Value, way: Way, of: Mlp) -> Value:
+    def _sent(self, x: Value, how: Way, of: Mlp) -> Value:
         """Rows to the devices of their experts, or back."""
         ranks = self.setting.shards.expert
         if ranks == 1:
             return x
-        name = f"experts {way}"
-        return self._one(Exchange(name, self.setting, x, way, "expert", ranks, repeats=of.chosen))
+        name = f"experts {how}"
+        return self._one(Exchange(name, self.setting, x, how, "expert", ranks, repeats=of.chosen))
 
     # -- heads ---------------------------------------------------------------------------------
 
@@ -400,10 +401,9 @@ class Layer:
         table = Weight(
             "head.weight", (network.hidden, vocabulary), "embedding", shared=network.tied
         )
-        dtype = self.setting.data if self.setting.dtype == "fp8" else ""
         biased = network.head_bias or network.head == "pretraining"
         linear = Linear(
             "logits", self.setting, x, vocabulary, biased, split="out", weight=table,
-            dtype=dtype,
+            dtype=self.setting.multiplied,
         )  # fmt: skip
         return self._one(linear)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from perfmodel.elements import element
 from perfmodel.networks.dispatch import Stretch
+from perfmodel.networks.placement import gradients, weights
 from perfmodel.networks.segment import Segment
 from perfmodel.training.fabric import Fabric
 from perfmodel.training.overlap import Work, together_seconds
@@ -63,14 +64,14 @@ class Copies:
     def gather_seconds(self, segment: Segment) -> float:
         """One layer's weights."""
         whole = self._weights(segment) * self._width
-        return self.links.take("all-gather", whole, "data").seconds if self.sharded else 0.0
+        return self.links.take(weights(), whole, "data").seconds if self.sharded else 0.0
 
     def reduce_seconds(self, segment: Segment) -> float:
         """One layer's gradients."""
         if self.plan.copies == 1:
             return 0.0
         whole = self._weights(segment) * self._gradient_width
-        op = "reduce-scatter" if self.plan.zero else "all-reduce"
+        op = gradients(sharded=self.plan.zero > 0)
         return self.links.take(op, whole, "data").seconds
 
     def beside(self, layer: Stretch, transfer_seconds: float) -> Stretch:
@@ -114,10 +115,10 @@ class Copies:
         if self.overlaps:
             found += self.reduce_seconds(segments[0][0])
         else:
-            op = "reduce-scatter" if self.plan.zero else "all-reduce"
+            op = gradients(sharded=self.plan.zero > 0)
             found += self.links.take(op, count * self._gradient_width, "data").seconds
         if self.plan.zero:
-            found += self.links.take("all-gather", count * self._width, "data").seconds
+            found += self.links.take(weights(), count * self._width, "data").seconds
         return found
 
     def moved_seconds(self, segments: list[tuple[Segment, int]]) -> float:

@@ -210,7 +210,7 @@ def plan_of(row: Row) -> Asked:
         expert=axes["expert"],
         zero=_whole(row, "zero") or 0,
         recompute=str(usual("recompute", "none", "not said")),
-        dtype=str(row["dtype"]),
+        dtype=_DTYPES.get(str(row["dtype"]), str(row["dtype"])),
         stack=stack,
         attention=_kernel(row, usual),
         dropout=None if _missing(row, "dropout") else float(row["dropout"]),
@@ -244,6 +244,9 @@ def _batches(row: Row, data: int, usual: Any, *, at_once: bool) -> tuple[int, in
 
 _FUSED_SINCE = 2023
 _LOSS_COMPILED_SINCE = 2025
+
+# Types of other scales than this package has of them.
+_DTYPES = {"mxfp8": "fp8", "fp8_block": "fp8", "fp16-amp": "fp16", "bf16-amp": "bf16"}
 
 # What tables call attention, as this package does; others are names of kernels.
 _ATTENTION = {

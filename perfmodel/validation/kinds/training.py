@@ -71,8 +71,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
         out["predicted"], out["low"], out["high"] = value(step, plain)
     except PerfmodelError as error:
         return {**out, "reason": str(error)}
-    known = "fitted"
-    out |= {"known_device": known, "known_stack": asked.plan.stack, "limiter": step.limiter}
+    out |= {"known_device": step.known_device, "known_stack": asked.plan.stack, "limiter": step.limiter}
     return {**out, "assumed_of_plan": "; ".join(asked.assumed)}
 
 
