@@ -1,4 +1,4 @@
-"""What a software stack makes of a layer: which of its operations share a kernel (`stacks.yaml`)."""
+"""Software stacks: which operations of a layer share a kernel (`stacks.yaml`)."""
 
 from __future__ import annotations
 

@@ -99,10 +99,6 @@ class Copies:
             beside += self.reduce_seconds(segment)
         return self.beside(layer, beside)
 
-    def entry_seconds(self, first: Segment) -> float:
-        """What nothing hides at the begin of a pass: the first layer's gather."""
-        return self.gather_seconds(first)
-
     def exit_seconds(self, segments: list[tuple[Segment, int]]) -> float:
         """What follows the last backward pass: sums of gradients, weights back to their copies."""
         if self.plan.copies == 1:
@@ -119,13 +115,3 @@ class Copies:
         if self.plan.zero:
             found += self.links.take("all-gather", count * self._width, "data").seconds
         return found
-
-    def moved_seconds(self, segments: list[tuple[Segment, int]]) -> float:
-        """All of it in a step, as if nothing hid it."""
-        if not self.sharded:
-            return self.exit_seconds(segments)
-        each = sum(
-            repeat * (2 * self.gather_seconds(one) + self.reduce_seconds(one))
-            for one, repeat in segments
-        )
-        return self.plan.accumulation * each

@@ -32,7 +32,7 @@ WORKSPACE_BYTES = 32 * 2**20
 # channels).
 COMMUNICATOR_BYTES = 2 * 4 * 2**20 * 24
 # How far the caching allocator's peak lies from the sum of the tensors: blocks of 2 MiB and 20 MiB
-# leave 4 to 10 % unused (PyTorch, CUDACachingAllocator.cpp), and frameworks free some tensors early.
+# leave 4 to 10 % unused (PyTorch, CUDACachingAllocator.cpp); frameworks free some tensors early.
 _RANGE = (0.92, 1.12)
 
 

@@ -22,14 +22,6 @@ _CONVENTIONS = {
     "bf16 mfu": "megatron",
 }
 
-HIGHER_IS_FASTER = (
-    "tokens_per_s_per_device",
-    "sequences_per_s",
-    "tflops_per_device",
-    "mfu_percent",
-)
-"""Metrics whose range turns round: the shortest time is the highest figure."""
-
 
 def convention_of(row: Row) -> str:
     """How a row counts operations. Raises `ProblemError` where it does not say."""
