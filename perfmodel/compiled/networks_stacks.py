@@ -1,6 +1,6 @@
 """Compiled from networks/stacks.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "2877a7bb70ab14b8"
+HASH = "8a1de0ee9dcf255f"
 DOCUMENT = {
  'version': 1,
  'stacks': {
@@ -14,7 +14,7 @@ DOCUMENT = {
    'head_copies': True,
    'scale_pass': True,
    'mask': 'pass',
-   'kernels_of': {'gelu_new': 8, 'rotary': 9, 'rmsnorm': 6},
+   'plain_gelu_new': True,
    'loss': 'eager',
    'optimiser': 'foreach',
    'host': 'eager',
@@ -30,6 +30,7 @@ DOCUMENT = {
    'joins_maps': True,
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'loss': 'fused',
    'optimiser': 'fused',
    'host': 'compile',
@@ -45,6 +46,7 @@ DOCUMENT = {
    'joins_maps': True,
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'loss': 'eager',
    'optimiser': 'fused',
    'host': 'compile',
@@ -57,6 +59,7 @@ DOCUMENT = {
    'joined_products': True,
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'fused_dropout_add': True,
    'main_gradients': True,
    'loss': 'parts',
@@ -73,6 +76,7 @@ DOCUMENT = {
    'joined_products': True,
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'fused_dropout_add': True,
    'main_gradients': True,
    'loss': 'parts',
@@ -103,6 +107,7 @@ DOCUMENT = {
    'attention': 'flash',
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'loss': 'chunked',
    'optimiser': 'fused',
    'host': 'eager',

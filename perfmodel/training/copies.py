@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from perfmodel.elements import element
 from perfmodel.networks.dispatch import Stretch
 from perfmodel.networks.segment import Segment
 from perfmodel.training.fabric import Fabric
@@ -49,20 +48,16 @@ class Copies:
         return self.plan.zero == 3 and self.plan.copies > 1
 
     @property
-    def _width(self) -> float:
-        return 4.0 if self.plan.dtype in ("fp32", "tf32") else 2.0
-
-    @property
     def _gradient_width(self) -> float:
         """Bytes of a gradient on the link: those it is kept in; FSDP's go in the products' type."""
-        return self._width if self.sharded else element(self.precision.gradients).bytes
+        return self.plan.data_bytes if self.sharded else self.precision.gradient_bytes
 
     def _weights(self, segment: Segment) -> int:
         return sum(w.elements for w in segment.weights if not w.shared)
 
     def gather_seconds(self, segment: Segment) -> float:
         """One layer's weights."""
-        whole = self._weights(segment) * self._width
+        whole = self._weights(segment) * self.plan.data_bytes
         return self.links.take("all-gather", whole, "data").seconds if self.sharded else 0.0
 
     def reduce_seconds(self, segment: Segment) -> float:
@@ -113,5 +108,5 @@ class Copies:
             op = "reduce-scatter" if self.plan.zero else "all-reduce"
             found += self.links.take(op, count * self._gradient_width, "data").seconds
         if self.plan.zero:
-            found += self.links.take("all-gather", count * self._width, "data").seconds
+            found += self.links.take("all-gather", count * self.plan.data_bytes, "data").seconds
         return found

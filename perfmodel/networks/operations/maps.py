@@ -239,7 +239,7 @@ def activation(name: str, setting: Setting, x: Value, kind: str, gate: Value | N
     """The activation of an inner layer; of two tensors where it is gated."""
     if gate is not None:
         return _gated(name, setting, x, gate, kind)
-    if kind == "gelu_new" and setting.stack.count_of(kind) > 1:
+    if kind == "gelu_new" and setting.stack.plain_gelu_new:
         # Beside x the cube's operand is x again; tanh's result, the half and the sum are kept.
         kept = (Value(f"{name}.{i}", x.rows, x.cols, x.dtype) for i in range(3))
         return Map(name, setting, (x,), _GELU_NEW, _GELU_NEW_BACK, (x, *kept))
@@ -253,8 +253,7 @@ def activation(name: str, setting: Setting, x: Value, kind: str, gate: Value | N
 
 def _gated(name: str, setting: Setting, up: Value, gate: Value, kind: str) -> Map:
     """Two kernels by plain operators, one where fused: gate's activation times up."""
-    stack = setting.stack
-    if stack.joins_maps or stack.joined_products or stack.name == "liger":
+    if setting.stack.fused_gate:
         joined = (Pass("silu_mul", reads=2),), (Pass("silu_mul_gradient", reads=3, writes=2),)
         return Map(name, setting, (gate, up), *joined, (gate, up))
     single = _SINGLE.get(kind, kind)
