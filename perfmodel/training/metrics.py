@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.training.cells import Row
 from perfmodel.training.step import Step
-
-Row = Mapping[str, Any]
 
 # The words by which tables say how operations are counted, and the convention that is meant.
 _CONVENTIONS = {
