@@ -187,12 +187,14 @@ class NetworkPrediction:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What was assumed of any kernel, each once."""
+        """What was assumed of any kernel, each once; that a stack's name stands for its usual
+        kernels is no assumption."""
         said = (
             line
             for each in self.passes
             for one in each.kernels
             for line in one.prediction.assumptions
+            if not line.startswith("implementation '")
         )
         return tuple(dict.fromkeys(said))
 

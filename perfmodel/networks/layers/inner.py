@@ -6,6 +6,7 @@ from functools import partial
 
 from perfmodel.networks.layers.layer import Layer, share
 from perfmodel.networks.network import Mlp
+from perfmodel.networks.operations.exchange import Exchange, Way
 from perfmodel.networks.operations.experts import Choice, Combine, Permute
 from perfmodel.networks.operations.linear import Linear
 from perfmodel.networks.operations.maps import activation
@@ -76,15 +77,24 @@ def _experts(layer: Layer, of: Mlp, x: Value) -> Value:
     weights = layer.one(Choice("choice", setting, layer.one(router)))
     used, each = _rows(of, x.rows, shards.expert, local)
     rows = layer.one(Permute("permute", setting, x, used * each))
-    rows = layer.exchanged(rows, "dispatch", "experts", "expert")
+    rows = _sent(layer, of, rows, "dispatch")
     active = _up(layer, of, rows, columns, "experts", used, local, of.chosen)
     down = Linear(
         "experts down", setting, active, layer.network.hidden, of.bias, split="in", groups=used,
         owned=local, chosen=of.chosen,
     )  # fmt: skip
-    made = layer.exchanged(layer.one(down), "collect", "experts", "expert")
+    made = _sent(layer, of, layer.one(down), "collect")
     combined = layer.one(Combine("combine", setting, made, weights, x.rows))
     return layer.joined(combined, "experts") if shards.expert_tensor else combined
+
+
+def _sent(layer: Layer, of: Mlp, x: Value, way: Way) -> Value:
+    """Rows to the devices of their experts, or back."""
+    ranks = layer.setting.shards.expert
+    if ranks == 1:
+        return x
+    name = f"experts {way}"
+    return layer.one(Exchange(name, layer.setting, x, way, "expert", ranks, repeats=of.chosen))
 
 
 def _rows(of: Mlp, tokens: int, ranks: int, local: int) -> tuple[int, int]:

@@ -67,17 +67,16 @@ class Layer:
             made = self.one(Dropout(f"{name} dropout", self.setting, made))
         return self.added(name, x, made)
 
-    def exchanged(self, x: Value, way: Way, name: str, axis: str = "tensor") -> Value:
-        """An exchange among the devices of an axis, where there are several."""
-        ranks = getattr(self.setting.shards, axis)
-        if ranks == 1:
-            return x
-        return self.one(Exchange(f"{name} {way}", self.setting, x, way, axis, ranks))
-
     def spread(self, x: Value, name: str) -> Value:
         """Rows of all devices, before products whose columns are split."""
-        return self.exchanged(x, "gather" if self.setting.shards.sequence else "copy", name)
+        return self._exchanged(x, "gather" if self.setting.shards.sequence else "copy", name)
 
     def joined(self, x: Value, name: str) -> Value:
         """Sums over devices, behind products whose rows are split."""
-        return self.exchanged(x, "scatter" if self.setting.shards.sequence else "reduce", name)
+        return self._exchanged(x, "scatter" if self.setting.shards.sequence else "reduce", name)
+
+    def _exchanged(self, x: Value, way: Way, name: str) -> Value:
+        """An exchange among the devices that share the layer, where there are several."""
+        if self.tensor == 1:
+            return x
+        return self.one(Exchange(f"{name} {way}", self.setting, x, way, "tensor", self.tensor))
