@@ -197,7 +197,7 @@ class _Grid:
                 f"data {data}; {', '.join(str(n) for n in (above - step, above) if n)} would"
             )
         return Plan(
-            **chosen,
+            **chosen,  # type: ignore[arg-type]
             **self.fixed,  # type: ignore[arg-type]
             data=data,
             accumulation=whole // step,

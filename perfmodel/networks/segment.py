@@ -141,8 +141,3 @@ class Segment:
     def weights(self) -> tuple[Weight, ...]:
         """Parameters of one layer."""
         return tuple(weight for one in self.operations for weight in one.weights)
-
-    @property
-    def input_bytes(self) -> float:
-        """Bytes of what it reads from the segment before."""
-        return sum(x.bytes for x in self.operations[0].inputs)

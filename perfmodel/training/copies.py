@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from perfmodel.elements import element
 from perfmodel.networks.dispatch import Stretch
 from perfmodel.networks.placement import gradients, weights
 from perfmodel.networks.segment import Segment
@@ -50,20 +49,16 @@ class Copies:
         return self.plan.zero == 3 and self.plan.copies > 1
 
     @property
-    def _width(self) -> float:
-        return 4.0 if self.plan.dtype in ("fp32", "tf32") else 2.0
-
-    @property
     def _gradient_width(self) -> float:
         """Bytes of a gradient on the link: those it is kept in; FSDP's go in the products' type."""
-        return self._width if self.sharded else element(self.precision.gradients).bytes
+        return self.plan.data_bytes if self.sharded else self.precision.gradient_bytes
 
     def _weights(self, segment: Segment) -> int:
         return sum(w.elements for w in segment.weights if not w.shared)
 
     def gather_seconds(self, segment: Segment) -> float:
         """One layer's weights."""
-        whole = self._weights(segment) * self._width
+        whole = self._weights(segment) * self.plan.data_bytes
         return self.links.take(weights(), whole, "data").seconds if self.sharded else 0.0
 
     def reduce_seconds(self, segment: Segment) -> float:
@@ -100,10 +95,6 @@ class Copies:
             beside += self.reduce_seconds(segment)
         return self.beside(layer, beside)
 
-    def entry_seconds(self, first: Segment) -> float:
-        """What nothing hides at the begin of a pass: the first layer's gather."""
-        return self.gather_seconds(first)
-
     def exit_seconds(self, segments: list[tuple[Segment, int]]) -> float:
         """What follows the last backward pass: sums of gradients, weights back to their copies."""
         if self.plan.copies == 1:
@@ -118,15 +109,5 @@ class Copies:
             op = gradients(sharded=self.plan.zero > 0)
             found += self.links.take(op, count * self._gradient_width, "data").seconds
         if self.plan.zero:
-            found += self.links.take(weights(), count * self._width, "data").seconds
+            found += self.links.take(weights(), count * self.plan.data_bytes, "data").seconds
         return found
-
-    def moved_seconds(self, segments: list[tuple[Segment, int]]) -> float:
-        """All of it in a step, as if nothing hid it."""
-        if not self.sharded:
-            return self.exit_seconds(segments)
-        each = sum(
-            repeat * (2 * self.gather_seconds(one) + self.reduce_seconds(one))
-            for one, repeat in segments
-        )
-        return self.plan.accumulation * each

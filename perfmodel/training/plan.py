@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from perfmodel.elements import element
 from perfmodel.errors import ProblemError
 from perfmodel.networks import rematerialise
 from perfmodel.networks.network import Network
@@ -102,6 +103,16 @@ class Plan:
     def tokens(self) -> int:
         """Tokens of a step."""
         return self.global_batch * self.seq
+
+    @property
+    def wide(self) -> bool:
+        """Whether it computes with fp32 weights and activations."""
+        return self.dtype in ("fp32", "tf32")
+
+    @property
+    def data_bytes(self) -> float:
+        """Bytes of a weight as its products read it from memory."""
+        return element(self.setting.data).bytes
 
     @property
     def setting(self) -> Setting:

@@ -27,9 +27,7 @@ _BACKWARD = {
 
 def way_of(forward: str, backward: str) -> Way:
     """What it is called that moves so forward and so backward; empty is nothing."""
-    found = [
-        way for way in get_args(Way) if (_FORWARD[way], _BACKWARD[way]) == (forward, backward)
-    ]
+    found = [way for way in get_args(Way) if (_FORWARD[way], _BACKWARD[way]) == (forward, backward)]
     return cast(Way, found[0])
 
 
