@@ -170,7 +170,7 @@ class _Grid:
 
     def plans(self) -> Iterator[tuple[str, Plan | PerfmodelError]]:
         """Each with a few words for it; the error of one that cannot be."""
-        for *values, mode in product(*self.axes.values(), self.recompute):
+        for values, mode in product(product(*self.axes.values()), self.recompute):
             chosen = dict(zip(self.axes, values, strict=True))
             words = ", ".join(f"{name} {value}" for name, value in chosen.items() if value != 1)
             try:
