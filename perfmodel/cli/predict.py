@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Annotated, Any
 
 import typer
@@ -77,6 +78,15 @@ Stored = Annotated[
         help="With --mesh: the axis that a tensor's shards lie along, or whole; repeats.",
     ),
 ]
+Tile = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tile",
+        metavar="DIM=SIZE,...",
+        help="A tile of one's own, not the library's: m=128,n=256,k=64,warps=8,stages=3 of gemm, "
+        "rows=128,keys=64 of attention; repeats.",
+    ),
+]
 
 
 def predict(
@@ -88,6 +98,7 @@ def predict(
     place: Place = None,
     mesh: Mesh = None,
     stored: Stored = None,
+    tile: Tile = None,
     terms: Annotated[
         bool,
         typer.Option(
@@ -104,7 +115,8 @@ def predict(
     """Predict all cases on all devices and show them."""
     wanted = chosen_format(format, output)  # complain before any work is done
     schedules = known.schedules(cases.operator, schedule)
-    total = cases.count * len(device) * len(schedules)
+    tiles = known.tiles(cases.operator, tile)
+    total = cases.count * len(device) * len(schedules) * max(len(tiles), 1)
     check_cases(total, MOST, "narrow a range, or write files with perfmodel sweep")
     options = {
         "implementation": known.implementation(cases.operator, implementation),
@@ -112,17 +124,21 @@ def predict(
         "place": known.placing(place),
         "mesh": known.mesh(mesh),
         "stored": known.storing(stored),
+        "tiles": tiles or [{}],
         "compiled": compiled,
     }
     if compiled and mesh:
         raise ProblemError("--compiled is of one device; drop it, or --mesh")
+    if compiled and tile:
+        raise ProblemError("--compiled takes the bundled kernels' tiles; drop it, or --tile")
     devices = [load(name) for name in device]
     first = list(_rows(cases.first(), devices, schedules, options))
     rows = first if len(first) == total else _rows(cases, devices, schedules, options)
     # Data have every term anyway, as numbers.
     show = predictions.terms if terms and wanted in ("table", "markdown") else predictions.report
     examples = first if rows is first else [_with_tile(row, cases.operator) for row in first]
-    emit(show(rows, examples, cases.varying(), cases.follows), format, output)
+    shown = tuple(dict.fromkeys(name for each in tiles for name in each))
+    emit(show(rows, examples, cases.varying(), cases.follows, shown), format, output)
 
 
 def _with_tile(row: dict[str, Any], operator: Operator) -> dict[str, Any]:
@@ -133,20 +149,20 @@ def _with_tile(row: dict[str, Any], operator: Operator) -> dict[str, Any]:
 def _rows(
     cases: Cases, devices: list[Device], schedules: tuple[Any, ...], options: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Predictions in the order device, schedule, kind, sizes; a chunk at a time."""
-    compiled, options = options["compiled"], {k: v for k, v in options.items() if k != "compiled"}
-    for device in devices:
-        for schedule in schedules:
-            for count, groups in cases.chunks():
-                found: list[dict[str, Any]] = [{}] * count
-                for problem, places in groups:
-                    answer = predict_arrays(problem, device, schedule=schedule, **options)
-                    for i, place in enumerate(places):
-                        one = answer.one(i)
-                        found[place] = (
-                            _compiled(problem, i, device, one) if compiled else one
-                        ).as_dict()
-                yield from found
+    """Predictions in the order device, schedule, tile, kind, sizes; a chunk at a time."""
+    options = dict(options)
+    compiled, tiles = options.pop("compiled"), options.pop("tiles")
+    for device, schedule, tile in product(devices, schedules, tiles):
+        for count, groups in cases.chunks():
+            found: list[dict[str, Any]] = [{}] * count
+            for problem, places in groups:
+                answer = predict_arrays(problem, device, schedule=schedule, tile=tile, **options)
+                for i, place in enumerate(places):
+                    one = answer.one(i)
+                    found[place] = (
+                        _compiled(problem, i, device, one) if compiled else one
+                    ).as_dict()
+            yield from found
 
 
 def _compiled(problem: Problem, i: int, device: Device, found: Prediction) -> Prediction:
@@ -167,6 +183,7 @@ _EXAMPLES = {
     "gemm": """\b
     perfmodel predict gemm --device a100-sxm4-80gb -m 4096 -n 4096 -k 4096 --dtype fp16
     perfmodel predict gemm -d h100-sxm -m 4k -k 8k --mesh k=2@nvlink
+    perfmodel predict gemm -d h100-sxm --implementation triton --tile m=128,n=256,k=64,warps=8
     perfmodel predict gemm -d h100-sxm -m 1:64 -n 4096 -k 4096 --dtype fp8,bf16 -o sweep.csv
     """,
     "pointwise": """\b

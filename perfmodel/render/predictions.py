@@ -14,17 +14,21 @@ TERMS_ACROSS = 6  # predictions shown side by side when every term is asked for
 
 
 def report(
-    rows: Iterable[Row], examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]
+    rows: Iterable[Row],
+    examples: Sequence[Row],
+    varying: Sequence[str],
+    follows: Mapping[str, str],
+    tile: Sequence[str] = (),
 ) -> Report:
     """A line per prediction; `varying` are the problem's fields that differ between them.
 
     `follows` maps a field to another one that it always equals; `examples` are rows that together
-    have every key.
+    have every key; `tile` are dimensions of a tile that the user has set.
     """
     return Report(
         "predictions",
         rows,
-        [*_who(examples, varying), *_summary(examples)],
+        [*_who(examples, varying), *map(_dimension, tile), *_summary(examples)],
         title=_title(examples, varying, follows),
         notes=_notes(examples),
         examples=examples,
@@ -32,12 +36,16 @@ def report(
 
 
 def terms(
-    rows: Iterable[Row], examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]
+    rows: Iterable[Row],
+    examples: Sequence[Row],
+    varying: Sequence[str],
+    follows: Mapping[str, str],
+    tile: Sequence[str] = (),
 ) -> Report:
     """Every term: predictions side by side where they are few, else more columns for each line."""
     rows = iter(rows)
     first = list(islice(rows, TERMS_ACROSS + 1))
-    wide = report(chain(first, rows), examples, varying, follows)
+    wide = report(chain(first, rows), examples, varying, follows, tile)
     if len(first) > TERMS_ACROSS:
         called = _called(examples)
         extra = [
@@ -86,6 +94,10 @@ def _who(examples: Sequence[Row], varying: Sequence[str]) -> list[Column]:
 
 def _problem(name: str) -> Column:
     return Column(name, lambda row: row["problem"].get(name), str)
+
+
+def _dimension(name: str) -> Column:
+    return Column(f"tile {name}", lambda row: row["tile"].get(name), _count)
 
 
 def _nested(header: str, key: str, name: str, show: Callable[[Any], str]) -> Column:
