@@ -46,7 +46,8 @@ def demo(
     published FlashAttention runs; draws rooflines, a scatter chart and a speed-up chart.
     """
     from perfmodel.evidence.records.records import published
-    from perfmodel.validation.compare import predict_table, report
+    from perfmodel.validation.compare import predict_table
+    from perfmodel.validation.judging import report
 
     folder = _folder(output_dir)
     runs = [_run(load(name)) for name in DEVICES]
@@ -134,11 +135,12 @@ _COLUMNS = (
 
 
 def _errors(summary: pd.DataFrame) -> Report:
-    from perfmodel.cli.compare import COLUMNS, lines
+    from perfmodel.cli.compare import COLUMNS
+    from perfmodel.validation.judging import plain_lines
 
     columns = [text(name, name) for name in ("device", "implementation", "direction")]
     title = "\nAgainst runs published in the FlashAttention papers (1, 2 and 3)"
-    return Report("report", lines(summary), [*columns, *COLUMNS], title)
+    return Report("report", plain_lines(summary), [*columns, *COLUMNS], title)
 
 
 def _charts(runs: list[_Run], compared: pd.DataFrame, folder: Path) -> list[Path]:

@@ -16,7 +16,8 @@ import numpy as np
 from perfmodel.fitting.fitted import Fitted, families
 from perfmodel.timing.constants import Constant, Constants
 from perfmodel.timing.runs import Run
-from perfmodel.validation.compare import LEFT_OUT, predict_table
+from perfmodel.validation.compare import predict_table
+from perfmodel.validation.judging import LEFT_OUT
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,8 +20,16 @@ _GROUPS = len(CYCLE)  # colours there are; the smallest groups share the last on
 _MICRO = 1e-6
 
 
-def scatter_chart(table: pd.DataFrame, by: str, size: tuple[float, float] = (5.2, 5.0)) -> Figure:
-    """Rows of a predicted table (`predicted_us`, `measured_us`), coloured by the column `by`.
+def scatter_chart(
+    table: pd.DataFrame,
+    by: str,
+    measured: str = "measured_us",
+    predicted: str = "predicted_us",
+    size: tuple[float, float] = (5.2, 5.0),
+) -> Figure:
+    """Rows of a predicted table, coloured by the column `by`.
+
+    `measured` and `predicted` are its columns of microseconds.
 
     The legend gives each group's number of rows and median error |predicted/measured - 1|. `size`
     is in inches. Raises `TableError` where the column is missing or no row is predicted.
@@ -32,6 +40,7 @@ def scatter_chart(table: pd.DataFrame, by: str, size: tuple[float, float] = (5.2
 
     if by not in table.columns:
         raise TableError(f"no column {by!r} to colour by; there is {', '.join(table.columns)}")
+    table = table.rename(columns={measured: "measured_us", predicted: "predicted_us"})
     table = table[table["predicted_us"].notna()]
     if table.empty:
         raise TableError("no row has a prediction, so there is nothing to draw")

@@ -32,7 +32,8 @@ from perfmodel.timing import ablation, constants
 from perfmodel.timing.constants import Constant, Constants
 from perfmodel.timing.knowledge import is_calibrated
 from perfmodel.timing.knowledge import table as ranges_table
-from perfmodel.validation.compare import LEFT_OUT, beats_floor, predict_table
+from perfmodel.validation.compare import beats_floor, predict_table
+from perfmodel.validation.judging import LEFT_OUT
 from perfmodel.validation.masking import MASKS, masked
 from perfmodel.validation.scores import baselines, both, lines, markdown, scores
 
