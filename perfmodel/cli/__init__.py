@@ -35,6 +35,8 @@ COMMANDS = {
     "replay": "Run a bundled kernel's addresses against the counting rule, with no GPU.",
     "compile": "Compile bundled kernels for GPUs that are not here.",
     "hardware": "List, show, validate and compare hardware specs.",
+    "schema": "The JSON Schema of a file format, for editors.",
+    "validate": "Check specs, libraries, algorithms and graphs.",
     "list": "List the names that options take.",
     "show": "Show what is known of a name, with sources: a library's kernel, a harness.",
     "demo": "Standard against tiled attention on A100, H100 and B200.",

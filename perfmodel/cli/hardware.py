@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say, to_stdout, write
-from perfmodel.errors import OutputError, SpecError, UnknownName
-from perfmodel.hardware import Device, Level, check, load, loads, names, validate_file
+from perfmodel.errors import OutputError, UnknownName
+from perfmodel.formats.readers import hardware as problems_of
+from perfmodel.hardware import Device, Level, check, load, loads, names
 from perfmodel.hardware.copying import like as copied
 from perfmodel.hardware.facts import Sourced, walk
 from perfmodel.hardware.writer import SCHEMA_LINE, schema_line
@@ -118,7 +119,7 @@ def validate(
     """
     bad = lines = 0
     for path in files:
-        problems = validate_file(path) or _own_facts(path)
+        problems = problems_of(Path(path))
         bad, lines = bad + bool(problems), lines + len(problems)
         for problem in problems:
             say(problem)
@@ -130,19 +131,6 @@ def validate(
             say(f"{bad} of {len(files)} specs cannot be used")
         raise typer.Exit(2)
     to_stdout(iter([f"{len(files)} {'spec is' if len(files) == 1 else 'specs are'} valid\n"]))
-
-
-def _own_facts(path: str) -> list[str]:
-    """What is wrong with the facts by which a device differs from its architecture."""
-    from perfmodel.hardware import yamlfile
-    from perfmodel.timing.architectures import architecture_of
-
-    try:
-        architecture_of(load(path if "/" in path else f"./{path}"))
-    except SpecError as error:
-        document = yamlfile.parse(yamlfile.read(Path(path)), path)
-        return [f"{path}:{document.line(('architecture_facts',))}: {error}"]
-    return []
 
 
 @app.command()

@@ -116,7 +116,7 @@ def shipped() -> Mapping[str, KernelFacts]:
 def kernels() -> Mapping[str, KernelFacts]:
     """All kernels by name, those of other packages too."""
     others = brought()
-    return {**shipped(), **facts_of(others, _entries(load().values()))} if others else shipped()
+    return {**shipped(), **facts_of(others, entries(load().values()))} if others else shipped()
 
 
 def find(name: str) -> KernelFacts | None:
@@ -141,7 +141,7 @@ def facts_of(documents: Any, others: Entries) -> Mapping[str, KernelFacts]:
 
     Raises `PerfmodelError` with file, kernel and key for what is no fact.
     """
-    own = _entries(documents, others)
+    own = entries(documents, others)
     known = {**others, **own}
     found = {name: _facts(name, *own[name], known) for name in own}
     every = {**{name: shipped()[name] for name in others}, **found}
@@ -153,7 +153,7 @@ def facts_of(documents: Any, others: Entries) -> Mapping[str, KernelFacts]:
     return found
 
 
-def _entries(documents: Any, others: Entries | None = None) -> Entries:
+def entries(documents: Any, others: Entries | None = None) -> Entries:
     """Every kernel's entry; raises `PerfmodelError` for a name that is already taken."""
     found: dict[str, tuple[Document, Mapping[str, Any]]] = {}
     for item in documents:
@@ -190,7 +190,7 @@ def stated(name: str) -> Mapping[str, str]:
     Facts by the key of their entry, those of a rule or a layout by `key.fact`. Raises `UnknownName`
     where there is no such kernel.
     """
-    known = _entries((*load().values(), *brought()))
+    known = entries((*load().values(), *brought()))
     if name not in known:
         raise UnknownName("implementation", name, known)
     found: dict[str, str] = {}
