@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from perfmodel.cli import streams
 from perfmodel.cli.lazy import lazy_group
 from perfmodel.cli.plainoptions import built
 from perfmodel.errors import BAD_INPUT, report, say
+from perfmodel.plaintext import printable
 
 COMMANDS = {
     "predict": "Predict the time of an operator on a device.",
@@ -93,9 +95,15 @@ def perfmodel(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit code."""
     streams.occupy()
+    warnings.formatwarning = _as_a_line
     code = run(arguments)
     gc.freeze()  # else Python looks for garbage on its way out, for a tenth of a prediction's time
     sys.exit(code)
+
+
+def _as_a_line(message: Warning | str, *_where: Any, **_line: Any) -> str:
+    """A warning as a line of standard error, without the place in the source that raised it."""
+    return f"perfmodel: {printable(str(message))}\n"
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

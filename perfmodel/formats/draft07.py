@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
+# What keywords were called.
+_RENAMED = {"$defs": "definitions", "dependentRequired": "dependencies"}
 # Keywords whose values are names to schemas, and those whose values are no schemas at all.
-_NAMED = frozenset({"properties", "patternProperties", "$defs"})
+_NAMED: frozenset[str] = frozenset({"properties", "patternProperties", "$defs"})
 _PLAIN = frozenset({"enum", "const", "default", "examples", "required", "type"})
 
 
@@ -27,14 +29,15 @@ def _schema(schema: Any) -> Any:
         return [_schema(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {}
+    found: dict[str, Any] = {}
     for key, value in schema.items():
+        name: str = _RENAMED.get(str(key), str(key))
         if key in _NAMED:
-            found[_RENAMED.get(key, key)] = {name: _schema(item) for name, item in value.items()}
+            found[name] = {inner: _schema(item) for inner, item in value.items()}
         elif key not in _PLAIN:
-            found[_RENAMED.get(key, key)] = _schema(value)
+            found[name] = _schema(value)
         else:
-            found[key] = value
+            found[name] = value
     if "prefixItems" in schema:
         found["items"] = found.pop("prefixItems")
         if "items" in schema:
@@ -45,6 +48,3 @@ def _schema(schema: Any) -> Any:
         if len(found) > 1:
             found["allOf"] = [{"$ref": found.pop("$ref")}, *found.get("allOf", [])]
     return found
-
-
-_RENAMED = {"$defs": "definitions", "dependentRequired": "dependencies"}

@@ -7,34 +7,42 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
+from perfmodel import plugins
 from perfmodel.errors import UnknownName
 from perfmodel.graph.declaration import DeclaredGraph, read
 
 
 def names() -> list[str]:
     """Every name that `load` knows, sorted; opens no file."""
-    return sorted(path.stem for path in _folder().glob("*.yaml"))
+    every = [*_folders(), *plugins.packages("graphs")]
+    return sorted({path.stem for folder in every for path in folder.glob("*.yaml")})
 
 
 def load(name_or_path: str | Path) -> DeclaredGraph:
     """The graph with this name, or in this file (a name with a slash or ending in .yaml).
 
-    Raises `UnknownName` with the nearest names, or `SpecError` for a file that declares nothing
-    usable.
+    Folders in PERFMODEL_PATH are searched before the shipped one, those of packages (entry point
+    `perfmodel.graphs`) after it. Raises `UnknownName` with the nearest names, or `SpecError` for a
+    file that declares nothing usable.
     """
     text = str(name_or_path)
     if "/" in text or os.sep in text or text.endswith((".yaml", ".yml")):
         return read(text)
-    path = _folder() / f"{'-'.join(text.lower().replace('_', ' ').split())}.yaml"
-    if not path.is_file():
-        raise UnknownName("graph", text, names())
-    return _shipped(path)
+    wanted = "-".join(text.lower().replace("_", " ").split())
+    for folder in _folders():
+        path = folder / f"{wanted}.yaml"
+        if path.is_file():
+            return _cached(path, path.stat().st_mtime_ns)
+    for path in plugins.files("graphs", wanted):
+        return _cached(path, path.stat().st_mtime_ns)
+    raise UnknownName("graph", text, names())
 
 
-def _folder() -> Path:
-    return Path(str(resources.files("perfmodel.graph").joinpath("declared")))
+def _folders() -> list[Path]:
+    shipped = Path(str(resources.files("perfmodel.graph").joinpath("declared")))
+    return [*plugins.folders("graphs"), shipped]
 
 
 @lru_cache(maxsize=16)
-def _shipped(path: Path) -> DeclaredGraph:
+def _cached(path: Path, _modified: int) -> DeclaredGraph:
     return read(path)

@@ -1,7 +1,8 @@
-"""The devices by name: shipped specs, and the user's own in PERFMODEL_HARDWARE_PATH.
+"""The devices by name: shipped specs, and those of the user's folders and of other packages.
 
-Folders are searched in order, the user's first. A slug opens one file; another spelling is looked
-up in the first lines of each file (slug, name and aliases), so the rest is never parsed.
+Folders are searched in order: PERFMODEL_HARDWARE_PATH, PERFMODEL_PATH, the shipped ones, then those
+under the entry point `perfmodel.hardware`. A slug opens one file; another spelling is looked up in
+the first lines of each file (slug, name and aliases), so the rest is never parsed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 
+from perfmodel import plugins
 from perfmodel.errors import SpecError, UnknownName, reason
 from perfmodel.hardware import specfile, yamlfile
 from perfmodel.hardware.device import Device
@@ -29,20 +31,22 @@ def load(name_or_path: str | Path) -> Device:
     if "/" in text or os.sep in text or text.endswith((".yaml", ".yml")):
         return _read(Path(text))
     wanted = normalise(text)
-    for folder in folders():
-        path = folder / f"{wanted}.yaml"
-        if _is_file(path):
-            return _named(path)
-    spellings = aliases()
-    if wanted in spellings:
-        return _named(spellings[wanted])
-    near = get_close_matches(wanted[:100], [*names(), *spellings], n=3, cutoff=0.5)
+    for place in (folders, _of_packages):  # packages are asked last: that takes a while
+        here = place()
+        for folder in here:
+            path = folder / f"{wanted}.yaml"
+            if _is_file(path):
+                return _named(path)
+        spellings = _aliases(here)
+        if wanted in spellings:
+            return _named(spellings[wanted])
+    near = get_close_matches(wanted[:100], [*names(), *aliases()], n=3, cutoff=0.5)
     raise UnknownName("device", text, near or names())
 
 
 def names() -> list[str]:
     """Every slug, sorted; opens no file."""
-    return sorted({path.stem for path in _paths()})
+    return sorted({path.stem for path in _paths([*folders(), *_of_packages()])})
 
 
 def specs() -> list[Device]:
@@ -52,8 +56,12 @@ def specs() -> list[Device]:
 
 def aliases() -> dict[str, Path]:
     """Every spelling, normalised, with the file it means; the first folder wins."""
+    return _aliases([*folders(), *_of_packages()])
+
+
+def _aliases(searched: list[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
-    for path in _paths():
+    for path in _paths(searched):
         if _is_file(path):  # a link may point nowhere
             for spelling in _spellings(path, path.stat().st_mtime_ns):
                 found.setdefault(spelling, path)
@@ -61,9 +69,8 @@ def aliases() -> dict[str, Path]:
 
 
 def folders() -> list[Path]:
-    """Where specs are looked for: PERFMODEL_HARDWARE_PATH, then the shipped ones."""
-    own = [Path(folder) for folder in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if folder]
-    return [*own, shipped()]
+    """Where specs are looked for before those of other packages."""
+    return [*plugins.folders("hardware", ENVIRONMENT), shipped()]
 
 
 @lru_cache(maxsize=1)
@@ -87,8 +94,13 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _paths() -> list[Path]:
-    return [path for folder in folders() for path in sorted(folder.glob("*.yaml"))]
+def _of_packages() -> list[Path]:
+    """Where specs of other packages lie."""
+    return list(plugins.packages("hardware"))
+
+
+def _paths(searched: list[Path]) -> list[Path]:
+    return [path for folder in searched for path in sorted(folder.glob("*.yaml"))]
 
 
 @lru_cache(maxsize=1024)
