@@ -24,6 +24,7 @@ from perfmodel.plaintext import printable
 COMMANDS = {
     "predict": "Predict the time of an operator on a device.",
     "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
+    "trace": "Trace a PyTorch module, and predict its kernels.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
     "whatif": "What each hardware number is worth, and what a change of it would do.",

@@ -33,7 +33,7 @@ def product(call: Call) -> Operation | None:
     return _product(call, (left,), (right,), m, n, k, shared)
 
 
-@operation("aten._grouped_mm", "aten._scaled_grouped_mm")
+@operation("aten._grouped_mm", "aten._scaled_grouped_mm", "transformers.grouped_mm_fallback")
 def grouped(call: Call) -> Operation | None:
     """A product of its own for each group of rows: experts. Rows are taken as evenly spread."""
     rows, weights = (x for x in call.inputs[:2])
@@ -64,9 +64,8 @@ def einsum(call: Call) -> Operation | None:
         return math.prod(extent[letter] for letter in letters)
 
     batch, k = left & right & made, (left & right) - made
-    return _product(
-        call, operands[:1], operands[1:], size(left - right), size(right - left), size(k), size(batch)
-    )  # fmt: skip
+    rows, columns = size(left - right), size(right - left)
+    return _product(call, operands[:1], operands[1:], rows, columns, size(k), size(batch))
 
 
 def _product(

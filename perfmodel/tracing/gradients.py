@@ -50,23 +50,28 @@ class _Sums:
 
     def take(self, made: Operation) -> None:
         """One operation, reading gradients as they are by now."""
-        renamed = {x.tensor: self._named(x) for x in made.writes}
+        named = [self._named(x, i) for i, x in enumerate(made.writes)]
+        left = list(zip(made.writes, named, strict=True))
+
+        def now(x: Operand) -> tuple[Operand, ...]:
+            for pair in left:
+                if pair[0] == x:
+                    left.remove(pair)
+                    return (pair[1],)
+            return self._now(x)
+
         own = replace(
             made,
             reads=tuple(part for x in made.reads for part in self._now(x)),
-            writes=tuple(renamed[x.tensor] for x in made.writes),
+            writes=tuple(named),
             operands={
-                name: tuple(
-                    part
-                    for x in each
-                    for part in ((renamed[x.tensor],) if x.tensor in renamed else self._now(x))
-                )
+                name: tuple(part for x in each for part in now(x))
                 for name, each in made.operands.items()
             },
         )
         self.operations.append(own)
-        for x in made.writes:
-            self._add(x, renamed[x.tensor], own)
+        for x, given in zip(made.writes, named, strict=True):
+            self._add(x, given, own)
 
     def _now(self, x: Operand) -> tuple[Operand, ...]:
         found = self._made.get(x.tensor)
@@ -74,11 +79,11 @@ class _Sums:
             return found or (x,)
         return (replace(x, tensor=found[0].tensor),)
 
-    def _named(self, x: Operand) -> Operand:
+    def _named(self, x: Operand, i: int) -> Operand:
         """What a contribution is called: the gradient itself, where it is the first."""
         if x.tensor not in self._made and x.elements >= self._elements.get(x.tensor, 0):
             return x
-        return replace(x, tensor=f"{x.tensor}.{len(self.operations)}")
+        return replace(x, tensor=f"{x.tensor}.{len(self.operations)}.{i}")
 
     def _add(self, x: Operand, own: Operand, made: Operation) -> None:
         before = self._made.get(x.tensor, ())
@@ -116,7 +121,7 @@ def _keeping(item: Operation) -> Operation:
         for name in ("mean", "rstd")
         if name in problem.algorithm().outputs
     }
-    operands = {**item.operands, **{name: (x,) for name, x in kept.items()}}
+    operands = dict(item.operands) | {name: (x,) for name, x in kept.items()}
     return replace(item, operands=operands, writes=(*item.writes, *kept.values()))
 
 
@@ -131,6 +136,8 @@ def _backward(item: Operation, wanted: Sequence[Operand]) -> Iterator[Operation]
         yield _of_attention(item, problem)
     elif isinstance(problem, Rowwise) and problem.op in ("softmax", "layernorm", "rmsnorm"):
         yield _of_rows(item, problem)
+    elif isinstance(problem, Rowwise) and len(wanted) == 1 and _is_copy(item):
+        yield _of_copy(item, wanted[0])
     elif problem is None and not item.estimated:
         yield _of_map(item, wanted)
     else:
@@ -203,15 +210,28 @@ def _of_rows(item: Operation, problem: Rowwise) -> Operation:
     )
 
 
+def _is_copy(item: Operation) -> bool:
+    """Whether it writes each element that it reads once."""
+    return item.reads[0].elements == item.writes[0].elements and not item.reads[0].spread
+
+
+def _of_copy(item: Operation, wanted: Operand) -> Operation:
+    """A copy the other way."""
+    result, source = item.writes[0].gradient(), wanted.gradient()
+    return replace(
+        _made(item, "backward", (result,), (source,)),
+        problem=item.problem,
+        operands={"X": (result,), "Y": (source,)},
+    )
+
+
 def _of_map(item: Operation, wanted: Sequence[Operand]) -> Operation:
     """Every input may matter to the derivative; a sum's gradient is what its result has."""
     results = tuple(x.gradient() for x in item.writes if x.floating)
     kept = () if item.aten in LINEAR else item.reads
-    return replace(
-        _made(item, "backward", (*results, *kept), tuple({x.tensor: x.gradient() for x in wanted}.values())),
-        vector_ops=2.0 * item.vector_ops,
-        reduced=(),
-    )  # fmt: skip
+    writes = tuple({x.tensor: x.gradient() for x in wanted}.values())
+    backward = _made(item, "backward", (*results, *kept), writes)
+    return replace(backward, vector_ops=2.0 * item.vector_ops, reduced=())
 
 
 def _by_bytes(item: Operation, wanted: Sequence[Operand]) -> Operation:

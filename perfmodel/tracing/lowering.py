@@ -108,24 +108,23 @@ def _declared(operation: Operation) -> Operation:
     writes = [
         _seen(f"Y{i}", x, domain, reduced=operation.reduced) for i, x in enumerate(operation.writes)
     ]
-    covered = frozenset[int]().union(*(x.dims for x in reads))
-    full = frozenset(i for i, n in enumerate(domain) if n > 1)
     if any(_is_cut(y, domain) for y in writes):
         return _by_bytes(operation)
-    if not reads or not full or not covered >= frozenset().union(*(y.dims for y in writes)):
+    covered = frozenset[int]().union(*(x.dims for x in reads))
+    if not reads or not covered >= frozenset().union(*(y.dims for y in writes)):
         return _repeating(operation)
     runs = list(_runs(domain, [*reads, *writes]))
     axes = {f"a{i}": math.prod(domain[d] for d in run) for i, run in enumerate(runs)}
-
-    def named(seen: _Seen) -> list[str]:
-        return [f"a{i}" for i, run in enumerate(runs) if run[0] in seen.dims]
-
-    problem = _problem(
-        axes, {x.name: (named(x), x.operand.dtype) for x in (*reads, *writes)},
-        [x.name for x in reads], [y.name for y in writes],
-        *(min(ops, _MOST_OPERATIONS) for ops in (operation.vector_ops, operation.special_ops)),
-    )  # fmt: skip
+    named = {
+        seen.name: [f"a{i}" for i, run in enumerate(runs) if run[0] in seen.dims]
+        for seen in (*reads, *writes)
+    }
+    if not axes:  # single elements
+        axes, named = {"a0": 1}, {name: ["a0"] for name in named}
     operands = {seen.name: (seen.operand,) for seen in (*reads, *writes)}
+    tensors = {name: (named[name], x.dtype) for name, (x,) in operands.items()}
+    work = (min(ops, _MOST_OPERATIONS) for ops in (operation.vector_ops, operation.special_ops))
+    problem = _problem(axes, tensors, [x.name for x in reads], [y.name for y in writes], *work)
     return replace(operation, problem=problem, operands=operands, parts=tuple(operands))
 
 
@@ -192,12 +191,11 @@ def _problem(
     """The declared algorithm: a step for each result, a reduction where axes are summed away."""
     have = {axis for name in reads for axis in tensors[name][0]}
     steps: dict[str, Any] = {}
+    vector_ops, special_ops = vector_ops / len(writes), special_ops / len(writes)
     for i, name in enumerate(writes):
         over = [axis for axis in axes if axis in have and axis not in tensors[name][0]]
         kind = {"reduction": list(reads), "over": over} if over else {"map": list(reads)}
-        steps[f"step{i}"] = {
-            **kind, "to": name, "vector": vector_ops / len(writes), "special": special_ops / len(writes),
-        }  # fmt: skip
+        steps[f"step{i}"] = {**kind, "to": name, "vector": vector_ops, "special": special_ops}
     declaration = declare(
         name="fused-map" if len(writes) > 1 else "reduction" if "over" in steps["step0"] else "map",
         axes=dict(axes),

@@ -57,6 +57,8 @@ def rearranged(call: Call) -> Operation | None:
 
 @operation("aten.copy")
 @operation("aten.constant_pad_nd", "aten.pad", "aten.roll", "aten.flip", "aten.repeat_interleave")
+@operation("aten.where", "aten.diff", "aten.floor_divide", "aten.__and__", "aten.__or__")
+@operation("aten.__xor__", "aten.__lshift__", "aten.__rshift__", "aten.clamp", "aten.rsub")
 @operation("aten.tril", "aten.triu", "aten.masked_fill", "aten.index_select", "aten.outer")
 def copy(call: Call) -> Operation | None:
     """Every element of the result is written, and read from where it comes."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import io
+import logging
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -138,11 +142,24 @@ def exported(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any
 
     call: Callable[..., Any] = torch.export.export
     try:
-        with torch.no_grad():
+        with torch.no_grad(), _quiet():
             return call(module, tuple(args), dict(kwargs), strict=False)
     except Exception as error:  # whatever a user's forward raises
         name = type(module).__name__
         raise TraceError(f"{name} cannot be traced: {_said(error)}") from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing but an error comes out: torch logs pages about what it cannot follow."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _said(error: BaseException) -> str:
