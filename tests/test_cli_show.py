@@ -9,11 +9,11 @@ import pytest
 
 from perfmodel.cli.list_ import KINDS as LISTED
 from perfmodel.cli.show import KINDS
+from perfmodel.entries import plain
 from perfmodel.render.facts import shown
 from perfmodel.render.report import listed, shortened
 from perfmodel.timing import stated
 from perfmodel.timing.libraries import files, kernel_facts, kernels
-from perfmodel.timing.libraries.reading import plain
 from perfmodel.timing.runs import table
 from perfmodel.units import seconds
 

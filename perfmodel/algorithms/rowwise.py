@@ -205,9 +205,7 @@ def pointwise(variant: str = "", *, mixed: bool = False) -> Algorithm:
     combine = Step("combine", "map", ("X",), ("T",), ("j",), vector=1.0)
     work = Step("map", "map", ("T",), ("Y",), vector=vector, special=special)
     if not mixed:
-        return Algorithm(
-            "pointwise", ("j", "o", "i"), tensors(*parts), (combine, work), ("Y",)
-        )
+        return Algorithm("pointwise", ("j", "o", "i"), tensors(*parts), (combine, work), ("Y",))
     parts += [Tensor("U", ("u", "i"), "also"), Tensor("W", ("w", "i"), "also")]
     parts.append(Tensor("S", ("i",), "accumulator"))
     others = Step("others", "map", ("U",), ("S",), ("u",), vector=1.0)

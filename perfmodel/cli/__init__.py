@@ -23,8 +23,11 @@ from perfmodel.plaintext import printable
 
 COMMANDS = {
     "predict": "Predict the time of an operator on a device.",
+    "collective": "Predict exchanges among devices: all-reduce, all-to-all, ...; links as roofs.",
     "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
     "trace": "Trace a PyTorch module, and predict its kernels.",
+    "network": "Published transformers, and config.json files, as networks.",
+    "train": "Predict a training step of a network on one device or many, and its memory.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
     "whatif": "What each hardware number is worth, and what a change of it would do.",

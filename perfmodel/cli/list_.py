@@ -130,6 +130,27 @@ def _graphs() -> Iterator[Row]:
         yield _row(name, graph.load(name).about)
 
 
+def _networks() -> Iterator[Row]:
+    from perfmodel.networks import library
+
+    for entry in library.entries():
+        yield _row(entry.network.name, ", ".join([entry.network.source, *entry.aliases]))
+
+
+def _optimisers() -> Iterator[Row]:
+    from perfmodel.training import optimisers
+
+    for name in optimisers.names():
+        yield _row(name, optimisers.load(name).about)
+
+
+def _precisions() -> Iterator[Row]:
+    from perfmodel.training import precision
+
+    for name in precision.names():
+        yield _row(name, precision.load(name).about)
+
+
 def _levels() -> Iterator[Row]:
     for name, about in _LEVELS.items():
         yield _row(name, about)
@@ -142,6 +163,14 @@ def _devices() -> Iterator[Row]:
         yield _row(device.slug, ", ".join([device.name, *device.aliases]))
 
 
+def _systems() -> Iterator[Row]:
+    from perfmodel.hardware import systems
+
+    for system in map(systems.load, systems.names()):
+        joined = ", ".join(f"{level.name} {level.devices.value:,}" for level in system.levels)
+        yield _row(system.slug, f"{system.name}: {joined}")
+
+
 KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "operators": _all_operators,
     "implementations": _implementations,
@@ -151,8 +180,12 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "variants": _variants,
     "algorithms": _algorithms,
     "graphs": _graphs,
+    "networks": _networks,
+    "optimisers": _optimisers,
+    "precisions": _precisions,
     "levels": _levels,
     "devices": _devices,
+    "systems": _systems,
 }
 """What can be listed."""
 

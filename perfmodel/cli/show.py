@@ -131,6 +131,22 @@ def _operator(name: str) -> Found:
     return {"name": found.name, "about": found.about}, facts
 
 
+def _optimiser(name: str) -> Found:
+    from perfmodel.training import optimisers, stated
+
+    found = optimisers.load(name)
+    head = {"name": found.name, "about": found.about, "source": found.source}
+    return head, stated.of_optimiser(found)
+
+
+def _precision(name: str) -> Found:
+    from perfmodel.training import precision, stated
+
+    found = precision.load(name)
+    head = {"name": found.name, "about": found.about, "source": found.source}
+    return head, stated.of_precision(found)
+
+
 def _listed(kind: str, rows: str) -> Callable[[str], Found]:
     """A kind of which no more is known than its line in the list."""
 
@@ -149,6 +165,8 @@ KINDS: Mapping[str, Callable[[str], Found]] = {
     "implementation": _implementation,
     "harness": _harness,
     "operator": _operator,
+    "optimiser": _optimiser,
+    "precision": _precision,
     **{
         kind: _listed(kind, rows)
         for kind, rows in (
@@ -157,6 +175,7 @@ KINDS: Mapping[str, Callable[[str], Found]] = {
             ("variant", "variants"),
             ("algorithm", "algorithms"),
             ("graph", "graphs"),
+            ("network", "networks"),
             ("level", "levels"),
             ("device", "devices"),
         )

@@ -41,6 +41,20 @@ FORMATS = {
         frozenset({"slug", "compute", "memory"}),
         "perfmodel.formats.readers:hardware",
     ),
+    "system": FileFormat(
+        "devices joined by links",
+        "hardware/system_spec.schema.json",
+        ("hardware_specs/systems/*.yaml", "*.system.yaml"),
+        frozenset({"slug", "levels"}),
+        "perfmodel.hardware.systems:validate_file",
+    ),
+    "network": FileFormat(
+        "a network of blocks",
+        "networks/network.schema.json",
+        ("*.network.yaml",),
+        frozenset({"networks"}),
+        "perfmodel.networks.reading:read",
+    ),
     "library": FileFormat(
         "what a library's kernels do",
         "timing/libraries/library.schema.json",

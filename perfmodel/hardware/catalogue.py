@@ -8,6 +8,7 @@ the first lines of each file (slug, name and aliases), so the rest is never pars
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
@@ -28,25 +29,55 @@ def load(name_or_path: str | Path) -> Device:
     Raises `UnknownName`, with the nearest names, or `SpecError` for a spec that cannot be used.
     """
     text = str(name_or_path)
-    if "/" in text or os.sep in text or text.endswith((".yaml", ".yml")):
+    if is_path(text):
         return _read(Path(text))
-    wanted = normalise(text)
-    for place in (folders, _of_packages):  # packages are asked last: that takes a while
-        here = place()
-        for folder in here:
-            path = folder / f"{wanted}.yaml"
-            if _is_file(path):
-                return _named(path)
-        spellings = _aliases(here)
-        if wanted in spellings:
-            return _named(spellings[wanted])
-    near = get_close_matches(wanted[:100], [*names(), *aliases()], n=3, cutoff=0.5)
-    raise UnknownName("device", text, near or names())
+    return _named(located("device", text, folders(), _of_packages))
+
+
+def is_path(text: str) -> bool:
+    """Whether a name is the path of a spec file: it has a slash or ends in .yaml."""
+    return "/" in text or os.sep in text or text.endswith((".yaml", ".yml"))
+
+
+def located(
+    kind: str, name: str, where: list[Path], further: Callable[[], list[Path]] = list
+) -> Path:
+    """The file in one of the folders whose slug or alias is `name`, the first folder's first.
+
+    Folders that take a while to find come last, from `further`. Raises `UnknownName` with the
+    nearest names of that kind.
+    """
+    wanted = normalise(name)
+    found = _found(wanted, where)
+    if found is not None:
+        return found
+    later = further()
+    found = _found(wanted, later)
+    if found is not None:
+        return found
+    every = [*where, *later]
+    slugs = listed(every)
+    near = get_close_matches(wanted[:100], [*slugs, *_aliases(every)], n=3, cutoff=0.5)
+    raise UnknownName(kind, name, near or slugs)
+
+
+def _found(wanted: str, where: list[Path]) -> Path | None:
+    """The file of that slug, else of that alias."""
+    for folder in where:
+        path = folder / f"{wanted}.yaml"
+        if _is_file(path):
+            return path
+    return _aliases(where).get(wanted)
 
 
 def names() -> list[str]:
     """Every slug, sorted; opens no file."""
-    return sorted({path.stem for path in _paths([*folders(), *_of_packages()])})
+    return listed([*folders(), *_of_packages()])
+
+
+def listed(where: list[Path]) -> list[str]:
+    """Every slug of the files in folders, sorted; opens no file."""
+    return sorted({path.stem for path in _paths(where)})
 
 
 def specs() -> list[Device]:
@@ -59,9 +90,9 @@ def aliases() -> dict[str, Path]:
     return _aliases([*folders(), *_of_packages()])
 
 
-def _aliases(searched: list[Path]) -> dict[str, Path]:
+def _aliases(where: list[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
-    for path in _paths(searched):
+    for path in _paths(where):
         if _is_file(path):  # a link may point nowhere
             for spelling in _spellings(path, path.stat().st_mtime_ns):
                 found.setdefault(spelling, path)
@@ -99,8 +130,8 @@ def _of_packages() -> list[Path]:
     return list(plugins.packages("hardware"))
 
 
-def _paths(searched: list[Path]) -> list[Path]:
-    return [path for folder in searched for path in sorted(folder.glob("*.yaml"))]
+def _paths(where: list[Path]) -> list[Path]:
+    return [path for folder in where for path in sorted(folder.glob("*.yaml"))]
 
 
 @lru_cache(maxsize=1024)

@@ -58,6 +58,11 @@ class Stretch:
         )
 
     @property
+    def steady_seconds(self) -> float:
+        """What each of many equal ones adds: the longer of device and host."""
+        return max(self.device_seconds, self.host_seconds)
+
+    @property
     def seconds(self) -> float:
         """From the first launch to the last instruction."""
         return max(self.device_seconds, self.latest_seconds)

@@ -30,11 +30,15 @@ def expand(network: Network, setting: Setting) -> tuple[Segment, ...]:
             f"{network.name} has {network.positions:,} learned positions, fewer than the "
             f"{setting.past + setting.seq:,} tokens of a sequence; give a shorter seq"
         )
-    segments = [_embedding(network, setting)]
+    segments = [_embedding(network, setting, network.encoder or network.blocks)]
     encoder = _blocks(network, setting, network.encoder, "encoder block")
     if encoder:
-        segments += [*encoder, _embedding(network, setting, of="decoder")]
+        norm = Layer(network, setting, "encoder norm").norm()
+        segments += [*encoder, Segment("encoder norm", 1, norm)]
+        segments.append(_embedding(network, setting, network.blocks, of="decoder"))
     segments += _blocks(network, setting, network.blocks, "block")
+    if not setting.ends:
+        return tuple(one for one in segments if one.block)
     head = Layer(network, setting, "head").head()
     if head:
         segments.append(Segment("head", 1, head, last=isinstance(head[-1], Loss)))
@@ -71,10 +75,13 @@ def active_count(network: Network, *, input_embedding: bool = True) -> int:
     return found - (0 if network.tied else tables)
 
 
-def _embedding(network: Network, setting: Setting, of: str = "") -> Segment:
-    """Tables, their sums, a norm, dropout."""
+def _embedding(
+    network: Network, setting: Setting, before: Sequence[Block], of: str = ""
+) -> Segment:
+    """Tables, their sums, a norm, dropout, of the blocks that follow."""
     layer = Layer(network, setting, of or "embedding")
-    return Segment(of and f"{of} embedding" or "embedding", 1, layer.embedding(), first=True)
+    name = f"{of} embedding" if of else "embedding"
+    return Segment(name, 1, layer.embedding(before[0].attention))
 
 
 def _blocks(
@@ -85,6 +92,5 @@ def _blocks(
     for i, block in enumerate(blocks):
         name = called if len(blocks) == 1 else f"{called} {i + 1}"
         layer = Layer(network, setting, name)
-        found.append(Segment(name, block.repeat, layer.block(block)))
+        found.append(Segment(name, block.repeat, layer.block(block), block=True))
     return found
-

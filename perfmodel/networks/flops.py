@@ -10,7 +10,10 @@ a token and layer forward over s keys of a heads of width k, and twice that back
                                        appendix B; nanoGPT, torchtitan)
     palm-all   6·N + 12·Σ s·a·k        N with the embeddings (llm-foundry)
 
-Recomputation is in none of them. Of experts those that a token meets count.
+    narayanan  8·(W − head) + 6·head + 16·Σ s·a·k   with the forward pass of all layers once more
+                                       (Narayanan et al., 2104.04473, Eq. 3)
+
+Recomputation is in none of the others. Of experts those that a token meets count.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from perfmodel.networks.network import Network, SelfAttention
 CONVENTIONS = {
     "megatron": "weights of products and the head, attention without a mask (Korthikanti, Eq. 7)",
     "causal": "the same, half of the scores where attention is causal",
+    "narayanan": "as megatron, the layers' forward pass twice (Narayanan, Eq. 3)",
     "palm": "6 N without the input embedding, attention without a mask (PaLM, appendix B)",
     "palm-all": "6 N with the embeddings, attention without a mask (llm-foundry)",
 }
@@ -42,6 +46,9 @@ def flops_per_token(network: Network, seq: int, convention: str = "megatron") ->
         for attention in (block.attention, block.cross)
         if attention is not None
     )
+    if convention == "narayanan":
+        head = network.vocabulary * network.hidden
+        return 8.0 * (weights - head) + 6.0 * head + 8.0 * scores
     return 6.0 * weights + 6.0 * scores
 
 
@@ -58,6 +65,7 @@ def _multiplied(network: Network) -> int:
 
 def _scores(of: SelfAttention, seq: int, *, causal: bool) -> float:
     """Operations a token of both products forward, over three: s·a·(k + v) and the mask's half."""
-    keys = min(of.window, seq) if of.window else seq
+    reach = of.window or of.chunk
+    keys = min(reach, seq) if reach else seq
     seen = (seq + 1) / 2 if causal and of.causal and keys == seq else keys
     return seen * of.heads * (of.score_width + of.value_width)

@@ -21,7 +21,9 @@ class Host:
     """In the forward pass, from Python."""
     backward_seconds: float
     """In the backward pass, from the autograd engine."""
-    source: str
+    micro_batch_seconds: float = 0.0
+    """Between two micro-batches, while nothing runs: batches fetched, losses read."""
+    source: str = ""
     """Where the numbers come from."""
 
 

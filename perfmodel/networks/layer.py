@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from perfmodel.errors import ProblemError
 from perfmodel.networks.network import Block, Latent, Mlp, Network, SelfAttention
@@ -17,6 +18,9 @@ from perfmodel.networks.operations.norm import Norm
 from perfmodel.networks.operations.operation import Operation
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Value, Weight
+
+# Tokens that BERT predicts, in a hundred (1810.04805, section 3.1).
+_MASKED = 15
 
 
 def share(what: str, count: int, ranks: int, axis: str) -> int:
@@ -58,15 +62,21 @@ class Layer:
 
     # -- parts ---------------------------------------------------------------------------------
 
-    def embedding(self) -> tuple[Operation, ...]:
-        """Tables and their sums; a norm; dropout."""
+    def norm(self) -> tuple[Operation, ...]:
+        """A norm by itself: behind an encoder."""
+        self._norm("encoder norm", self.x)
+        return tuple(self.found)
+
+    def embedding(self, first: SelfAttention) -> tuple[Operation, ...]:
+        """Tables and their sums; a norm; dropout. `first` is the attention that follows."""
         network = self.network
         tables = [("positions", network.positions), ("types", network.token_types)]
         added = tuple((name, rows) for name, rows in tables if rows)
         vocabulary = -(-network.vocabulary // self.tensor)
         table = Embedding(
-            "embedding", self.setting, self.tokens, network.hidden, vocabulary, added
-        )
+            "embedding", self.setting, self.tokens, network.hidden, vocabulary, added,
+            shared=self.name == "decoder", distances=(first.relative_buckets, first.heads),
+        )  # fmt: skip
         x = self._one(table)
         x = self._parallel(x, "scatter" if self.setting.shards.sequence else "reduce", "embedding")
         if network.embedding_norm:
@@ -79,9 +89,10 @@ class Layer:
         """Attention, cross-attention where there is some, and the inner layer."""
         if block.parallel:
             read = self._norm("norm", self.x)
+            beside = self._norm("norm of mlp", self.x) if block.own_norm else read
             attended = self._attention(block.attention, read, "attention")
             x = self._residual("residual 1", attended, self.x)
-            self._residual("residual 2", self._inner(block.mlp, read), x)
+            self._residual("residual 2", self._inner(block.mlp, beside), x)
             return tuple(self.found)
         x = self._part(block, self.x, "attention", 1)
         if block.cross is not None:
@@ -117,6 +128,8 @@ class Layer:
         if network.head == "pooler":
             return tuple(self.found)
         if network.head == "pretraining":
+            if setting.stack.masked_logits:
+                x = Value("masked tokens", -(-x.rows * _MASKED // 100), x.cols, x.dtype)
             x = self._one(Linear("transform", setting, x, network.hidden, bias=True))
             x = self._one(activation("transform activation", setting, x, "gelu", None))
             x = self._norm("transform norm", x)
@@ -172,8 +185,15 @@ class Layer:
         else:
             q, k, v = self._projections(of, x, heads, kv_heads, name, cross=cross)
         setting = self.setting
-        seq = setting.seq // setting.shards.context
+        context = setting.shards.context
+        seq = share("tokens of a sequence", setting.seq, context, "context")
         past = setting.past if not cross else 0
+        keys = past + seq
+        if context > 1:
+            keys = self._keys(of)
+            of = replace(of, causal=False) if of.causal else of
+            k = self._circulated(k, keys, f"{name} k")
+            v = self._circulated(v, keys, f"{name} v")
         if past:
             size = setting.batch * past * kv_heads
             k = (Value(f"{name} past k", size, of.score_width, setting.data), *k)
@@ -181,7 +201,17 @@ class Layer:
         kind = FusedAttention if setting.fused_attention else UnfusedAttention
         attended = self._one(
             kind(
-                name, setting, of, q, k, v, setting.batch, heads, kv_heads, seq, past + seq,
+                name,
+                setting,
+                of,
+                q,
+                k,
+                v,
+                setting.batch,
+                heads,
+                kv_heads,
+                seq,
+                keys,
                 dropout=self.drops,
             )  # fmt: skip
         )
@@ -189,6 +219,23 @@ class Layer:
             f"{name} output", setting, attended, self.network.hidden, of.output_bias, split="in"
         )
         return self._joined(self._one(output), name)
+
+    def _keys(self, of: SelfAttention) -> int:
+        """Keys that a query of a sequence in shards sees: all; half of them on average where a
+        causal mask is balanced among devices (zigzag or stripes), and those of its window."""
+        seq = self.setting.seq
+        reach = of.window or of.chunk
+        if 0 < reach < seq:
+            return reach
+        return -(-seq // 2) if of.causal else seq
+
+    def _circulated(self, group: tuple[Value, ...], keys: int, name: str) -> tuple[Value, ...]:
+        """Keys or values of all devices of a ring (2310.01889), as they pass a device by."""
+        ranks, rows = self.setting.shards.context, self.setting.batch * keys
+        return tuple(
+            self._one(Exchange(f"{name} {i}", self.setting, x, "circulate", "context", ranks, rows))
+            for i, x in enumerate(group)
+        )
 
     def _projections(
         self, of: SelfAttention, x: Value, heads: int, kv_heads: int, name: str, *, cross: bool
@@ -210,9 +257,7 @@ class Layer:
             source = Value("encoded", x.rows, x.cols, x.dtype) if cross else x
             for part, y, read in (("q", q, x), ("k", k, source), ("v", v, source)):
                 called = f"{name} {part} projection"
-                self._add(
-                    Linear(called, setting, read, y.cols, of.qkv_bias, to=(y,), split="out")
-                )
+                self._add(Linear(called, setting, read, y.cols, of.qkv_bias, to=(y,), split="out"))
         if of.head_norm:
             q, k = self._head_norms(q, k, width, name)
         if of.rotary:
@@ -246,9 +291,7 @@ class Layer:
         latent = self._value(f"{name} latent", by.kv_rank)
         k_rope = self._value(f"{name} k rope", by.rope)
         down = by.kv_rank + by.rope
-        self._add(
-            Linear(f"{name} kv down", setting, x, down, of.qkv_bias, to=(latent, k_rope))
-        )
+        self._add(Linear(f"{name} kv down", setting, x, down, of.qkv_bias, to=(latent, k_rope)))
         latent = self._norm(f"{name} kv norm", latent)
         k_nope = self._value(f"{name} k nope", heads * by.nope)
         v = self._value(f"{name} v", heads * by.value)
@@ -268,8 +311,10 @@ class Layer:
         if of.shared_inner:
             beside = self._dense(of, x, of.shared_inner, "shared expert")
             if of.shared_gate:
-                self._one(Linear("shared expert gate", self.setting, x, 1))
-            add = Map("shared expert sum", self.setting, (made, beside), (Pass("add", reads=2),), ())
+                self._one(Linear("shared expert weight", self.setting, x, 1))
+            add = Map(
+                "shared expert sum", self.setting, (made, beside), (Pass("add", reads=2),), ()
+            )
             made = self._one(add)
         return made
 
@@ -290,32 +335,28 @@ class Layer:
         setting, more = self.setting, more or {}
         up = Value(f"{name} up.out", x.rows, inner, x.dtype)
         if not of.gated:
-            linear = Linear(
-                f"{name} up", setting, x, inner, of.bias, to=(up,), split="out", **more
-            )
+            linear = Linear(f"{name} up", setting, x, inner, of.bias, to=(up,), split="out", **more)
             self._add(linear)
             return self._one(activation(f"{name} activation", setting, up, of.activation, None))
         gate = Value(f"{name} gate.out", x.rows, inner, x.dtype)
         if setting.stack.joined_products or more:
             both = (gate, up)
             self._add(
-                Linear(
-                    f"{name} gate and up", setting, x, 2 * inner, of.bias, both, "out", **more
-                )
+                Linear(f"{name} gate and up", setting, x, 2 * inner, of.bias, both, "out", **more)
             )
         else:
             for part, y in (("gate", gate), ("up", up)):
-                self._add(
-                    Linear(f"{name} {part}", setting, x, inner, of.bias, (y,), "out", **more)
-                )
+                self._add(Linear(f"{name} {part}", setting, x, inner, of.bias, (y,), "out", **more))
         return self._one(activation(f"{name} activation", setting, up, of.activation, gate))
 
     def _experts(self, of: Mlp, x: Value) -> Value:
         """Router, rows to their experts, products in groups, and back."""
         setting, shards = self.setting, self.setting.shards
-        x = self._spread(x, "experts")
+        split = self.tensor if shards.expert_tensor else 1
+        if shards.expert_tensor:
+            x = self._spread(x, "experts")
         local = share("experts", of.experts, shards.expert, "expert")
-        inner = share("columns of an expert", of.inner, self.tensor, "tensor")
+        inner = share("columns of an expert", of.inner, split, "tensor")
         scores = self._one(
             Linear("router", setting, x, of.experts, of.router_bias, dtype=setting.data)
         )
@@ -332,7 +373,7 @@ class Layer:
         )
         made = self._parallel(self._one(down), "collect", "experts", "expert")
         combined = self._one(Combine("combine", setting, made, weights, x.rows))
-        return self._joined(combined, "experts")
+        return self._joined(combined, "experts") if shards.expert_tensor else combined
 
     # -- heads ---------------------------------------------------------------------------------
 
@@ -352,8 +393,9 @@ class Layer:
             "head.weight", (network.hidden, vocabulary), "embedding", shared=network.tied
         )
         dtype = self.setting.data if self.setting.dtype == "fp8" else ""
+        biased = network.head_bias or network.head == "pretraining"
         linear = Linear(
-            "logits", self.setting, x, vocabulary, network.head_bias, split="out", weight=table,
+            "logits", self.setting, x, vocabulary, biased, split="out", weight=table,
             dtype=dtype,
         )  # fmt: skip
         return self._one(linear)

@@ -44,6 +44,8 @@ class SelfAttention:
     """Whether a token sees only itself and those before it."""
     window: int = 0
     """Nearest keys that a query sees; 0: all."""
+    chunk: int = 0
+    """Tokens of a chunk, beyond which none is seen (Llama 4's local layers); 0: no chunks."""
     qkv_bias: bool = False
     """Whether the projections of queries, keys and values have a bias."""
     output_bias: bool = False
@@ -70,6 +72,9 @@ class SelfAttention:
                 f"{self.kv_heads}; {_divisors(self.heads)} divide them"
             )
         _not_negative("attention: window", self.window)
+        _not_negative("attention: chunk", self.chunk)
+        if self.window and self.chunk:
+            raise ProblemError("attention has a window or chunks, not both; drop one")
 
     @property
     def score_width(self) -> int:
@@ -142,6 +147,8 @@ class Block:
     """Whether norms follow the residual sums (BERT); else they stand before each part."""
     parallel: bool = False
     """Whether attention and inner layer read one norm and are added together (PaLM, Falcon)."""
+    own_norm: bool = False
+    """Whether the inner layer of a parallel block has a norm of its own (Falcon-40B, GPT-NeoX)."""
     sandwich: bool = False
     """Whether each part has a second norm behind it (Gemma 2 and 3)."""
     cross: SelfAttention | None = None
@@ -149,6 +156,8 @@ class Block:
 
     def __post_init__(self) -> None:
         _at_least_one("block: repeat", self.repeat)
+        if self.own_norm and not self.parallel:
+            raise ProblemError("block: own_norm goes with parallel; give both, or drop it")
 
 
 @dataclass(frozen=True)

@@ -30,14 +30,21 @@ class KernelTime:
     kind: str
     """Its class: matmul, attention, norm, softmax, pointwise, embedding, loss."""
     spread: Spread
-    """Seconds of one run, with their range, and the family that they belong to."""
+    """Seconds of all its launches in a layer, their range, and the family they belong to."""
     prediction: Prediction
-    """Everything that is said of it."""
+    """Everything that is said of one launch."""
+    launches: int = 1
+    """How often it is launched in a layer."""
 
     @property
     def seconds(self) -> float:
-        """Of one run."""
+        """Of all its launches in a layer."""
         return self.spread.seconds
+
+    def stretch(self, gap_seconds: float, launch_seconds: float) -> Stretch:
+        """Its launches, with the gap before each."""
+        each = Stretch.of(self.seconds / self.launches + gap_seconds, launch_seconds)
+        return each.times(self.launches)
 
     @cached_property
     def limiter(self) -> str:
@@ -45,7 +52,7 @@ class KernelTime:
         one = self.prediction
         terms = {name: np.array([value]) for name, value in one.terms.items()}
         terms["launch"] = np.zeros(1)
-        first = str(rank(terms, np.array([self.seconds]))[0][0])
+        first = str(rank(terms, np.array([self.seconds / self.launches]))[0][0])
         return one.levels.get(first, first)
 
 
@@ -74,7 +81,7 @@ class PassTime:
     def stretch(self, host: Host) -> Stretch:
         """All layers, device and host."""
         launch = host.forward_seconds if self.way == "forward" else host.backward_seconds
-        layer = joined(Stretch.of(one.seconds + self.gap_seconds, launch) for one in self.kernels)
+        layer = joined(one.stretch(self.gap_seconds, launch) for one in self.kernels)
         return layer.times(self.repeat)
 
 
@@ -142,12 +149,14 @@ class NetworkPrediction:
     @property
     def launches(self) -> int:
         """Kernels of all layers."""
-        return sum(one.repeat * len(one.kernels) for one in self.passes)
+        return sum(each.repeat * one.launches for each in self.passes for one in each.kernels)
 
     def total(self, of: Callable[[Prediction], float]) -> float:
         """A count of all kernels of all layers."""
         return sum(
-            each.repeat * of(one.prediction) for each in self.passes for one in each.kernels
+            each.repeat * one.launches * of(one.prediction)
+            for each in self.passes
+            for one in each.kernels
         )
 
     @cached_property
@@ -181,12 +190,14 @@ class NetworkPrediction:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What was assumed of any kernel, each once."""
+        """What was assumed of any kernel, each once; that a stack's name stands for its usual
+        kernels is no assumption."""
         said = (
             line
             for each in self.passes
             for one in each.kernels
             for line in one.prediction.assumptions
+            if not line.startswith("implementation '")
         )
         return tuple(dict.fromkeys(said))
 

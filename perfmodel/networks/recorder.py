@@ -19,9 +19,11 @@ KINDS = (
     "loss",
     "optimiser",
     "communication",
+    "bubble",
     "host",
 )
 """Classes that time is split by, in the order of reports."""
+
 
 @dataclass(frozen=True)
 class Exchanged:
@@ -67,8 +69,9 @@ class Recorder:
         *,
         implementation: str | None = None,
         part: Iterable[str] = (),
+        repeat: int = 1,
     ) -> None:
-        """A kernel; operands in `part` are read or written in part only."""
+        """A kernel, `repeat` times; operands in `part` are read or written in part only."""
         parts = tuple(part)
         for value in _values(reads):
             if value.name not in self.written and value.name not in self.weights:
@@ -84,6 +87,7 @@ class Recorder:
                 problem,
                 reads=_edges(reads, parts),
                 writes=_edges(writes, parts),
+                repeat=repeat,
                 implementation=implementation,
             )
         )

@@ -38,7 +38,7 @@ def mode(name: str) -> Mode:
 
 def kept(segment: Segment, by: Mode) -> tuple[Value, ...]:
     """Tensors of one layer that stay on the device until its backward pass."""
-    if by == "none" or segment.repeat == 1 and segment.name == "head":
+    if by == "none" or not segment.block:
         return segment.saved
     if by == "host":
         return ()
@@ -55,7 +55,7 @@ def kept(segment: Segment, by: Mode) -> tuple[Value, ...]:
 def kept_bytes(segment: Segment, by: Mode) -> float:
     """Bytes of these, and of the numbers a row beside them."""
     whole = sum(value.bytes for value in kept(segment, by))
-    if by in ("none", "selective"):
+    if by in ("none", "selective") or not segment.block:
         return whole + segment.statistics_bytes
     if by == "selective-op":
         stored = _stored(segment)
@@ -66,7 +66,7 @@ def kept_bytes(segment: Segment, by: Mode) -> float:
 def again(segment: Segment, by: Mode) -> tuple[int, ...]:
     """Kernels of the forward pass that run again before the backward pass, by their place."""
     names = [node.name for node in segment.forward.recorder.nodes]
-    if by in ("none", "host") or segment.name == "head":
+    if by in ("none", "host") or not segment.block:
         return ()
     if by == "full":
         return tuple(range(len(names)))

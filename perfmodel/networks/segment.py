@@ -51,8 +51,8 @@ class Segment:
     """Of one of them, in order."""
     last: bool = False
     """Whether nothing follows that hands a gradient back."""
-    first: bool = False
-    """Whether nothing before it needs one."""
+    block: bool = False
+    """Whether it is layers of the stack, which may recompute; else embeddings or a head."""
 
     @cached_property
     def forward(self) -> PassGraph:
@@ -74,7 +74,7 @@ class Segment:
             for y in self.operations[-1].outputs:
                 found[y.name].append(Value(f"d({y.name})", y.rows, y.cols, y.dtype))
         for operation in reversed(self.operations):
-            said = [self._sum(to, y, found[y.name]) for y in operation.outputs]
+            said = [self._sum(to, y, found.pop(y.name, [])) for y in operation.outputs]
             if any(one is None for one in said):
                 continue  # nothing trains behind it
             self._gather_again(to, operation)
@@ -91,9 +91,10 @@ class Segment:
         if not parts:
             return None
         total = parts[0]
-        for i, part in enumerate(parts[1:]):
-            add = Map(f"sum {i + 1} of d({of.name})", self.operations[0].setting, (total, part),
-                      (Pass("add", reads=2),), ())  # fmt: skip
+        for part in parts[1:]:
+            name = f"sum {len(to.nodes)} of d({of.name})"
+            setting = self.operations[0].setting
+            add = Map(name, setting, (total, part), (Pass("add", reads=2),), ())
             add.forward(to)
             total = add.outputs[0]
         return total

@@ -24,6 +24,8 @@ class Shards:
     """Devices that a sequence's tokens are split over, attention included."""
     expert: int = 1
     """Devices that the experts are split over."""
+    expert_tensor: bool = True
+    """Whether each expert is split over the devices of `tensor` as well."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Setting:
     """Share dropped in training; None: the network's."""
     loss: bool = True
     """Whether training has its loss inside: cross-entropy, forward and backward."""
+    ends: bool = True
+    """Whether embeddings and head run as well; else the layers alone."""
     logits: str = "all"
     """Tokens with logits: `all`, or the `last` of each sequence."""
     shards: Shards = field(default_factory=Shards)

@@ -44,6 +44,8 @@ class Stack:
     """Whether rotary positions are one kernel for queries and keys."""
     fused_dropout_add: bool = False
     """Whether dropout and the residual sum are one kernel."""
+    experts_apart: bool = False
+    """Whether products of experts are a kernel for each of them, and not one for all."""
     main_gradients: bool = False
     """Whether products add weight gradients to fp32 sums themselves."""
     autocast: bool = False
@@ -51,9 +53,14 @@ class Stack:
     fp32 between casts (torch.amp)."""
     kernels_of: Mapping[str, int] = field(default_factory=dict, compare=False)
     """Kernels that it makes of an activation or of rotary positions, where not one."""
+    masked_logits: bool = False
+    """Whether BERT's language head runs over the masked tokens alone."""
     loss: str = "eager"
-    """`eager`: an fp32 copy of the logits and a softmax of it; `fused`: in place; `chunked`: inside
+    """`eager`: an fp32 copy of the logits and a softmax of it; `parts`: a kernel for
+    each step of it in fp32 (Megatron); `fused`: in place; `chunked`: inside
     the head's product, no logits in memory."""
+    overlaps_gradients: bool = False
+    """Whether copies sum their gradients while the backward pass goes on."""
     optimiser: str = "fused"
     """How it runs an optimiser: fused, foreach or multi-tensor."""
     host: str = "eager"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
-from perfmodel.render.report import Column, Report, Row, binary, micros, percent, quantity, text
+from perfmodel.render.roofs import Kernel
+from perfmodel.render.report import Column, Report, Row, micros, percent, quantity, text
 
 BY = ("class", "layer", "operator", "kernel")
 """What a line is for."""
@@ -91,8 +92,9 @@ def _seconds(group: Sequence[tuple[PassTime, KernelTime]]) -> float:
 def _row(
     found: NetworkPrediction, by: str, name: str, group: Sequence[tuple[PassTime, KernelTime]]
 ) -> Row:
-    flops = sum(each.repeat * one.prediction.flops["matrix"] for each, one in group)
-    moved = sum(each.repeat * one.prediction.bytes["hbm"] for each, one in group)
+    runs = [(each.repeat * one.launches, one.prediction) for each, one in group]
+    flops = sum(times * one.flops["matrix"] for times, one in runs)
+    moved = sum(times * one.bytes["hbm"] for times, one in runs)
     by_limiter: dict[str, float] = {}
     for each, one in group:
         by_limiter[one.limiter] = by_limiter.get(one.limiter, 0.0) + each.repeat * one.seconds
@@ -101,7 +103,7 @@ def _row(
         "network": found.network.name,
         "device": found.device,
         by: name,
-        "kernels": sum(each.repeat for each, _ in group) or None,
+        "kernels": sum(each.repeat * one.launches for each, one in group) or None,
         "time_us": seconds * 1e6,
         "share": seconds / found.seconds,
         "flops": flops,
@@ -124,9 +126,38 @@ def _sentence(found: NetworkPrediction) -> str:
     return f"{said}; {first[1] / found.seconds:.0%} of it is limited by {first[0]}"
 
 
+def points(found: NetworkPrediction) -> list[Kernel]:
+    """A point on a roofline for each class that has arithmetic: its rate, and its FLOP per byte."""
+    groups: dict[str, list[tuple[PassTime, KernelTime]]] = {}
+    for each in found.passes:
+        for one in each.kernels:
+            groups.setdefault(one.kind, []).append((each, one))
+    made = []
+    for kind, group in groups.items():
+        runs = [(each.repeat * one.launches, one.prediction) for each, one in group]
+        matrix = sum(times * one.flops["matrix"] for times, one in runs)
+        plain = sum(times * (one.flops["vector"] + one.flops["special"]) for times, one in runs)
+        moved = {
+            level: sum(times * one.bytes[level] for times, one in runs)
+            for level in runs[0][1].bytes
+        }
+        work = matrix or plain
+        if work:
+            made.append(
+                Kernel(
+                    kind,
+                    found.device,
+                    work / _seconds(group),
+                    {level: work / size for level, size in moved.items() if size},
+                    matrix=bool(matrix),
+                )
+            )
+    return made
+
+
 def _assumed(found: Sequence[NetworkPrediction]) -> list[str]:
     said = dict.fromkeys(line for one in found for line in one.assumptions)
     return [f"assumed: {line}" for line in said]
 
 
-__all__ = ["BY", "binary", "data", "report"]
+__all__ = ["BY", "data", "points", "report"]

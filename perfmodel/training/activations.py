@@ -1,8 +1,8 @@
 """Bytes of activations that a step holds, read off what each layer keeps.
 
-    layers that wait for their backward pass   Σ kept(layer) × micro-batches in flight
-    the layer whose backward pass runs         what it computed again, and its own temporaries
-    logits                                     the head's tensors, apart
+layers that wait for their backward pass   Σ kept(layer) × micro-batches in flight
+the layer whose backward pass runs         what it computed again, and its own temporaries
+logits                                     the head's tensors, apart
 """
 
 from __future__ import annotations
@@ -36,24 +36,26 @@ class Activations:
         return self.kept + max(self.working, self.logits)
 
 
-def activations(segments: Sequence[Segment], plan: Plan, in_flight: float = 1.0) -> Activations:
-    """What the given layers of one device hold; `in_flight` micro-batches wait at once."""
+def activations(
+    parts: Sequence[tuple[Segment, int]], plan: Plan, in_flight: float = 1.0
+) -> Activations:
+    """What the given layers of one device hold, each segment with its number of layers there;
+    `in_flight` micro-batches wait at once."""
     mode = rematerialise.mode(plan.recompute)
     left = plan.recompute_layers
     kept = working = logits = host = 0.0
-    for segment in segments:
+    for segment, count in parts:
         if segment.name == "head":
             logits = segment.saved_bytes + segment.statistics_bytes + _temporary(segment)
             continue
-        block = segment.name != "embedding"
-        some = segment.repeat if left is None else min(left, segment.repeat)
-        some = some if block else 0
-        left = left if left is None or not block else left - some
+        some = count if left is None else min(left, count)
+        some = some if segment.block else 0
+        left = left if left is None or not segment.block else left - some
         whole = rematerialise.kept_bytes(segment, "none")
-        less = rematerialise.kept_bytes(segment, mode) if block else whole
-        kept += some * less + (segment.repeat - some) * whole
+        less = rematerialise.kept_bytes(segment, mode) if segment.block else whole
+        kept += some * less + (count - some) * whole
         host += some * whole if mode == "host" else 0.0
-        if block:
+        if segment.block:
             working = max(working, whole - less + _temporary(segment))
     return Activations(in_flight * kept, working, in_flight * logits, in_flight * host)
 

@@ -70,14 +70,24 @@ def _stretch(
     places: set[int] | None = None,
     last: int | None = None,
 ) -> Stretch:
-    """Kernels of one layer, those at `places` only, with the exchanges between them."""
+    """Kernels of one layer, those at `places` only, with the exchanges between them.
+
+    A ring of keys and values goes round while attention computes (2310.01889, section 3).
+    """
     parts: list[Stretch] = []
-    exchanges = list(each.exchanges)
+    exchanges = [one for one in each.exchanges if not one.kind.startswith("ring")]
+    hidden = sum(exchange(one) for one in each.exchanges if one.kind.startswith("ring"))
     for i, one in enumerate(each.kernels):
         while exchanges and exchanges[0].before <= i:
             _append(parts, exchanges.pop(0), launch, exchange, i, last)
         if places is None or i in places:
-            parts.append(Stretch.of(one.seconds + each.gap_seconds, launch))
+            seconds = one.seconds
+            if hidden and one.kind == "attention":  # the ring goes round beside it
+                seconds, hidden = max(seconds, hidden), 0.0
+            stretch = one.stretch(each.gap_seconds, launch)
+            if seconds > one.seconds:
+                stretch = Stretch.of(seconds + each.gap_seconds, launch)
+            parts.append(stretch)
     for left in exchanges:
         _append(parts, left, launch, exchange, len(each.kernels), last)
     return joined(parts)
@@ -103,10 +113,9 @@ def layers(found: NetworkPrediction, segments: Sequence[Segment], plan: Plan) ->
     work: list[LayerWork] = []
     for segment in segments:
         mode = rematerialise.mode(plan.recompute)
-        block = segment.name not in ("embedding", "head")
         some = segment.repeat if left is None else min(left, segment.repeat)
-        runs = rematerialise.again(segment, mode) if block else ()
-        left = left if left is None or not block else left - some
+        runs = rematerialise.again(segment, mode) if segment.block else ()
+        left = left if left is None or not segment.block else left - some
         name = segment.name
         both = (forward[name], backward.get(name))
         if runs and some:

@@ -57,6 +57,10 @@ class Plan:
     """Order of a pipeline's work."""
     loss: bool = True
     """Whether the cross-entropy is inside."""
+    ends: bool = True
+    """Whether embeddings and head run as well; else the layers alone."""
+    training: bool = True
+    """Whether a backward pass follows; else it is a forward pass alone."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -72,6 +76,17 @@ class Plan:
         load_stack(self.stack)
         if self.sequence and self.tensor == 1:
             raise ProblemError("sequence parallelism goes with tensor parallelism; give tensor 2")
+
+    @property
+    def schedule_kind(self) -> str:
+        """The order of its pipeline: interleaved where a stage has several pieces."""
+        several = self.schedule == "1f1b" and self.chunks > 1
+        return "interleaved" if several else self.schedule
+
+    @property
+    def copies(self) -> int:
+        """Devices with the same weights: those of a split sequence have them too."""
+        return self.data * self.context
 
     @property
     def devices(self) -> int:
@@ -94,27 +109,31 @@ class Plan:
         return Setting(
             batch=self.micro_batch,
             seq=self.seq,
-            training=True,
+            training=self.training,
             dtype=self.dtype,
             stack=load_stack(self.stack),
             attention=self.attention,
             dropout=self.dropout,
             loss=self.loss,
-            shards=Shards(self.tensor, self.sequence, self.context, self.expert),
+            ends=self.ends,
+            shards=Shards(
+                self.tensor, self.sequence, self.context, self.expert, self.expert <= self.data
+            ),
         )
 
     def check(self, network: Network) -> None:
         """Raise `ProblemError` for layers that do not divide by stages, with what would."""
         stages = self.pipeline * self.chunks
         layers = network.layers
-        if layers % stages and (layers + 1) % stages and (layers + 2) % stages:
+        if all((layers + slots) % stages for slots in range(4)):
             fits = [n for n in range(1, layers + 1) if layers % n == 0]
             raise ProblemError(
                 f"{layers} layers do not divide by {stages} stages (pipeline {self.pipeline} x "
                 f"chunks {self.chunks}); {', '.join(str(n) for n in fits)} would"
             )
-        if self.data % self.expert:
+        sharing = self.data * self.tensor * self.context
+        if sharing % self.expert:
             raise ProblemError(
-                f"expert {self.expert} does not divide data {self.data}; experts are split over "
-                f"the devices of data"
+                f"expert {self.expert} does not divide the {sharing} devices of data, tensor and "
+                "context that experts are split over; give one of their divisors"
             )

@@ -89,15 +89,16 @@ class FusedAttention(AttentionOperation):
         return (Value(f"{self.name}.lse", self.tokens, self.heads, "fp32"),)
 
     def problem(self, direction: str) -> Attention:
-        """The operator at its sizes."""
+        """The operator at its sizes; chunks that see nothing of each other are sequences."""
         window = self.of.window if 0 < self.of.window < self.seq_kv else None
-        wide = self.of.value_width
+        wide, chunk = self.of.value_width, self.of.chunk
+        chunks = self.seq_q // chunk if 0 < chunk < self.seq_q and self.seq_q % chunk == 0 else 1
         return Attention(
-            self.batch,
+            self.batch * chunks,
             self.heads,
             self.kv_heads,
-            self.seq_q,
-            self.seq_kv,
+            self.seq_q // chunks,
+            self.seq_kv // chunks,
             self.of.score_width,
             None if wide == self.of.score_width else wide,
             causal=self.of.causal,
@@ -154,9 +155,7 @@ class UnfusedAttention(AttentionOperation):
         return self.pairs * self.seq_q
 
     def _scores(self, mark: str, dtype: str = "") -> Value:
-        return Value(
-            f"{self.name}.{mark}", self.score_rows, self.seq_kv, dtype or self.data
-        )
+        return Value(f"{self.name}.{mark}", self.score_rows, self.seq_kv, dtype or self.data)
 
     @property
     def _laid(self) -> tuple[tuple[Value, ...], ...]:
@@ -197,9 +196,9 @@ class UnfusedAttention(AttentionOperation):
             kept += [self._scores("mask", "int8"), self._scores("dropped")]
         return tuple(kept)
 
-    def _product(self, m: int, n: int, k: int, *, gradient: bool = False) -> Matmul:
+    def _product(self, m: int, n: int, k: int) -> Matmul:
         dtype = self.setting.dtype if self.setting.dtype != "fp8" else self.setting.data
-        return Matmul(m, n, k, self.pairs, dtype, gradient=gradient)
+        return Matmul(m, n, k, self.pairs, dtype)
 
     def _run_product(
         self, to: Recorder, mark: str, problem: Matmul, a: _Operand, b: _Operand, c: _Operand
@@ -219,7 +218,6 @@ class UnfusedAttention(AttentionOperation):
                 size // rows,
                 rows,
                 self.data,
-                "copy" if more == 1 else "add",
                 inputs=more,
                 outputs=less,
             )
@@ -244,9 +242,7 @@ class UnfusedAttention(AttentionOperation):
             self._copies(to, "copy", [(self.q, q), (self.k, k), (self.v, v)])
         width, value = self.of.score_width, self.of.value_width
         scores = self._scores("scores")
-        self._run_product(
-            to, "scores", self._product(self.seq_q, self.seq_kv, width), q, k, scores
-        )
+        self._run_product(to, "scores", self._product(self.seq_q, self.seq_kv, width), q, k, scores)
         before = scores
         if self._passes():
             before = self._scores("masked")
@@ -323,15 +319,15 @@ class UnfusedAttention(AttentionOperation):
             kept = self._scores("narrow")
         dv = _all_gradients(v, name)
         dp = self._scores("d weights")
-        back = self._product(self.seq_kv, value, self.seq_q, gradient=True)
+        back = self._product(self.seq_kv, value, self.seq_q)
         self._run_product(to, "d values", back, kept, out, dv)
-        back = self._product(self.seq_q, self.seq_kv, value, gradient=True)
+        back = self._product(self.seq_q, self.seq_kv, value)
         self._run_product(to, "d weights", back, out, v, dp)
         ds = self._softmax_gradient(to, self._undrop(to, dp))
         dq, dk = _all_gradients(q, name), _all_gradients(k, name)
-        back = self._product(self.seq_q, width, self.seq_kv, gradient=True)
+        back = self._product(self.seq_q, width, self.seq_kv)
         self._run_product(to, "d queries", back, ds, k, dq)
-        back = self._product(self.seq_kv, width, self.seq_q, gradient=True)
+        back = self._product(self.seq_kv, width, self.seq_q)
         self._run_product(to, "d keys", back, ds, q, dk)
         made = (dq, dk, dv)
         if self._moves:
@@ -355,7 +351,6 @@ class UnfusedAttention(AttentionOperation):
             dp.rows,
             dp.cols,
             dp.dtype,
-            "mul",
             output_dtype=made.dtype if made.dtype != dp.dtype else None,
             also_inputs=1,
             also_dtype="int8",
@@ -378,9 +373,7 @@ class UnfusedAttention(AttentionOperation):
             implementation=self.setting.stack.library,
         )
         data = self.data  # an additive mask hands its gradient on
-        passes = [
-            Pass(one.variant, data, data) for one in self._passes() if one.variant != "add"
-        ]
+        passes = [Pass(one.variant, data, data) for one in self._passes() if one.variant != "add"]
         if self._wide_softmax:
             passes.insert(0, Pass("copy", "fp32", data))
         if not passes:

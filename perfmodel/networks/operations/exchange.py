@@ -13,15 +13,15 @@ from perfmodel.networks.operations.operation import Gradients, Operation, gradie
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.value import Value
 
-Way = Literal["copy", "reduce", "gather", "scatter", "dispatch", "collect"]
+Way = Literal["copy", "reduce", "gather", "scatter", "dispatch", "collect", "circulate"]
 
 _FORWARD = {
     "copy": "", "reduce": "all-reduce", "gather": "all-gather", "scatter": "reduce-scatter",
-    "dispatch": "all-to-all", "collect": "all-to-all",
+    "dispatch": "all-to-all", "collect": "all-to-all", "circulate": "ring",
 }  # fmt: skip
 _BACKWARD = {
     "copy": "all-reduce", "reduce": "", "gather": "reduce-scatter", "scatter": "all-gather",
-    "dispatch": "all-to-all", "collect": "all-to-all",
+    "dispatch": "all-to-all", "collect": "all-to-all", "circulate": "ring-gradient",
 }  # fmt: skip
 
 
@@ -37,6 +37,8 @@ class Exchange(Operation):
     """The mesh axis: tensor, context, expert."""
     ranks: int
     """Devices along it."""
+    rows: int = 0
+    """Rows that pass a device by, of a ring."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -48,13 +50,19 @@ class Exchange(Operation):
         """What each device has afterwards; itself where forward nothing moves."""
         if not _FORWARD[self.way]:
             return (self.x,)
-        rows = {"gather": self.x.rows * self.ranks, "scatter": self.x.rows // self.ranks}
+        rows = {
+            "gather": self.x.rows * self.ranks,
+            "scatter": self.x.rows // self.ranks,
+            "circulate": self.rows,
+        }
         made = rows.get(self.way, self.x.rows)
         return (Value(f"{self.name}.out", made, self.x.cols, self.x.dtype),)
 
     @property
     def whole_bytes(self) -> float:
         """Bytes of the tensor as all of these devices share it."""
+        if self.way == "circulate":
+            return self.x.bytes * self.ranks
         return max(self.x.bytes, self.outputs[0].bytes)
 
     def forward(self, to: Recorder) -> None:

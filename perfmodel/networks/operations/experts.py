@@ -39,7 +39,7 @@ class Choice(Operation):
         x, y = self.scores, self.outputs[0]
         problem = Rowwise("softmax", x.rows, x.cols, x.dtype)
         to.run(self.name, "pointwise", problem, {"X": x}, {"Y": y})
-        most = Rowwise("pointwise", x.rows, x.cols, x.dtype, "add", outputs=0)
+        most = Rowwise("pointwise", x.rows, x.cols, x.dtype, outputs=0)
         to.run(f"{self.name}.largest", "pointwise", most, {"X": y}, {})
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
@@ -116,29 +116,27 @@ class Combine(Operation):
         """Rows of the gradient, and the weights' dot products."""
         made = gradient_of(self.x, self.name)
         _spread(to, f"{self.name}.gradient", gradients[0], made)
-        dots = Rowwise(
-            "pointwise", self.x.rows, self.x.cols, self.x.dtype, "mul", inputs=2, outputs=0
-        )
+        dots = Rowwise("pointwise", self.x.rows, self.x.cols, self.x.dtype, inputs=2, outputs=0)
         reads = {"X": (self.x, made)}
         scores = gradient_of(self.weights_of, self.name)
         to.run(f"{self.name}.weights gradient", "pointwise", dots, reads, {})
-        fill = Rowwise("pointwise", scores.rows, scores.cols, scores.dtype, "copy", inputs=0)
+        fill = Rowwise("pointwise", scores.rows, scores.cols, scores.dtype, inputs=0)
         to.run(f"{self.name}.scores", "pointwise", fill, {"X": ()}, {"Y": scores})
         return (made, scores)
 
 
 def _spread(to: Recorder, name: str, x: Value, y: Value) -> None:
     """Every row of y is a copy of one of x: read for each, from a cache where it is still there."""
-    problem = Rowwise("pointwise", y.rows, y.cols, y.dtype, "copy")
+    problem = Rowwise("pointwise", y.rows, y.cols, y.dtype)
     if x.bytes >= y.bytes:
         to.run(name, "pointwise", problem, {"X": x}, {"Y": y}, part=("X",))
         return
-    whole = Rowwise("pointwise", x.rows, x.cols, x.dtype, "copy", outputs=y.rows // x.rows)
+    whole = Rowwise("pointwise", x.rows, x.cols, x.dtype, outputs=y.rows // x.rows)
     to.run(name, "pointwise", whole, {"X": x}, {"Y": y}, part=("Y",))
 
 
 def _gathered(to: Recorder, name: str, x: Value, y: Value) -> None:
     """Every row of y is a sum of rows of x."""
     many = max(x.rows // y.rows, 1)
-    problem = Rowwise("pointwise", y.rows, y.cols, y.dtype, "add", inputs=many)
+    problem = Rowwise("pointwise", y.rows, y.cols, y.dtype, inputs=many)
     to.run(name, "pointwise", problem, {"X": x}, {"Y": y}, part=("X",))

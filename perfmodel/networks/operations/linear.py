@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from perfmodel.algorithms import Matmul, Rowwise
+from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
-from perfmodel.networks.recorder import Recorder
+from perfmodel.networks.recorder import Operands, Recorder
 from perfmodel.networks.value import Value, Weight
+
+# 4 bytes less 2.
+_SPARED = "fp16"
 
 
 @dataclass(frozen=True)
@@ -89,8 +93,16 @@ class Linear(Operation):
         """Type of the product."""
         return self.dtype or self.setting.dtype
 
-    def _product(self, m: int, n: int, k: int, *, gradient: bool = False) -> Matmul:
-        return Matmul(m, n, k, self.groups, self.multiplied, gradient=gradient)
+    def _run_product(
+        self, to: Recorder, mark: str, sizes: tuple[int, int, int], reads: Operands, made: Operands
+    ) -> None:
+        """A product of the groups: one kernel, or one for each where the stack loops over them."""
+        m, n, k = sizes
+        each = self.groups if self.setting.stack.experts_apart else 1
+        problem = Matmul(m, n, k, self.groups // each, self.multiplied)
+        name = f"{self.name}{mark}"
+        library = self.library
+        to.run(name, self.kind, problem, reads, made, implementation=library, repeat=each)
 
     @property
     def _type(self) -> str:
@@ -109,7 +121,7 @@ class Linear(Operation):
         made = self._stored(value, mark)
         if made != value:
             cast = Rowwise(
-                "pointwise", value.rows, value.cols, value.dtype, "copy", output_dtype=made.dtype
+                "pointwise", value.rows, value.cols, value.dtype, output_dtype=made.dtype
             )
             to.run(f"{self.name}.{mark}", "pointwise", cast, {"X": value}, {"Y": made})
         return made
@@ -119,10 +131,8 @@ class Linear(Operation):
         if self.setting.stack.autocast and not self.setting.wide and self.weight is None:
             self._cast(to)
         x, w = self._typed(to, self.x, "cast"), to.weight(self.matrix, self._type)
-        rows = self.x.rows // self.groups
-        problem = self._product(rows, self.out, self.x.cols)
-        made = {"C": self.outputs}
-        to.run(self.name, self.kind, problem, {"A": x, "B": w}, made, implementation=self.library)
+        sizes = (self.x.rows // self.groups, self.out, self.x.cols)
+        self._run_product(to, "", sizes, {"A": x, "B": w}, {"C": self.outputs})
 
     @property
     def library(self) -> str:
@@ -134,7 +144,7 @@ class Linear(Operation):
         name, rows, cols = self.matrix.name, self.groups * self.x.cols, self.out
         whole = Value(f"{name} in fp32", rows, cols, "fp32")
         to.weights[whole.name] = None
-        problem = Rowwise("pointwise", rows, cols, "fp32", "copy", output_dtype=self._type)
+        problem = Rowwise("pointwise", rows, cols, "fp32", output_dtype=self._type)
         narrow = Value(name, rows, cols, self._type)
         to.run(f"{self.name}.weight cast", "pointwise", problem, {"X": whole}, {"Y": narrow})
 
@@ -146,17 +156,8 @@ class Linear(Operation):
         dx: Value | None = None
         if self.needs_input_gradient:
             dx = gradient_of(self.x, self.name)
-            problem = self._product(rows, k, self.out, gradient=True)
             w = to.weight(self.matrix, self._type)
-            reads = {"A": dy, "B": w}
-            to.run(
-                f"{self.name}.dgrad",
-                self.kind,
-                problem,
-                reads,
-                {"C": dx},
-                implementation=self.library,
-            )
+            self._run_product(to, ".dgrad", (rows, k, self.out), {"A": dy, "B": w}, {"C": dx})
         self._weight_gradient(to, dy)
         if self.bias:
             b = self._bias_sum(dys)
@@ -166,14 +167,24 @@ class Linear(Operation):
     def _weight_gradient(self, to: Recorder, dy: tuple[Value, ...]) -> None:
         rows, k = self.x.rows // self.groups, self.x.cols
         (x,) = self.saves
-        problem = self._product(self.out, k, rows, gradient=True)
-        made = Value(f"d({self.matrix.name})", self.groups * self.out, k, self._output(problem))
-        reads = {"A": dy, "B": x}
-        name = f"{self.name}.wgrad"
-        to.run(name, self.kind, problem, reads, {"C": made}, implementation=self.library)
+        made = Value(f"d({self.matrix.name})", self.groups * self.out, k, self._output)
+        self._run_product(to, ".wgrad", (self.out, k, rows), {"A": dy, "B": x}, {"C": made})
+        if self.setting.stack.main_gradients:
+            self._accumulate(to, made)
 
-    def _output(self, problem: Matmul) -> str:
-        return problem.elements()["output"].name
+    def _accumulate(self, to: Recorder, made: Value) -> None:
+        """The fp32 sum of a step's gradients, read and written (Megatron-LM,
+        gradient_accumulation_fusion: inside the product, at its end, when nothing multiplies)."""
+        # 4 bytes read and 4 written, less what the product would have written in its own type.
+        size = Rowwise("pointwise", made.rows, made.cols, "fp32", output_dtype=_SPARED)
+        before = Value(f"main {made.name}", made.rows, made.cols, "fp32")
+        after = Value(f"main {made.name} new", made.rows, made.cols, _SPARED)
+        to.run(f"{self.name}.main gradient", "pointwise", size, {"X": before}, {"Y": after})
+
+    @property
+    def _output(self) -> str:
+        """Type of what a product writes."""
+        return matmul_format(self.multiplied).output
 
     def _bias_sum(self, dys: tuple[Value, ...]) -> Rowwise:
         first = dys[0]

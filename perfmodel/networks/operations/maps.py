@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfmodel.algorithms import Rowwise
+from perfmodel.algorithms.rowwise import VARIANTS
 from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.setting import Setting
@@ -48,6 +49,9 @@ def chain(
 ) -> None:
     """Record passes one after another: each reads what the one before left.
 
+    Maps that compute no more than an operation an input are the same map to the model, and so go
+    through it together.
+
     The first reads the inputs, the last writes the outputs. Further tensors that a pass reads are
     inputs, or those kept `aside`, of its type.
     """
@@ -69,7 +73,7 @@ def chain(
             first.rows,
             first.cols,
             typed,
-            one.variant,
+            one.variant if one.variant in VARIANTS else "",
             inputs=one.reads,
             outputs=one.writes,
             output_dtype=made if made != typed and one.writes else None,
@@ -178,14 +182,12 @@ class Dropout(Operation):
         """One kernel, which writes the mask."""
         problem = self._map("dropout", len(self.inputs), writes_mask=True)
         reads = {"X": self.inputs, "U": ()}
-        to.run(
-            self.name, "pointwise", problem, reads, {"Y": self.outputs[0], "W": self.mask}
-        )
+        to.run(self.name, "pointwise", problem, reads, {"Y": self.outputs[0], "W": self.mask})
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """One kernel, which reads it; the residual's gradient goes on as it is."""
         dx = gradient_of(self.x, self.name)
-        problem = self._map("mul", 1, writes_mask=False)
+        problem = self._map("", 1, writes_mask=False)
         reads = {"X": gradients[0], "U": self.mask}
         to.run(f"{self.name}.gradient", "pointwise", problem, reads, {"Y": dx})
         return (dx,) if self.residual is None else (dx, gradients[0])
@@ -343,12 +345,12 @@ class Repeat(Operation):
     def forward(self, to: Recorder) -> None:
         """One kernel."""
         x = self.x
-        copy = Rowwise("pointwise", x.rows, x.cols, x.dtype, "copy", outputs=self.times)
+        copy = Rowwise("pointwise", x.rows, x.cols, x.dtype, outputs=self.times)
         to.run(self.name, "pointwise", copy, {"X": x}, {"Y": self.outputs[0]})
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """Their sum."""
         x, made = self.x, gradient_of(self.x, self.name)
-        add = Rowwise("pointwise", x.rows, x.cols, x.dtype, "add", inputs=self.times)
+        add = Rowwise("pointwise", x.rows, x.cols, x.dtype, inputs=self.times)
         to.run(f"{self.name}.gradient", "pointwise", add, {"X": gradients[0]}, {"Y": made})
         return (made,)

@@ -111,9 +111,11 @@ class Norm(Operation):
             passes = _narrow(_WIDENED) if self.setting.wide else _WIDENED
             chain(to, self.name, "norm", passes, (self.x,), self.outputs)
             return
-        kept = {} if not self.setting.training else {
-            value.name.rpartition(".")[2]: value for value in self.statistics
-        }
+        kept = (
+            {}
+            if not self.setting.training
+            else {value.name.rpartition(".")[2]: value for value in self.statistics}
+        )
         to.run(
             self.name,
             "norm",
