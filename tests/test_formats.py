@@ -20,6 +20,8 @@ from perfmodel.graph import declaration as graphs
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = {
     "hardware": sorted((ROOT / "hardware_specs").glob("*.yaml")),
+    "system": sorted((ROOT / "hardware_specs" / "systems").glob("*.yaml")),
+    "network": sorted((PACKAGE / "networks/presets").glob("*.yaml")),
     "library": [p for p in (PACKAGE / "timing/libraries").glob("*.yaml") if p.stem != "names"],
     "algorithm": sorted((PACKAGE / "algorithms/declared").glob("*.yaml")),
     "graph": sorted((PACKAGE / "graph/declared").glob("*.yaml")),

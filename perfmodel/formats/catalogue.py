@@ -52,7 +52,7 @@ FORMATS = {
         "a network of blocks",
         "networks/network.schema.json",
         ("*.network.yaml",),
-        frozenset({"networks"}),
+        frozenset({"networks", "blocks"}),
         "perfmodel.networks.reading:read",
     ),
     "library": FileFormat(
