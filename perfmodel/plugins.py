@@ -71,9 +71,17 @@ def packages(kind: str) -> Iterator[Path]:
             leave_out(point, error)
 
 
-def files(kind: str, name: str) -> Iterator[Path]:
-    """Files of that name (without its ending) that packages bring."""
-    for folder in packages(kind):
-        path = folder / f"{name}.yaml"
-        if path.is_file():
-            yield path
+def listed(kind: str, shipped: Path, variable: str = "") -> list[str]:
+    """Names of all files of a kind, sorted; opens none."""
+    every = [*folders(kind, variable), shipped, *packages(kind)]
+    return sorted({path.stem for folder in every for path in folder.glob("*.yaml")})
+
+
+def located(kind: str, name: str, shipped: Path, variable: str = "") -> Path | None:
+    """The file of that name: a user's own, else the shipped one, else that of a package."""
+    for places in ([*folders(kind, variable), shipped], packages(kind)):
+        for folder in places:
+            path = folder / f"{name}.yaml"
+            if path.is_file():
+                return path
+    return None

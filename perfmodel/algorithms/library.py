@@ -17,8 +17,7 @@ _SPELLINGS = {"gemm": "matmul", "mha": "attention", "mqa": "gqa"}
 
 def names() -> list[str]:
     """Every name that `load` knows, sorted; opens no file."""
-    every = [*_folders(), *plugins.packages("algorithms")]
-    return sorted({path.stem for folder in every for path in folder.glob("*.yaml")})
+    return plugins.listed("algorithms", _shipped(), ENVIRONMENT)
 
 
 def load(name_or_path: str | Path) -> Declaration:
@@ -33,18 +32,14 @@ def load(name_or_path: str | Path) -> Declaration:
         return read(text)
     wanted = "-".join(text.lower().replace("_", " ").split())
     wanted = _SPELLINGS.get(wanted, wanted)
-    for folder in _folders():
-        path = folder / f"{wanted}.yaml"
-        if path.is_file():
-            return _cached(path, path.stat().st_mtime_ns)
-    for path in plugins.files("algorithms", wanted):
-        return _cached(path, path.stat().st_mtime_ns)
-    raise UnknownName("algorithm", text, names())
+    path = plugins.located("algorithms", wanted, _shipped(), ENVIRONMENT)
+    if path is None:
+        raise UnknownName("algorithm", text, names())
+    return _cached(path, path.stat().st_mtime_ns)
 
 
-def _folders() -> list[Path]:
-    own = plugins.folders("algorithms", ENVIRONMENT)
-    return [*own, Path(str(resources.files("perfmodel.algorithms").joinpath("declared")))]
+def _shipped() -> Path:
+    return Path(str(resources.files("perfmodel.algorithms").joinpath("declared")))
 
 
 @lru_cache(maxsize=64)

@@ -14,8 +14,7 @@ from perfmodel.graph.declaration import DeclaredGraph, read
 
 def names() -> list[str]:
     """Every name that `load` knows, sorted; opens no file."""
-    every = [*_folders(), *plugins.packages("graphs")]
-    return sorted({path.stem for folder in every for path in folder.glob("*.yaml")})
+    return plugins.listed("graphs", _shipped())
 
 
 def load(name_or_path: str | Path) -> DeclaredGraph:
@@ -29,18 +28,14 @@ def load(name_or_path: str | Path) -> DeclaredGraph:
     if "/" in text or os.sep in text or text.endswith((".yaml", ".yml")):
         return read(text)
     wanted = "-".join(text.lower().replace("_", " ").split())
-    for folder in _folders():
-        path = folder / f"{wanted}.yaml"
-        if path.is_file():
-            return _cached(path, path.stat().st_mtime_ns)
-    for path in plugins.files("graphs", wanted):
-        return _cached(path, path.stat().st_mtime_ns)
-    raise UnknownName("graph", text, names())
+    path = plugins.located("graphs", wanted, _shipped())
+    if path is None:
+        raise UnknownName("graph", text, names())
+    return _cached(path, path.stat().st_mtime_ns)
 
 
-def _folders() -> list[Path]:
-    shipped = Path(str(resources.files("perfmodel.graph").joinpath("declared")))
-    return [*plugins.folders("graphs"), shipped]
+def _shipped() -> Path:
+    return Path(str(resources.files("perfmodel.graph").joinpath("declared")))
 
 
 @lru_cache(maxsize=16)

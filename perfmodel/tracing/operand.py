@@ -6,25 +6,14 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from perfmodel.elements import TORCH
+
 TYPES = {
-    "float64": "fp64",
-    "float32": "fp32",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "float8_e4m3fn": "fp8",
-    "float8_e4m3fnuz": "fp8",
-    "float8_e5m2": "fp8",
-    "float8_e5m2fnuz": "fp8",
-    "int8": "int8",
-    "uint8": "int8",
-    "bool": "int8",
-    "int16": "fp16",
-    "uint16": "fp16",
-    "int32": "fp32",
-    "uint32": "fp32",
-    "int64": "fp64",
-    "uint64": "fp64",
-    "complex64": "fp64",
+    **TORCH,
+    **dict.fromkeys(("bool", "uint8"), "int8"),
+    **dict.fromkeys(("int16", "uint16"), "fp16"),
+    **dict.fromkeys(("int32", "uint32"), "fp32"),
+    **dict.fromkeys(("int64", "uint64", "complex64"), "fp64"),
 }
 """Types of torch as ours. Of what is no float the width alone counts: nothing multiplies it."""
 

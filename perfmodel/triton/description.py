@@ -14,6 +14,7 @@ import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.algorithms.attention import Direction
+from perfmodel.elements import TORCH
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.plaintext import quoted
 
@@ -24,17 +25,6 @@ Tiles = Mapping[str, np.ndarray]
 
 WARPS, STAGES = "num_warps", "num_stages"
 _USUAL = {WARPS: 4, STAGES: 3}
-_TYPES = {
-    "float64": "fp64",
-    "float32": "fp32",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "float8_e4m3fn": "fp8",
-    "float8_e4m3fnuz": "fp8",
-    "float8_e5m2": "fp8",
-    "int8": "int8",
-}
-"""Types of torch and what they are called here."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +200,6 @@ def _dtype(arguments: Mapping[str, Any], data: str | None, dtype: str | None) ->
         raise ProblemError("name the argument that holds the data (data=), or its type (dtype=)")
     tensor = _value(arguments, data)
     name = str(getattr(tensor, "dtype", "")).removeprefix("torch.")
-    if name not in _TYPES:
-        raise UnknownName(f"type of {data}", name, _TYPES)
-    return _TYPES[name]
+    if name not in TORCH:
+        raise UnknownName(f"type of {data}", name, TORCH)
+    return TORCH[name]
