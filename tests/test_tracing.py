@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -9,9 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfmodel import Graph, load, plugins, predict_graph
+from perfmodel.algorithms import Problem
 from perfmodel.elements import element
 from perfmodel.errors import PerfmodelError, UnknownName
 from perfmodel.graph import Node
+from perfmodel.networks.expand import expand, parameter_count
+from perfmodel.networks.reading import made_of
+from perfmodel.networks.setting import Setting
 from perfmodel.tracing import FUSIONS, registry, trace
 from perfmodel.tracing.lowering import with_problem
 from perfmodel.tracing.module import inputs
@@ -268,6 +273,37 @@ def test_a_grouped_product_has_a_product_for_each_expert_that_has_rows(rows, bat
     (item,) = trace(module, args).operations
     assert (item.problem.batch, item.problem.m) == (batch, rows // batch)
     assert item.flops == 2 * rows * 64 * 32
+
+
+def test_a_module_is_the_network_of_its_sizes():
+    """The same products, attention and parameters as the network that is described by its sizes."""
+    described = made_of(
+        {
+            "name": "small",
+            "family": "llama",
+            "hidden": tracedmodels.HIDDEN,
+            "vocabulary": tracedmodels.VOCABULARY,
+            "blocks": [
+                {
+                    "repeat": 2,
+                    "attention": {"heads": 8, "kv_heads": 2, "head_size": tracedmodels.DIM},
+                    "mlp": {"inner": tracedmodels.FFN},
+                }
+            ],
+        }
+    )
+    segments = expand(described, Setting(batch=2, seq=256, attention="flash2"))
+
+    def heavy(problem):
+        return problem.operator in ("gemm", "attention")
+
+    expected: Counter[Problem] = Counter()
+    for segment in segments:
+        for node in segment.forward.graph.nodes:
+            expected[node.problem] += segment.repeat * heavy(node.problem)
+    found = traced("Llama")
+    assert Counter(n.problem for n in found.graph.nodes if heavy(n.problem)) == +expected
+    assert found.parameters == parameter_count(described)
 
 
 # --- errors and the command line -------------------------------------------------------------
