@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,10 @@ import pytest
 from perfmodel import Matmul, load, predict, pytestplugin
 
 pytest_plugins = ["pytester"]
+
+# Where the package is installed with its entry points, pytest finds the plugin itself.
+FOUND = any(point.name == "perfmodel" for point in entry_points(group="pytest11"))
+PLUGIN = [] if FOUND else ["-p", "perfmodel.pytestplugin"]
 
 PRODUCT = Matmul(4096, 4096, 4096)
 EXPECTED = predict(PRODUCT, load("h100-sxm"), harness="do_bench")
@@ -32,7 +37,7 @@ def test_product(operand):
 def outcome(pytester, here="h100-sxm", seconds=EXPECTED.seconds, operand=2):
     pytester.makepyfile(MARKED.format(here=here, seconds=seconds, operand=operand))
     return pytester.runpytest_inprocess(
-        "-p", "perfmodel.pytestplugin", "--strict-markers", "-rs", "-p", "no:cacheprovider"
+        *PLUGIN, "--strict-markers", "-rs", "-p", "no:cacheprovider"
     )
 
 
@@ -89,7 +94,7 @@ def test_unused_it_loads_nothing_of_the_model(pytester):
         "    loaded = {'numpy', 'torch', 'perfmodel.predict', 'perfmodel.hardware'}\n"
         "    assert not loaded & set(sys.modules)\n"
     )
-    code = "import pytest, sys; sys.exit(pytest.main(['-q', '-p', 'perfmodel.pytestplugin']))"
+    code = f"import pytest, sys; sys.exit(pytest.main(['-q', *{PLUGIN}]))"
     result = subprocess.run(
         [sys.executable, "-c", code], cwd=pytester.path, capture_output=True, text=True, check=False
     )

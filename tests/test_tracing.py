@@ -5,11 +5,12 @@ import math
 from collections import Counter
 from itertools import pairwise
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfmodel import Graph, load, plugins, predict_graph
+from perfmodel import Graph, formats, load, plugins, predict_graph
 from perfmodel.algorithms import Problem
 from perfmodel.elements import element
 from perfmodel.errors import PerfmodelError, UnknownName
@@ -322,6 +323,7 @@ def test_a_module_on_the_command_line(cli, file):
     code, out, err = cli(*asked, "--format", "json")
     found = json.loads(out)
     assert (code, err) == (0, "")
+    jsonschema.validate(found, formats.schema("prediction"))
     assert (found["module"], found["parameters"], found["kernels"]) == ("Model", 64 * 32 + 32, 1)
     assert found["flops"] == 2 * 8 * 64 * 32
     rows = found["trace"]
