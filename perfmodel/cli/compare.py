@@ -273,12 +273,12 @@ def _explained(kind: Kind, shown: Report, table: pd.DataFrame) -> Report:
 
 COLUMNS = (
     integer("n", "n"),
-    integer("unpredicted", "unpredicted"),
-    integer("flagged", "flagged"),
+    integer("unpredicted", "unpredicted", rank=4),
+    integer("flagged", "flagged", rank=5),
     percent("MAPE", "mape"),
-    fixed("median |ln|", "median_abs_ln"),
-    fixed("p90 |ln|", "p90_abs_ln"),
+    fixed("median |ln|", "median_abs_ln", rank=1),
+    fixed("p90 |ln|", "p90_abs_ln", rank=2),
     fixed("bias", "bias"),
-    fixed("Spearman", "spearman"),
+    fixed("Spearman", "spearman", rank=3),
     percent("in range", "coverage"),
 )

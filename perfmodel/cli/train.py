@@ -33,7 +33,6 @@ _SHOWN = 8  # plans that cannot be laid out, printed in full
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
-
 @app.command()
 def train(
     network: Annotated[
@@ -92,8 +91,17 @@ def train(
         str, typer.Option("--mfu", metavar="NAME", help=f"MFU by {', '.join(CONVENTIONS)}.")
     ] = "megatron",
     fastest: Annotated[
-        bool, typer.Option("--fastest", help="Of a grid of plans the fastest that fits, by devices.")
+        bool,
+        typer.Option("--fastest", help="Of a grid of plans the fastest that fits, by devices."),
     ] = False,
+    chart: Annotated[
+        str | None,
+        typer.Option(
+            "--chart",
+            metavar="FILE",
+            help="Of one plan its pipeline's timeline, of a grid memory against speed.",
+        ),
+    ] = None,
     format: Format = None,
     output: Output = None,
 ) -> None:
@@ -134,6 +142,8 @@ def train(
         },
     )
     found, refused = _predicted(library.load(network), grid, here)
+    if chart is not None:
+        _draw(found, chart, whole=len(grid) > 1)
     if len(grid) == 1:
         _single(found, refused, wanted, convention, format, output)
         return
@@ -209,7 +219,9 @@ class _Place:
 def _place(device: str | None, system: str | None) -> _Place:
     """What a plan runs on: a system, or a device of its usual one."""
     if (device is None) == (system is None):
-        raise ProblemError("name a device (-d h100-sxm) or a system (--system dgx-h100), one of them")
+        raise ProblemError(
+            "name a device (-d h100-sxm) or a system (--system dgx-h100), one of them"
+        )
     if system is not None:
         found = systems.load(system)
         return _Place(load(found.device), found)
@@ -251,6 +263,25 @@ def _single(
     )
     if not step.memory.fits:
         say(f"perfmodel: the plan {render.fit(step)}")
+
+
+def _draw(found: list[Step], path: str, *, whole: bool) -> None:
+    """A grid of plans, or the pipeline of one."""
+    from perfmodel.render.figure import chart_suffix, save
+    from perfmodel.render.timeline import timeline_chart
+    from perfmodel.render.tradeoff import tradeoff_chart
+
+    chart_suffix(path)
+    if whole:
+        save(tradeoff_chart(found), path)
+    elif found and found[0].timeline is not None:
+        save(timeline_chart(found[0].timeline), path)
+    else:
+        raise ProblemError(
+            "one plan without a pipeline has no timeline; give lists for a chart of plans, or "
+            "--pipeline 2"
+        )
+    say(f"wrote {path}")
 
 
 def _fastest(found: list[Step]) -> list[Step]:

@@ -1,6 +1,6 @@
 """Compiled from networks/stacks.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "2877a7bb70ab14b8"
+HASH = "14d03a6fc3e91056"
 DOCUMENT = {
  'version': 1,
  'stacks': {
@@ -66,10 +66,11 @@ DOCUMENT = {
   'te': {
    'overlaps_gradients': True,
    'about': 'Transformer Engine inside Megatron-LM',
-   'source': 'Transformer Engine: LayerNormLinear, LayerNormMLP, DotProductAttention (cuDNN, FlashAttention); GroupedLinear loops over its experts (cublaslt_gemm.cu, nvte_multi_stream_cublas_gemm)',
+   'source': 'Transformer Engine: LayerNormLinear, LayerNormMLP, DotProductAttention (cuDNN, FlashAttention); GroupedLinear loops over its experts (cublaslt_gemm.cu, nvte_multi_stream_cublas_gemm); Megatron-LM flex dispatcher with DeepEP (DeepSeek-V3, 2412.19437, section 3.2.2)',
    'library': 'cudnn',
    'attention': 'flash',
    'experts_apart': True,
+   'sends_once': True,
    'joined_products': True,
    'fused_norm': True,
    'fused_rotary': True,

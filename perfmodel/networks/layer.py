@@ -365,15 +365,23 @@ class Layer:
         used = min(local, max(sent // shards.expert, 1))
         each = max(int(-(-sent * of.capacity // (of.experts if used == local else used))), 1)
         rows = self._one(Permute("permute", setting, x, used * each))
-        rows = self._parallel(rows, "dispatch", "experts", "expert")
+        rows = self._sent(rows, "dispatch", of)
         more = {"groups": used, "owned": local, "chosen": of.chosen}
         active = self._up(of, rows, inner, "experts", more)
         down = Linear(
             "experts down", setting, active, self.network.hidden, of.bias, split="in", **more
         )
-        made = self._parallel(self._one(down), "collect", "experts", "expert")
+        made = self._sent(self._one(down), "collect", of)
         combined = self._one(Combine("combine", setting, made, weights, x.rows))
         return self._joined(combined, "experts") if shards.expert_tensor else combined
+
+    def _sent(self, x: Value, way: Way, of: Mlp) -> Value:
+        """Rows to the devices of their experts, or back."""
+        ranks = self.setting.shards.expert
+        if ranks == 1:
+            return x
+        name = f"experts {way}"
+        return self._one(Exchange(name, self.setting, x, way, "expert", ranks, repeats=of.chosen))
 
     # -- heads ---------------------------------------------------------------------------------
 

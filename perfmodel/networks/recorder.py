@@ -39,6 +39,8 @@ class Exchanged:
     """Bytes of the whole tensor."""
     before: int
     """Kernels of the pass that come before it."""
+    repeats: int = 1
+    """Rows that stem from one token, of rows that go to experts."""
 
 
 Operands = Mapping[str, Value | tuple[Value, ...]]
@@ -94,10 +96,18 @@ class Recorder:
         self.kinds.append(kind)
 
     def exchange(
-        self, name: str, kind: str, axis: str, tensor_bytes: float, x: Value, y: Value
+        self,
+        name: str,
+        kind: str,
+        axis: str,
+        tensor_bytes: float,
+        x: Value,
+        y: Value,
+        *,
+        repeats: int = 1,
     ) -> None:
         """An exchange between kernels: what it makes is there as inputs are."""
-        self.exchanges.append(Exchanged(name, kind, axis, tensor_bytes, len(self.nodes)))
+        self.exchanges.append(Exchanged(name, kind, axis, tensor_bytes, len(self.nodes), repeats))
         if x.name in self.written:
             self.read.add(x.name)
             self.sent.add(x.name)

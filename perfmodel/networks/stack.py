@@ -46,6 +46,8 @@ class Stack:
     """Whether dropout and the residual sum are one kernel."""
     experts_apart: bool = False
     """Whether products of experts are a kernel for each of them, and not one for all."""
+    sends_once: bool = False
+    """Whether a token goes to a node once, however many of its experts are there."""
     main_gradients: bool = False
     """Whether products add weight gradients to fp32 sums themselves."""
     autocast: bool = False

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
-from perfmodel.render.roofs import Kernel
 from perfmodel.render.report import Column, Report, Row, micros, percent, quantity, text
+from perfmodel.render.roofs import Kernel
 
 BY = ("class", "layer", "operator", "kernel")
 """What a line is for."""
@@ -27,12 +27,12 @@ def report(found: Sequence[NetworkPrediction], by: str = "class") -> Report:
     columns = [
         *([text("device", "device")] if several else []),
         text(by, by),
-        Column("kernels", lambda row: row["kernels"]),
+        Column("kernels", lambda row: row["kernels"], rank=3),
         Column("time", lambda row: row["time_us"], micros),
-        percent("share", "share"),
-        Column("operations", lambda row: row["flops"] or None, quantity("FLOP")),
-        Column("memory", lambda row: row["hbm_bytes"], quantity("B")),
-        Column("FLOP/B", lambda row: row["intensity"], lambda value: f"{value:.3g}"),
+        percent("share", "share", rank=1),
+        Column("operations", lambda row: row["flops"] or None, quantity("FLOP"), rank=2),
+        Column("memory", lambda row: row["hbm_bytes"], quantity("B"), rank=2),
+        Column("FLOP/B", lambda row: row["intensity"], lambda value: f"{value:.3g}", rank=4),
         text("limiter", "limiter"),
     ]
     return Report(

@@ -35,7 +35,12 @@ def single(step: Step, convention: str) -> Report:
     rows.append({"part": "time", "what": "step", "time_us": step.seconds * 1e6, "share": 1.0})
     capacity = step.memory.capacity_bytes
     rows += [
-        {"part": "memory", "what": name, "bytes": held, "share": held / capacity if capacity else None}
+        {
+            "part": "memory",
+            "what": name,
+            "bytes": held,
+            "share": held / capacity if capacity else None,
+        }
         for name, held in step.memory.lines.items()
     ]
     total = step.memory.total_bytes
@@ -48,9 +53,7 @@ def single(step: Step, convention: str) -> Report:
         Column("bytes", lambda row: row.get("bytes"), binary),
         percent("share", "share"),
     ]
-    return Report(
-        "step", rows, columns, title(step), notes=notes(step, convention), examples=rows
-    )
+    return Report("step", rows, columns, title(step), notes=notes(step, convention), examples=rows)
 
 
 def title(step: Step) -> str:
@@ -116,7 +119,9 @@ def several(
     why = [f"left out: {plan}: {reason}" for plan, reason in refused[:shown]]
     if len(refused) > shown:
         why.append(f"left out: {len(refused) - shown} more plans (--format json lists all)")
-    network = f"{found[0].network.name} on {found[0].device}" if found else "no plan can be laid out"
+    network = (
+        f"{found[0].network.name} on {found[0].device}" if found else "no plan can be laid out"
+    )
     return Report("steps", rows, columns, network, notes=why, examples=rows)
 
 

@@ -81,4 +81,18 @@ class Fabric:
 
     def seconds(self, one: Exchanged) -> float:
         """What an exchange between kernels of a layer takes."""
-        return self.take(one.kind, one.tensor_bytes, one.axis).seconds
+        return self.between(one).seconds
+
+    def between(self, one: Exchanged) -> Taken:
+        """The same with its range.
+
+        K experts of a token that are spread evenly over N nodes lie in N·(1 − (1 − 1/N)^K) of them
+        on average; where a token goes to a node once, so many rows cross the network and not K.
+        """
+        moved = one.tensor_bytes
+        if one.repeats > 1 and self.plan.setting.stack.sends_once:
+            ranks, near = self.ranks(one.axis)
+            nodes = ranks / near
+            if nodes > 1:
+                moved *= nodes * (1.0 - (1.0 - 1.0 / nodes) ** one.repeats) / one.repeats
+        return self.take(one.kind, moved, one.axis)

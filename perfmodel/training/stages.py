@@ -69,6 +69,20 @@ def _backward(one: LayerWork, host: Host, copies: Copies, *, last: bool) -> Stre
     return copies.layers[key]
 
 
+def exposed_seconds(part: Part, host: Host, copies: Copies, accumulation: int) -> float:
+    """What exchanges of copies add to the layers of a step that they run beside."""
+    found = 0.0
+    for one in part.work:
+        plain = one.stretch("forward", host, copies.links.seconds).device_seconds
+        again = one.stretch("again", host, copies.links.seconds).device_seconds
+        back = one.stretch("backward", host, copies.links.seconds).device_seconds
+        ahead = _forward(one, host, copies).device_seconds - plain
+        behind = _backward(one, host, copies, last=False).device_seconds - again - back
+        last = _backward(one, host, copies, last=True).device_seconds - again - back
+        found += one.repeat * (accumulation * ahead + (accumulation - 1) * behind + last)
+    return found
+
+
 def _entry(part: Part, copies: Copies) -> list[Stretch]:
     """What nothing hides at the begin of a pass: a gather."""
     seconds = copies.entry_seconds(part.work[0].segment)

@@ -27,7 +27,7 @@ from perfmodel.training.copies import Copies
 from perfmodel.training.layers import layers
 from perfmodel.training.links import fabric
 from perfmodel.training.memory import Memory, memory
-from perfmodel.training.pipeline import Schedule, StageTimes, schedule, simulate
+from perfmodel.training.pipeline import Schedule, StageTimes, Timeline, schedule, simulate
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step, classes, ranged
 from perfmodel.training.stages import Part, parts
@@ -61,7 +61,7 @@ def predict_step(
     exposed = copies.exit_seconds([pair for part in stage for pair in part.segments])
     seconds = timed.seconds + exposed + last.seconds
     split = classes(stage, plan, copies, last, timed, seconds)
-    low, high = ranged(stage, plan, copies, last, seconds, device)
+    low, high = ranged(stage, plan, copies, last, seconds)
     return Step(
         network=network,
         plan=plan,
@@ -76,6 +76,7 @@ def predict_step(
         memory=_memory(order, cut, plan, copies, device),
         peak_flops=_peak(device, plan),
         assumptions=found.assumptions,
+        timeline=timed.line,
     )
 
 
@@ -93,6 +94,10 @@ class Timed:
     """What the busiest stage waits for others."""
     busiest: int
     """The stage that computes longest."""
+    host: Host
+    """What launches take."""
+    line: Timeline | None = None
+    """A pipeline's tasks as they ran."""
 
 
 def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> Timed:
@@ -109,7 +114,7 @@ def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> 
         if plan.training:
             last = last.then(cut[0].backward(host, copies, last=True))
         seconds = many.then(last).seconds + plan.accumulation * between
-        return Timed(seconds, ahead[0].seconds, last.seconds - ahead[0].seconds, 0.0, 0)
+        return Timed(seconds, ahead[0].seconds, last.seconds - ahead[0].seconds, 0.0, 0, host)
     back = [part.backward(host, copies, last=False) for part in cut]
     both = [one.steady_seconds for one in ahead], [one.steady_seconds for one in back]
     share = [part.weight_share() for part in cut]
@@ -128,6 +133,8 @@ def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> 
         float(sum(both[1])),
         float(line.barrier_seconds - line.busy_seconds[stage]),
         stage,
+        host,
+        line,
     )
 
 

@@ -39,6 +39,8 @@ class Exchange(Operation):
     """Devices along it."""
     rows: int = 0
     """Rows that pass a device by, of a ring."""
+    repeats: int = 1
+    """Rows that stem from one token: as many as experts that it goes to."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -69,7 +71,10 @@ class Exchange(Operation):
         """What moves."""
         if _FORWARD[self.way]:
             moved = self.whole_bytes
-            to.exchange(self.name, _FORWARD[self.way], self.axis, moved, self.x, self.outputs[0])
+            kind = _FORWARD[self.way]
+            to.exchange(
+                self.name, kind, self.axis, moved, self.x, self.outputs[0], repeats=self.repeats
+            )
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The opposite."""
@@ -78,5 +83,6 @@ class Exchange(Operation):
         made = gradient_of(self.x, self.name)
         name = f"{self.name}.gradient"
         kind = _BACKWARD[self.way]
-        to.exchange(name, kind, self.axis, self.whole_bytes, gradients[0], made)
+        moved = self.whole_bytes
+        to.exchange(name, kind, self.axis, moved, gradients[0], made, repeats=self.repeats)
         return (made,)
