@@ -54,7 +54,7 @@ def operator_group(
             return found
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:
-            about = {name: operators.load(name).about for name in operators.names()}
+            about = {item.name: item.about for item in operators.every()}
             about |= {name: said for name, (_, said) in others.items()}
             with formatter.section("Commands"):
                 formatter.write_dl(list(about.items()))
