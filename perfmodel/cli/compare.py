@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perfmodel.cli import known
+from perfmodel.cli import known, tablehints
 from perfmodel.cli.output import Format, chosen_format, emit, say
 from perfmodel.errors import ProblemError, TableError
 from perfmodel.render import Report
@@ -18,6 +18,8 @@ from perfmodel.validation.kinds import KINDS, Kind, load
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from perfmodel.evidence.tables.reading import Reading
 
 Explain = Annotated[
     bool, typer.Option("--explain", help="Say in words what the errors look like, and where.")
@@ -29,8 +31,11 @@ _PERCENT = re.compile(r"(\d+(?:\.\d+)?)(%?)")
 
 
 Tables = Annotated[
-    list[str],
-    typer.Argument(metavar="TABLE...", help=".csv, .csv.gz or .parquet files; - reads stdin."),
+    list[str] | None,
+    typer.Argument(
+        metavar="TABLE...",
+        help="CSV (, ; or tabs), JSON lines, Parquet or Excel, .gz too; - reads stdin.",
+    ),
 ]
 By = Annotated[str, typer.Option("--by", metavar="COLUMNS", help="Report by these: op,device.")]
 Where = Annotated[
@@ -68,8 +73,13 @@ Which = Annotated[
 
 @app.command()
 def compare(
-    tables: Tables,
+    tables: Tables = None,
     kind: Which = "operator",
+    mapping: tablehints.Mapping = None,
+    stated: tablehints.Stated = None,
+    unit: tablehints.Unit = None,
+    flops: tablehints.Flops = "causal",
+    template: tablehints.Template = None,
     by: By = "",
     where: Where = None,
     include_flags: IncludeFlags = False,
@@ -81,22 +91,33 @@ def compare(
 ) -> None:
     """Predict every row of tables of measured runs and report the errors.
 
-    Rows that cannot be predicted are counted and explained, never dropped.
+    Columns may have other names and units (docs/tables.md): what was read as what stands under the
+    report. Rows that cannot be read or predicted are counted and explained, never dropped.
 
     \b
+        perfmodel compare --template attention > runs.csv
         perfmodel compare runs.csv --by op,device
+        perfmodel compare bench.csv --map Runtime=measured_us --unit ms --set device=h100-sxm
         perfmodel compare a.csv.gz b.parquet --where device=h100-sxm --max-error 20%
         perfmodel compare runs.csv --output predicted.csv --chart scatter.svg
     """
+    if template is not None:
+        tablehints.print_template(template)
+        return
     limit = _fraction(max_error)
     columns = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
     _check_outputs(format, output, chart)
     chosen = load(known.one("--kind", kind))
     _check_kind(chosen, kind, explain=explain, chart=chart)
     from perfmodel.evidence.records.records import write_table
+    from perfmodel.evidence.tables.reading import read
     from perfmodel.validation.judging import gate, report
+    from perfmodel.validation.noise import judged, remark
 
-    predicted = chosen.predict(_filtered(chosen.read(tables), where or []))
+    hints = tablehints.hints(mapping, stated, unit, flops)
+    reading = read(tablehints.named(tables), chosen.layout, hints)
+    rows = _filtered(reading.table, where or [])
+    predicted = judged(chosen.predicted(rows, reading.faults), chosen.fields, reading.case)
     summary = report(predicted, columns, include_flags=include_flags, fields=chosen.fields)
     misses = gate(summary, limit) if limit is not None else []
     figure = _figure(chosen, predicted, columns, include_flags) if chart is not None else None
@@ -107,6 +128,9 @@ def compare(
 
         save(figure, str(chart))
     shown = _report(chosen, summary, predicted, columns, limit, misses)
+    noise = remark(predicted, chosen.fields, include_flags=include_flags)
+    shown = replace(shown, notes=[*filter(None, [noise]), *shown.notes])
+    shown = _read_as(shown, reading, list(rows.index))
     emit(_explained(chosen, shown, predicted) if explain else shown, format, None)
     for path in filter(None, (output, chart)):
         say(f"wrote {path}")
@@ -162,7 +186,7 @@ def _filtered(table: pd.DataFrame, conditions: list[str]) -> pd.DataFrame:
     if table.empty:
         left = " left after --where" if conditions else ""
         raise TableError(f"the table has no rows{left}; nothing to compare")
-    return table.reset_index(drop=True)
+    return table
 
 
 def _figure(kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool) -> Figure:
@@ -195,10 +219,26 @@ def _report(
     return Report(
         "report",
         plain_lines(summary),
-        [*(text(name, name) for name in by), *COLUMNS],
+        [*(text(name, name) for name in by), *COLUMNS, *(NOISE if _NOISE in summary else ())],
         title=f"{len(table)} measured runs",
         head=head,
         notes=[*notes, *remarks.notes],
+    )
+
+
+def _read_as(shown: Report, reading: Reading, rows: list[int]) -> Report:
+    """The report with what was read as what, and which rows could not be read."""
+    faults = [said for said in reading.faults.loc[rows] if said]
+    head = {**shown.head, "read": list(reading.notes), "unread": faults}
+    unpredicted = {said: n for said, n in shown.head["unpredicted"].items() if said not in faults}
+    notes = [note for note in shown.notes if not any(said in note for said in faults)]
+    unread = [f"not read: {said}" for said in faults[:_SHOWN]]
+    if len(faults) > _SHOWN:
+        unread.append(f"not read: {len(faults) - _SHOWN} more rows (--format json lists all)")
+    return replace(
+        shown,
+        head={**head, "unpredicted": unpredicted},
+        notes=[*reading.notes, *unread, *notes],
     )
 
 
@@ -210,6 +250,8 @@ def _explained(kind: Kind, shown: Report, table: pd.DataFrame) -> Report:
     return replace(shown, head=head, notes=[*shown.notes, *notes])
 
 
+_NOISE = "within_noise"
+NOISE = (percent("noise", "noise_ln"), percent("in noise", _NOISE))
 COLUMNS = (
     integer("n", "n"),
     integer("unpredicted", "unpredicted"),
