@@ -67,10 +67,11 @@ class Draft:
             if heading in taken and heading not in names
         }
         self.frame = self.frame.rename(columns={**names, **free})
+        ours = {one.heading: column for column, one in matched.columns.items()}
         renamed = [
-            f"{one.heading} as {column}"
-            for column, one in matched.columns.items()
-            if normal(one.heading) != normal(column)
+            f"{heading} as {ours[heading]}"
+            for heading in self.sheet.headings
+            if heading in ours and normal(heading) != normal(ours[heading])
         ]
         if renamed:
             self.notes.append(f"read {', '.join(renamed)}")

@@ -157,7 +157,7 @@ def _spread(draft: Draft, unit: str) -> None:
     for statistic, one in draft.matched.spread.items():
         column = f"{statistic}_{ours.name}"
         theirs = one.measure.unit or draft.unit_of(one.heading)[1] or shared
-        if column == one.heading or theirs is None or column in draft.frame:
+        if theirs is None or (column in draft.frame and column != one.heading):
             continue
         values, _ = numbers(draft.frame[one.heading], draft.comma)
         found[column] = values.to_numpy(np.float64) * theirs.over(ours)

@@ -6,6 +6,7 @@ which: `decimal_comma` asks all cells of a table.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,11 @@ from perfmodel.evidence.records import cells
 if TYPE_CHECKING:
     import pandas as pd
 
-_DIGITS = r"[+-]?\d+"
-_COMMA_ONLY = re.compile(rf"{_DIGITS}(?:\.\d{{3}})*,(?:\d{{1,2}}|\d{{4,}})", re.ASCII)
-_BOTH_COMMA = re.compile(rf"{_DIGITS}(?:\.\d{{3}})+,\d+", re.ASCII)
-_POINT_ONLY = re.compile(
-    rf"{_DIGITS}(?:,\d{{3}})*\.(?:\d{{1,2}}|\d{{4,}})(?:[eE][+-]?\d+)?", re.ASCII
-)
-_BOTH_POINT = re.compile(rf"{_DIGITS}(?:,\d{{3}})+\.\d+", re.ASCII)
+# What only one of both marks can mean: a mark before other than three digits, or behind more than
+# three, parts a fraction; so does the second kind of mark in a number.
+_FRACTION = r"(?:\d+{0}(?:\d{{1,2}}|\d{{4,}})|\d{{4,}}{0}\d+|\d{{1,3}}(?:{1}\d{{3}})+{0}\d+)"
+_COMMAS = re.compile(rf"[+-]?{_FRACTION.format(',', '[.]')}(?:[eE][+-]?\d+)?", re.ASCII)
+_POINTS = re.compile(rf"[+-]?{_FRACTION.format('[.]', ',')}(?:[eE][+-]?\d+)?", re.ASCII)
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:([,.'\u00a0\u202f _])\d{3})(?:\1\d{3})*", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _SCALED = re.compile(r"(\d{1,12})\s?([kKM])i?", re.ASCII)
@@ -38,8 +37,8 @@ def decimal_comma(texts: Iterable[str], likely: bool) -> bool:
         word = text.strip()
         if len(word) > _LONGEST or not ("," in word or "." in word):
             continue
-        commas += bool(_COMMA_ONLY.fullmatch(word) or _BOTH_COMMA.fullmatch(word))
-        points += bool(_POINT_ONLY.fullmatch(word) or _BOTH_POINT.fullmatch(word))
+        commas += _COMMAS.fullmatch(word) is not None
+        points += _POINTS.fullmatch(word) is not None
     return commas > points if commas != points else likely and not points
 
 
@@ -61,7 +60,8 @@ def number(text: str, comma: bool = False, scaled: bool = False) -> float | None
     elif group in word:
         return None
     word = word.replace(mark, ".")
-    return float(word) if _NUMBER.fullmatch(word) else None
+    value = float(word) if _NUMBER.fullmatch(word) else math.inf
+    return value if math.isfinite(value) else None
 
 
 def numbers(

@@ -92,7 +92,7 @@ def _whole(draft: Draft, name: str) -> pd.Series[Any]:
         found = (found * unit.factor).round()
     if found.dtype.kind in "fu":
         values = found.to_numpy(np.float64)
-        whole = np.isnan(values) | ((values % 1 == 0) & (np.abs(values) < _MOST))
+        whole = np.isnan(values) | ((np.abs(values) < _MOST) & (np.rint(values) == values))
         refuse(draft, name, bad | ~whole, "not a whole number below 2^62")
         found = found.mask(bad | ~whole)
     return found

@@ -63,12 +63,15 @@ class Kind:
         if good.all():
             return found
         found.index = table.index[good]
-        bad = table[~good].assign(reason=said[~good])
-        added = [str(name) for name in found if name not in bad]
+        bad = table[~good]
+        # Columns that the prediction wrote, be it over some of the table's own.
+        written = [
+            name for name in found if name not in bad or not found[name].equals(table[name][good])
+        ]
         empty: dict[str, Any] = {
-            name: float("nan") if found[name].dtype.kind in "iufb" else "" for name in added
+            str(name): float("nan") if found[name].dtype.kind in "iufb" else "" for name in written
         }
-        bad = bad.assign(**empty)
+        bad = bad.assign(**empty).assign(reason=said[~good])
         return pd.concat([found, bad]).loc[table.index].reset_index(drop=True)
 
 
