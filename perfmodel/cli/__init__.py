@@ -21,6 +21,7 @@ from perfmodel.errors import BAD_INPUT, report, say
 
 COMMANDS = {
     "predict": "Predict the time of an operator on a device.",
+    "collective": "Predict exchanges among devices: all-reduce, all-to-all, ...; links as roofs.",
     "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",

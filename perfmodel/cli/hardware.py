@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +10,19 @@ import typer
 
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say, to_stdout, write
 from perfmodel.errors import OutputError, SpecError, UnknownName
-from perfmodel.hardware import Device, Level, check, load, loads, names, validate_file
+from perfmodel.hardware import (
+    Device,
+    Level,
+    System,
+    SystemLevel,
+    check,
+    load,
+    loads,
+    names,
+    systems,
+    validate_file,
+)
+from perfmodel.hardware.block import Block
 from perfmodel.hardware.copying import like as copied
 from perfmodel.hardware.facts import Sourced, walk
 from perfmodel.hardware.writer import SCHEMA_LINE, schema_line
@@ -28,6 +40,7 @@ def hardware() -> None:
     \b
         perfmodel hardware list
         perfmodel hardware show h100-sxm
+        perfmodel hardware systems
         perfmodel hardware new my-gpu.yaml --like l40s
         perfmodel hardware validate my-gpu.yaml
         perfmodel hardware diff a100-sxm4-80gb h100-sxm
@@ -57,12 +70,17 @@ def list_(
 
 @app.command()
 def show(
-    device: Annotated[str, typer.Argument(metavar="DEVICE", help="Slug, alias or spec file.")],
+    device: Annotated[
+        str, typer.Argument(metavar="NAME", help="Slug, alias or spec file of a device or system.")
+    ],
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Show every fact of a device with its source and status, and its levels of memory."""
-    found = load(device)
+    """Show every fact of a device or a system with its source and status, and its levels."""
+    found = _found(device)
+    if isinstance(found, System):
+        emit(system_report(found), format, output)
+        return
     title = f"{found.name} ({found.vendor}, {found.architecture})"
     head: dict[str, Any] = {
         "device": found.slug,
@@ -73,6 +91,20 @@ def show(
     notes = [_said(level) for level in found.levels()]
     notes += [f"note: {note}" for note in found.notes]
     emit(Report("facts", list(_facts(found)), _FACTS, title, head, notes), format, output)
+
+
+def _found(name: str) -> Device | System:
+    """The device of that name, else the system; raises `UnknownName`, of devices."""
+    if systems.is_named(name):
+        return systems.load(name)
+    return load(name)
+
+
+@app.command("systems")
+def systems_(format: Format = None, output: Output = None) -> None:
+    """List the systems: devices joined by links, one YAML file each."""
+    chosen_format(format, output)
+    emit(listed_systems(map(systems.load, systems.names())), format, output)
 
 
 @app.command()
@@ -112,17 +144,18 @@ def validate(
         bool, typer.Option("--warnings", help="Print doubts that do not make a spec unusable.")
     ] = False,
 ) -> None:
-    """Check spec files: keys, units, sources, and the physics of the numbers.
+    """Check spec files of devices and systems: keys, units, sources, physics of the numbers.
 
     Prints a line per problem, with file and line number; exit code 2 if there is any.
     """
     bad = lines = 0
     for path in files:
-        problems = validate_file(path) or _own_facts(path)
+        whole = systems.is_system(path)
+        problems = systems.validate_file(path) if whole else validate_file(path) or _own_facts(path)
         bad, lines = bad + bool(problems), lines + len(problems)
         for problem in problems:
             say(problem)
-        if warnings and not problems:
+        if warnings and not problems and not whole:
             for finding in check(load(path if "/" in path else f"./{path}")):
                 say(f"{path}: warning: {finding.message}")
     if bad:
@@ -168,11 +201,49 @@ def diff(
 
 
 @app.command()
-def schema() -> None:
+def schema(
+    system: Annotated[
+        bool, typer.Option("--system", help="That of a system's file, not of a device's.")
+    ] = False,
+) -> None:
     """Print the JSON Schema of a spec file, for editors."""
     from perfmodel.hardware import schema as definition
 
-    to_stdout(iter([definition.text()]))
+    to_stdout(iter([definition.text(System if system else Device)]))
+
+
+def system_report(system: System) -> Report:
+    """Every fact of a system."""
+    head = {"system": system.slug, "name": system.name, "sources": dict(system.sources)}
+    notes = [_level_said(level) for level in system.levels]
+    notes += [f"note: {note}" for note in system.notes]
+    title = f"{system.name}, of {system.device}"
+    return Report("facts", list(_facts(system)), _FACTS, title, head, notes)
+
+
+def listed_systems(found: Iterable[System]) -> Report:
+    """A line a system."""
+    rows = [
+        {
+            "slug": item.slug,
+            "name": item.name,
+            "device": item.device,
+            "devices": item.devices,
+            "node_devices": item.node_devices,
+            "levels": [_level_said(level) for level in item.levels],
+        }
+        for item in found
+    ]
+    return Report("systems", rows, _SYSTEMS)
+
+
+def _level_said(level: SystemLevel) -> str:
+    """A link on one line."""
+    adds_up = ", adds up in the switch" if level.reduces else ""
+    return (
+        f"level {level.name}: {level.label}, {level.devices.value:,} devices, {level.topology}, "
+        f"{si(level.bytes_per_s, 'B/s')} a direction, {seconds(level.latency.si)}{adds_up}"
+    )
 
 
 def _ratio(a: float | None, b: float | None) -> float | None:
@@ -182,9 +253,9 @@ def _ratio(a: float | None, b: float | None) -> float | None:
 _RATIO = Column("B/A", lambda row: row["ratio"], lambda value: f"{value:.3g}")
 
 
-def _facts(device: Device) -> Iterator[Row]:
+def _facts(spec: Block) -> Iterator[Row]:
     """One row per fact: its path, value as written, SI value, status, sources."""
-    for path, fact in walk(device):
+    for path, fact in walk(spec):
         for name, value, number in _values(fact):
             yield {
                 "fact": ".".join((*path, *name)),
@@ -299,4 +370,11 @@ _FACTS = (
     text("status", "status"),
     Column("sources", lambda row: ", ".join(row["sources"]), str, number=False),
     text("note", "note"),
+)
+_SYSTEMS = (
+    text("system", "slug"),
+    text("name", "name"),
+    text("device", "device"),
+    Column("a node", lambda row: row["node_devices"], str),
+    Column("devices", lambda row: row["devices"], lambda value: f"{value:,}"),
 )

@@ -142,6 +142,14 @@ def _devices() -> Iterator[Row]:
         yield _row(device.slug, ", ".join([device.name, *device.aliases]))
 
 
+def _systems() -> Iterator[Row]:
+    from perfmodel.hardware import systems
+
+    for system in map(systems.load, systems.names()):
+        joined = ", ".join(f"{level.name} {level.devices.value:,}" for level in system.levels)
+        yield _row(system.slug, f"{system.name}: {joined}")
+
+
 KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "operators": _all_operators,
     "implementations": _implementations,
@@ -153,6 +161,7 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "graphs": _graphs,
     "levels": _levels,
     "devices": _devices,
+    "systems": _systems,
 }
 """What can be listed."""
 

@@ -10,7 +10,7 @@ from perfmodel import yamltable
 from perfmodel.hardware import catalogue, yamlfile
 
 HERE = Path(__file__).parent
-TIMING = HERE.parent / "timing"
+TABLES = (HERE.parent / "timing", HERE.parent / "collectives")
 _WIDTH = 90
 _TEXT = '''"""Compiled from {path} by `python -m perfmodel.compiled`."""
 
@@ -21,9 +21,10 @@ DOCUMENT = {document}
 
 def documents() -> Iterator[tuple[Path, Callable[[str], Any]]]:
     """Every file that is compiled, with what reads its text: specs have a stricter reader."""
-    for path in sorted(TIMING.rglob("*.yaml")):
-        yield path, yamltable.parse
-    for path in sorted(catalogue.shipped().glob("*.yaml")):
+    for folder in TABLES:
+        for path in sorted(folder.rglob("*.yaml")):
+            yield path, yamltable.parse
+    for path in sorted(catalogue.shipped().rglob("*.yaml")):
         yield path, lambda text: yamlfile.parse(text, "spec").data
 
 
