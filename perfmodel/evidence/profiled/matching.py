@@ -110,17 +110,22 @@ def _places(
     none = [-1] * len(firsts)
     if not nodes:
         return none, []
-    open_ = [i for i, what in enumerate(firsts) if _problem(what, dtype) is None]
-    kinds = [named(firsts[i].kernel).kind for i in open_]
+    problems = [_problem(what, dtype) for what in firsts]
+    # Those with a shape hold the place of those without.
+    kinds = [
+        named(what.kernel).kind if found is None else str(found.row["op"])
+        for what, found in zip(firsts, problems, strict=True)
+    ]
     wanted = [str(node["op"]) for node in nodes]
     share = order.agreement(kinds, wanted)
     if share < _LEAST_AGREEMENT:
         return none, [
             f"launches and nodes of the graph agree in {share:.0%} of their order: none is matched"
         ]
-    for i, place in zip(open_, order.aligned(kinds, wanted), strict=True):
-        none[i] = place
-    return none, []
+    places = order.aligned(kinds, wanted)
+    return [
+        place if found is None else -1 for place, found in zip(places, problems, strict=True)
+    ], []
 
 
 def _problem(what: What, dtype: str) -> operations.Found | None:
