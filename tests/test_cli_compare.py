@@ -106,7 +106,7 @@ def test_rows_that_cannot_be_predicted_are_named(cli, tmp_path):
         (("{runs}", "--chart", "x.gif"), "x.gif: a chart is written as .svg"),
         (("{runs}", "--chart", "/no/such/x.svg"), "cannot write /no/such/x.svg"),
         (("{runs}", "--format", "xml"), "no format named 'xml'"),
-        ((), "missing argument 'TABLE...'"),
+        ((), "no table named; give a file or - for stdin"),
     ],
 )
 def test_bad_input_is_one_line(cli, runs, arguments, said):

@@ -37,6 +37,7 @@ COMMANDS = {
     "map": "Search the fastest fusion, loop order and tiles of an algorithm.",
     "measure": "Time kernels and their rivals on this machine.",
     "calibrate": "Measure this machine and write its spec.",
+    "profile": "Hold every kernel of a profile against the model.",
     "counters": "Read hardware counters of other profilers.",
     "replay": "Run a bundled kernel's addresses against the counting rule, with no GPU.",
     "compile": "Compile bundled kernels for GPUs that are not here.",

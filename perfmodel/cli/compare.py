@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perfmodel.cli import known
+from perfmodel.cli import known, tablehints
 from perfmodel.cli.output import chosen_format, emit, say, write
 from perfmodel.errors import ProblemError, TableError
 from perfmodel.render import Report, gates, markdown
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from perfmodel.evidence.tables.reading import Reading
     from perfmodel.validation.judging import Verdict
 
 Explain = Annotated[
@@ -33,8 +34,11 @@ _PERCENT = re.compile(r"(\d+(?:\.\d+)?)(%?)")
 
 
 Tables = Annotated[
-    list[str],
-    typer.Argument(metavar="TABLE...", help=".csv, .csv.gz or .parquet files; - reads stdin."),
+    list[str] | None,
+    typer.Argument(
+        metavar="TABLE...",
+        help="CSV (, ; or tabs), JSON lines, Parquet or Excel, .gz too; - reads stdin.",
+    ),
 ]
 By = Annotated[str, typer.Option("--by", metavar="COLUMNS", help="Report by these: op,device.")]
 Where = Annotated[
@@ -89,8 +93,13 @@ Which = Annotated[
 
 @app.command()
 def compare(
-    tables: Tables,
+    tables: Tables = None,
     kind: Which = "operator",
+    mapping: tablehints.Mapping = None,
+    stated: tablehints.Stated = None,
+    unit: tablehints.Unit = None,
+    flops: tablehints.Flops = "causal",
+    template: tablehints.Template = None,
     by: By = "",
     where: Where = None,
     include_flags: IncludeFlags = False,
@@ -104,24 +113,37 @@ def compare(
 ) -> None:
     """Predict every row of tables of measured runs and report the errors.
 
-    Rows that cannot be predicted are counted and explained, never dropped.
+    Columns may have other names and units (docs/tables.md): what was read as what stands under the
+    report. Rows that cannot be read or predicted are counted and explained, never dropped.
 
     \b
+        perfmodel compare --template attention > runs.csv
         perfmodel compare runs.csv --by op,device
+        perfmodel compare bench.csv --map Runtime=measured_us --unit ms --set device=h100-sxm
         perfmodel compare a.csv.gz b.parquet --where device=h100-sxm --max-error 20%
         perfmodel compare runs.csv --output predicted.csv --chart scatter.svg
         perfmodel compare runs.csv --by device --baseline predicted.csv --format github
     """
+    if template is not None:
+        tablehints.print_template(template)
+        return
     limit, allowed = _fraction("--max-error", max_error), _fraction("--worse", worse)
     columns = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
     _check_outputs(format, output, chart)
     chosen = load(known.one("--kind", kind))
     _check_kind(chosen, kind, explain=explain, chart=chart)
     from perfmodel.evidence.records.records import write_table
+    from perfmodel.evidence.tables.reading import read
     from perfmodel.validation.judging import report, verdicts
+    from perfmodel.validation.noise import judged as held_beside_noise
+    from perfmodel.validation.noise import remark
 
     grouped = partial(report, by=columns, include_flags=include_flags, fields=chosen.fields)
-    predicted = chosen.predict(_filtered(chosen.read(tables), where or []))
+    hints = tablehints.hints(mapping, stated, unit, flops)
+    reading = read(tablehints.named(tables), chosen.layout, hints)
+    rows = _filtered(reading.table, where or [])
+    found = chosen.predicted(rows, reading.faults)
+    predicted = held_beside_noise(found, chosen.fields, reading.case)
     summary = grouped(predicted)
     before = None if baseline is None else grouped(_baseline(chosen, baseline, where or []))
     gated = limit is not None or before is not None
@@ -136,9 +158,13 @@ def compare(
         save(figure, str(chart))
     gate = {"max_error": limit, "baseline": baseline, "passed": not misses, "misses": misses}
     shown = _report(chosen, summary, predicted, columns, gate if gated else None)
+    noise = remark(predicted, chosen.fields, include_flags=include_flags)
+    shown = replace(shown, notes=[*filter(None, [noise]), *shown.notes])
+    shown = _read_as(shown, reading, list(rows.index))
     shown = _explained(chosen, shown, predicted) if explain else shown
     if format in gates.FORMATS:
-        _for_machinery(str(format), shown, judged or verdicts(summary), tables[0])
+        source = tablehints.named(tables)[0]
+        _for_machinery(str(format), shown, judged or verdicts(summary), source)
     else:
         emit(shown, format, None)
     for path in filter(None, (output, chart)):
@@ -187,7 +213,9 @@ def _for_machinery(format: str, shown: Report, judged: list[Verdict], source: st
 
 def _baseline(kind: Kind, path: str, conditions: list[str]) -> pd.DataFrame:
     """The rows of an earlier `--output`; raises `TableError` for a table without predictions."""
-    table = kind.read([path])
+    from perfmodel.evidence.tables.reading import read
+
+    table = read(path, kind.layout).strict()
     lacking = [name for name in (kind.fields.predicted, kind.fields.low) if name not in table]
     if lacking:
         raise TableError(
@@ -224,7 +252,7 @@ def _filtered(table: pd.DataFrame, conditions: list[str]) -> pd.DataFrame:
     if table.empty:
         left = " left after --where" if conditions else ""
         raise TableError(f"the table has no rows{left}; nothing to compare")
-    return table.reset_index(drop=True)
+    return table
 
 
 def _figure(kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool) -> Figure:
@@ -256,10 +284,26 @@ def _report(
     return Report(
         "report",
         plain_lines(summary),
-        [*(text(name, name) for name in by), *COLUMNS],
+        [*(text(name, name) for name in by), *COLUMNS, *(NOISE if _NOISE in summary else ())],
         title=f"{len(table)} measured runs",
         head=head,
         notes=[*notes, *remarks.notes],
+    )
+
+
+def _read_as(shown: Report, reading: Reading, rows: list[int]) -> Report:
+    """The report with what was read as what, and which rows could not be read."""
+    faults = [said for said in reading.faults.loc[rows] if said]
+    head = {**shown.head, "read": list(reading.notes), "unread": faults}
+    unpredicted = {said: n for said, n in shown.head["unpredicted"].items() if said not in faults}
+    notes = [note for note in shown.notes if not any(said in note for said in faults)]
+    unread = [f"not read: {said}" for said in faults[:_SHOWN]]
+    if len(faults) > _SHOWN:
+        unread.append(f"not read: {len(faults) - _SHOWN} more rows (--format json lists all)")
+    return replace(
+        shown,
+        head={**head, "unpredicted": unpredicted},
+        notes=[*reading.notes, *unread, *notes],
     )
 
 
@@ -271,6 +315,8 @@ def _explained(kind: Kind, shown: Report, table: pd.DataFrame) -> Report:
     return replace(shown, head=head, notes=[*shown.notes, *notes])
 
 
+_NOISE = "within_noise"
+NOISE = (percent("noise", "noise_ln"), percent("in noise", _NOISE))
 COLUMNS = (
     integer("n", "n"),
     integer("unpredicted", "unpredicted", rank=4),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALL = "all"
+NOISE = "noise_ln"
+"""The column of how far repeated measurements of a row lie apart (`perfmodel.validation.noise`)."""
 LEFT_OUT = ("timer_floor", "noisy", "busy", "suspect", "failed")
 """Flags whose rows are not scored unless asked: they measure something else than the kernel."""
 
@@ -69,8 +71,9 @@ def report(
     `n` rows are scored; `unpredicted` and `flagged` ones are counted beside them. Errors are
     fractions: `mape` the mean of |predicted/measured - 1|, `median_abs_ln` and `p90_abs_ln` of
     |ln(predicted/measured)|, `bias` the geometric mean of predicted/measured, `spearman` the rank
-    correlation, `coverage` the share of measurements inside low to high. Raises `TableError` for a
-    `by` column that is not there.
+    correlation, `coverage` the share of measurements inside low to high; and where rows have it,
+    the median `noise_ln` with `within_noise`, the share of them that miss by no more. Raises
+    `TableError` for a `by` column that is not there.
     """
     import pandas as pd
 
@@ -111,7 +114,17 @@ def _errors(group: pd.DataFrame, include_flags: bool, fields: Fields) -> dict[st
         "bias": math.exp(logs.mean()),
         "spearman": float(ranks[0].corr(ranks[1])) if varied else float("nan"),
         "coverage": float(inside.mean()),
+        **_beside_noise(kept, logs),
     }
+
+
+def _beside_noise(kept: pd.DataFrame, logs: pd.Series[float]) -> dict[str, float]:
+    """The median noise of rows of which it is known, and the share of them that miss by less."""
+    if NOISE not in kept.columns or not kept[NOISE].notna().any():
+        return {}
+    noise = kept[NOISE].dropna()
+    within = logs[noise.index].abs() <= noise
+    return {"noise_ln": float(noise.median()), "within_noise": float(within.mean())}
 
 
 def by_knowledge(
