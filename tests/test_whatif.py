@@ -285,7 +285,7 @@ def test_the_tornado_is_sorted_and_shows_the_times():
     from perfmodel.render.tornado import tornado_chart
 
     found = whatif(PROBLEMS["thin"], H100, parse_changes(["HBM x2"]))
-    axes = tornado_chart([found]).axes[0]
+    axes = tornado_chart([found]).figure.axes[0]
     bars = {bar.get_gid(): bar.get_width() for bar in axes.patches}
     swings = [abs(bars.get(f"halved-{i}", 0)) + abs(bars.get(f"doubled-{i}", 0)) for i in range(13)]
     assert swings == sorted(swings, reverse=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.output import Format, chosen_format, emit, say
 from perfmodel.errors import ProblemError, TableError
 from perfmodel.render import Report
@@ -16,7 +17,8 @@ from perfmodel.render.report import fixed, integer, percent, text
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+
+    from perfmodel.render.chart import Chart as Drawn
 
 Explain = Annotated[
     bool, typer.Option("--explain", help="Say in words what the errors look like, and where.")
@@ -61,6 +63,7 @@ Rows = Annotated[
 
 
 @app.command()
+@with_drawing
 def compare(
     tables: Tables,
     by: By = "",
@@ -71,6 +74,8 @@ def compare(
     chart: Chart = None,
     format: Format = None,
     output: Rows = None,
+    *,
+    drawing: Drawing,
 ) -> None:
     """Predict every row of measured-run tables and report the errors.
 
@@ -83,41 +88,36 @@ def compare(
     """
     limit = _fraction(max_error)
     columns = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
-    _check_outputs(format, output, chart)
+    drawing.check(chart)
+    _check_outputs(format, output)
     from perfmodel.evidence.records.records import read_table, write_table
     from perfmodel.validation.compare import gate, predict_table, report
 
     predicted = predict_table(_filtered(read_table(tables), where or []))
     summary = report(predicted, columns, include_flags=include_flags)
     misses = gate(summary, limit) if limit is not None else []
-    figure = _figure(predicted, columns, include_flags) if chart is not None else None
+    drawn = _drawn(predicted, columns, include_flags, drawing) if chart is not None else None
     if output is not None:
         write_table(predicted, output)
-    if figure is not None:
-        from perfmodel.render.figure import save
-
-        save(figure, str(chart))
     shown = _report(summary, predicted, columns, limit, misses)
     emit(_explained(shown, predicted) if explain else shown, format, None)
-    for path in filter(None, (output, chart)):
-        say(f"wrote {path}")
+    if output is not None:
+        say(f"wrote {output}")
+    if drawn is not None:
+        drawing.save(drawn, str(chart))
     for miss in misses:
         say(f"gate failed: {miss}")
     if misses:
         raise typer.Exit(1)
 
 
-def _check_outputs(format: str | None, output: str | None, chart: str | None) -> None:
+def _check_outputs(format: str | None, output: str | None) -> None:
     """Complain about names of files before any work is done."""
     chosen_format(format, None)
     if output is not None:
         from perfmodel.evidence.records.records import table_suffix
 
         table_suffix(output)
-    if chart is not None:
-        from perfmodel.render.figure import chart_suffix
-
-        chart_suffix(chart)
 
 
 def _fraction(text: str | None) -> float | None:
@@ -146,7 +146,7 @@ def _filtered(table: pd.DataFrame, conditions: list[str]) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def _figure(table: pd.DataFrame, by: list[str], include_flags: bool) -> Figure:
+def _drawn(table: pd.DataFrame, by: list[str], include_flags: bool, drawing: Drawing) -> Drawn:
     """The chart, drawn before anything is written; raises `TableError` where no row is left."""
     from perfmodel.render.scatter import scatter_chart
     from perfmodel.validation.compare import scored
@@ -154,7 +154,7 @@ def _figure(table: pd.DataFrame, by: list[str], include_flags: bool) -> Figure:
     kept = scored(table, include_flags=include_flags)
     if kept.empty:
         raise TableError("no row is left to draw; none could be predicted and scored")
-    return scatter_chart(kept, by[0] if by else "op")
+    return scatter_chart(kept, by[0] if by else "op", drawing.page)
 
 
 def _report(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfmodel.cli import declared
-from perfmodel.cli.output import Format, Output, chosen_format, emit, say
+from perfmodel.cli.drawing import Drawing, with_drawing
+from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.errors import ProblemError, UnknownName
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command("map", context_settings=declared.PASS_ON)
+@with_drawing
 def map_(
     context: typer.Context,
     algorithm: Annotated[
@@ -54,6 +56,8 @@ def map_(
     ] = None,
     format: Format = None,
     output: Output = None,
+    *,
+    drawing: Drawing,
 ) -> None:
     """Search fusions, loop nests and tiles of an algorithm for the best on a device.
 
@@ -68,6 +72,7 @@ def map_(
         to_stdout(iter([declared.listing()]))
         return
     chosen_format(format, output)
+    drawing.check(chart)
     if objective not in OBJECTIVES:
         raise UnknownName("objective", objective, OBJECTIVES)
     from perfmodel.algorithms import library
@@ -76,7 +81,7 @@ def map_(
     case = declared.case(library.load(algorithm), context.args, dtype)
     target = load(device) if device else None
     if chart is not None:
-        _draw(case, target, chart)
+        _draw(case, target, chart, drawing)
     if objective == "time":
         if target is None:
             raise ProblemError("the fastest schedule needs a device: --device NAME")
@@ -180,11 +185,10 @@ def _capacity(device: Device | None, level: str, capacity: str | None) -> float:
     return float(value)
 
 
-def _draw(case: Case, device: Device | None, path: str) -> None:
+def _draw(case: Case, device: Device | None, path: str, drawing: Drawing) -> None:
     from perfmodel.napkin.skislope import ski_slopes
-    from perfmodel.render.figure import chart_suffix, save
+    from perfmodel.render.problem import spoken
     from perfmodel.render.skislope import figure
 
-    chart_suffix(path)
-    save(figure(ski_slopes(case, device)), path)
-    say(f"wrote {path}")
+    title = spoken(case.algorithm.name, {"dtype": case.dtype, **case.parameters})
+    drawing.save(figure(ski_slopes(case, device), title=title, page=drawing.page), path)
