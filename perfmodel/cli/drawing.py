@@ -69,7 +69,10 @@ _OPTIONS: dict[str, tuple[Any, Any, Any]] = {
     "width": (
         str | None,
         None,
-        _option("--width", metavar="INCHES", help="Of the chart: 3.3, 3.3in, 84mm."),
+        # An operator may have a size of this name; then the longer spelling is left.
+        _option(
+            "--width", "--chart-width", metavar="INCHES", help="Of the chart: 3.3, 3.3in, 84mm."
+        ),
     ),
     "no_caption": (bool, False, _option("--no-caption", help="No text below the chart.")),
     "dpi": (int, 200, _option("--dpi", metavar="DOTS", help="Dots an inch, of a .png.")),

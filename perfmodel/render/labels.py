@@ -18,7 +18,8 @@ Place = tuple[float, float]
 
 _TALL = 1.3  # height of a line of text over its type's size, with the air that it needs
 _AIR = 0.5  # width kept free after a text, over its type's size
-_CROSSED = 1.0  # what a label that crosses a line costs, in places down the list of those offered
+_CROSSED = 1.0  # what a label costs for each line that it crosses
+_LATER = 0.1  # what it costs for each place that was offered before
 _LEAST = 0.01  # inches across that a line is taken for
 
 
@@ -123,16 +124,17 @@ class Places:
 
         Earlier ones are preferred, and those that cross fewer lines.
         """
-        costs = [
-            0.1 * i + _CROSSED * float(overlaps(box, self._lines).sum())
-            if self._free(box)
-            else math.inf
-            for i, box in enumerate(offered)
-        ]
-        if not costs or min(costs) == math.inf:
-            return None
-        chosen = offered[costs.index(min(costs))]
-        self.take(chosen)
+        least, chosen = math.inf, None
+        for i, box in enumerate(offered):
+            cost = _LATER * i
+            if cost >= least:  # all that follow cost more
+                break
+            if self._free(box):
+                cost += _CROSSED * float(overlaps(box, self._lines).sum())
+                if cost < least:
+                    least, chosen = cost, box
+        if chosen is not None:
+            self.take(chosen)
         return chosen
 
     def _free(self, box: Box) -> bool:
