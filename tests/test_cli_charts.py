@@ -25,7 +25,7 @@ def cli(capsys, tmp_path, monkeypatch):
 def test_data_are_what_the_chart_draws(cli, tmp_path):
     code, _, err = cli("roofline", *GEMM, "-o", "x.svg", "--data", "x.csv")
     assert (code, err) == (0, "wrote x.svg\nwrote x.csv\n")
-    rows = list(csv.DictReader((tmp_path / "x.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "x.csv").read_text().splitlines()))
     marks = [row for row in rows if row["what"] == "predicted"]
     assert {row["name"] for row in marks} == {"m = 64", "m = 4096"}
     text = (tmp_path / "x.svg").read_text()
@@ -78,7 +78,8 @@ def test_options_of_a_chart_need_a_chart(cli):
 def test_an_operator_s_own_width_leaves_the_longer_spelling(cli, tmp_path):
     declared = tmp_path / "mine.yaml"
     declared.write_text(
-        "name: mine\nabout: A product\nparameters: {width: 512}\naxes: {m: width, n: width, k: width}\n"
+        "name: mine\nabout: A product\nparameters: {width: 512}\n"
+        "axes: {m: width, n: width, k: width}\n"
         "tensors: {A: [m, k], B: [k, n], C: {axes: [m, n], element: output}}\n"
         "steps: {product: {contraction: [A, B], to: C, over: k}}\noutputs: C\n"
     )
