@@ -24,6 +24,7 @@ COMMANDS = {
     "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
+    "report": "One page of results for a browser: charts, terms, tables, what-ifs.",
     "whatif": "What each hardware number is worth, and what a change of it would do.",
     "sweep": "Predict a whole grid into Parquet files, and ask it questions.",
     "trend": "The memory wall: growth of compute, memory and links, with the shipped devices.",

@@ -19,12 +19,15 @@ __all__ = ["Format", "Output", "chosen_format", "emit", "say", "to_stdout", "wri
 
 Format = Annotated[
     str | None,
-    typer.Option("--format", "-f", metavar="FORMAT", help="table, json, csv or markdown."),
+    typer.Option("--format", "-f", metavar="FORMAT", help="table, json, csv, markdown or latex."),
 ]
 Output = Annotated[
     str | None,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Write to FILE; .json, .csv, .md or .txt says how."
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to FILE; .json, .csv, .md, .tex or .txt says how.",
     ),
 ]
 _IN_MEMORY = 2**26  # bytes of output held in memory before a temporary file takes over

@@ -120,7 +120,11 @@ def predict(
     first = list(_rows(cases.first(), devices, schedules, options))
     rows = first if len(first) == total else _rows(cases, devices, schedules, options)
     # Data have every term anyway, as numbers.
-    show = predictions.terms if terms and wanted in ("table", "markdown") else predictions.report
+    show = (
+        predictions.terms
+        if terms and wanted in ("table", "markdown", "latex")
+        else predictions.report
+    )
     examples = first if rows is first else [_with_tile(row, cases.operator) for row in first]
     emit(show(rows, examples, cases.varying(), cases.follows), format, output)
 
