@@ -5,21 +5,7 @@ import json
 
 import pytest
 
-from perfmodel.cli import run
-
 GEMM = ("gemm", "-d", "h100-sxm", "-m", "64,4k")
-
-
-@pytest.fixture
-def cli(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        code = run([str(item) for item in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 def test_data_are_what_the_chart_draws(cli, tmp_path):

@@ -40,7 +40,8 @@ COMMANDS = {
     "show": "Show what is known of a name, with sources: a library's kernel, a harness.",
     "demo": "Standard against tiled attention on A100, H100 and B200.",
 }
-_MODULES = {"map": "map_", "list": "list_"}  # a module must not hide a built-in
+# A module must hide neither a built-in nor what this one imports.
+_MODULES = {"map": "map_", "list": "list_", "report": "report_"}
 
 app = typer.Typer(
     cls=lazy_group(

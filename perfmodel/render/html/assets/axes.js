@@ -9,8 +9,8 @@ function ticks([low, high], room) {
   const powers = [];
   for (let power = Math.ceil(Math.log10(low) - 1e-9); 10 ** power <= high * (1 + 1e-9); power += 1) powers.push(10 ** power);
   if (powers.length <= 2) {
-    return powers.concat(powers.length ? [] : [low]).flatMap((p) => [p / 5, p / 2, p, 2 * p, 5 * p])
-      .filter((value) => value >= low && value <= high);
+    const around = powers.concat(powers.length ? [] : [low]).flatMap((p) => [p / 5, p / 2, p, 2 * p, 5 * p]);
+    return page.unique(around.map((value) => Number(value.toPrecision(3)))).filter((value) => value >= low && value <= high);
   }
   const step = Math.ceil(powers.length / Math.max(room, 2));
   return powers.filter((_, i) => i % step === 0);
