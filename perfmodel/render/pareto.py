@@ -74,16 +74,7 @@ def pareto_chart(
         _frame(axes, front, points)
         if np.all(np.diff(points[:, 1]) < 0):  # several fronts in one chart have no staircase
             axes.step(*points.T, where="post", color=palette.grey, zorder=2, gid="front")
-        names = [str(row["device"]) for row in (*ordered, *front.others)]
-        looks = _looks(palette, list(dict.fromkeys(names)))
-        _others(axes, front, looks, palette)
-        for device in dict.fromkeys(str(row["device"]) for row in ordered):
-            mine = points[[row["device"] == device for row in ordered]]
-            colour, marker = looks[device]
-            axes.plot(
-                *mine.T, linestyle="none", marker=marker, markersize=4.5 * palette.scale,
-                color=colour, label=device, zorder=4, gid=f"front-{device}",
-            )  # fmt: skip
+        _marks(axes, front, ordered, palette)
         axes.margins(0.08, 0.12)
         _ticks(axes)
         _name(axes, ordered, points, [name for name in identity if name != "device"], palette)
@@ -92,6 +83,21 @@ def pareto_chart(
         )
         dress(figure, page, palette, title, caption)
     return Chart(figure, title, caption[0], [*_rows(front, ordered)], caption, page)
+
+
+def _marks(axes: Axes, front: Front, ordered: Sequence[Row], palette: Palette) -> None:
+    """The front, and behind it what it beats."""
+    points = front.points(ordered)
+    names = [str(row["device"]) for row in (*ordered, *front.others)]
+    looks = _looks(palette, list(dict.fromkeys(names)))
+    _others(axes, front, looks, palette)
+    for device in dict.fromkeys(str(row["device"]) for row in ordered):
+        mine = points[[row["device"] == device for row in ordered]]
+        colour, marker = looks[device]
+        axes.plot(
+            *mine.T, linestyle="none", marker=marker, markersize=4.5 * palette.scale,
+            color=colour, label=device, zorder=4, gid=f"front-{device}",
+        )  # fmt: skip
 
 
 def _named(name: str) -> str:

@@ -116,20 +116,7 @@ def tornado_chart(found: Sequence[WhatIf], page: Page | None = None) -> Chart:
             height = (_ROW * rows + 1.0 + 0.4 * page.caption) * palette.scale
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.add_subplot()
-        for place, bar in enumerate(bars):
-            _draw(axes, place, *bar[1:3], palette)
-            axes.text(
-                1.015,
-                place,
-                _signed(bar[3]),
-                transform=axes.get_yaxis_transform(),
-                va="center",
-                fontsize=palette.label,
-            )
-        for i, (_, share) in enumerate(effects):
-            _mark(axes, len(bars) + 1 + i, share, palette)
-        names = [bar[0] for bar in bars] + ([""] if effects else []) + [name for name, _ in effects]
-        _frame(axes, names, palette)
+        _fill(axes, bars, effects, palette)
         dress(figure, page, palette, title, caption)
     data: list[Row] = [
         {"what": name, "halved": halved, "doubled": doubled, "elasticity": slope}
@@ -137,6 +124,27 @@ def tornado_chart(found: Sequence[WhatIf], page: Page | None = None) -> Chart:
     ]
     data += [{"what": str(name), "change": share} for name, share in effects]
     return Chart(figure, title, _sentence(every), data, caption, page)
+
+
+def _fill(
+    axes: Axes, bars: Sequence[Bar], effects: Sequence[tuple[str, float]], palette: Palette
+) -> None:
+    """The bars from above, each with its elasticity, and the changes below them."""
+    for place, bar in enumerate(bars):
+        _draw(axes, place, *bar[1:3], palette)
+        axes.text(
+            1.015,
+            place,
+            _signed(bar[3]),
+            transform=axes.get_yaxis_transform(),
+            va="center",
+            fontsize=palette.label,
+        )
+    for i, (_, share) in enumerate(effects):
+        _mark(axes, len(bars) + 1 + i, share, palette)
+    between = [""] if effects else []
+    names = [*(bar[0] for bar in bars), *between, *(name for name, _ in effects)]
+    _frame(axes, names, palette)
 
 
 def _moves(bar: Bar) -> bool:
