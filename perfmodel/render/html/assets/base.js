@@ -46,11 +46,15 @@ page.svg = (tag, attributes = {}, ...children) =>
 
 // A section with its heading and its entry in the contents; gives its element back.
 page.section = (id, title) => {
-  const section = page.el("section", { id, "aria-labelledby": `${id}-title` },
-    page.el("h2", { id: `${id}-title` }, title));
+  const section = page.el(
+    "section",
+    { id, "aria-labelledby": `${id}-title` },
+    page.el("h2", { id: `${id}-title` }, title),
+  );
   document.getElementById("main").append(section);
-  document.getElementById("contents").append(
-    page.el("li", {}, page.el("a", { href: `#${id}` }, title)));
+  document
+    .getElementById("contents")
+    .append(page.el("li", {}, page.el("a", { href: `#${id}` }, title)));
   return section;
 };
 

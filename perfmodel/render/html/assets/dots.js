@@ -6,13 +6,15 @@ const SHAPES = {
   triangle: (r) => `M0,${-1.2 * r}L${1.15 * r},${0.85 * r}H${-1.15 * r}Z`,
   diamond: (r) => `M0,${-1.3 * r}L${1.3 * r},0L0,${1.3 * r}L${-1.3 * r},0Z`,
   down: (r) => `M0,${1.2 * r}L${1.15 * r},${-0.85 * r}H${-1.15 * r}Z`,
-  plus: (r) => `M${-r},${-r / 3}H${-r / 3}V${-r}H${r / 3}V${-r / 3}H${r}V${r / 3}H${r / 3}V${r}H${-r / 3}V${r / 3}H${-r}Z`,
+  plus: (r) =>
+    `M${-r},${-r / 3}H${-r / 3}V${-r}H${r / 3}V${-r / 3}H${r}V${r / 3}H${r / 3}V${r}H${-r / 3}V${r / 3}H${-r}Z`,
 };
 
 page.shapes = Object.keys(SHAPES);
 page.colours = ["blue", "vermilion", "green", "ochre", "purple", "sky", "ink", "grey"];
 
-page.mark = (shape, radius, attributes) => page.svg("path", { d: SHAPES[shape](radius), ...attributes });
+page.mark = (shape, radius, attributes) =>
+  page.svg("path", { d: SHAPES[shape](radius), ...attributes });
 
 // Each item is {x, y, shape, radius, colour, filled, name, describe, choose, data}.
 page.dots = (group, items) => {
@@ -20,7 +22,10 @@ page.dots = (group, items) => {
     const node = page.mark(item.shape, item.radius, {
       class: `dot ${item.colour} ${item.filled ? `fill-${item.colour}` : "fill-ground"}${item.selected ? " selected" : ""}`,
       transform: `translate(${item.x},${item.y})`,
-      tabindex: i === 0 ? 0 : -1, role: "button", "aria-label": item.name, ...item.data,
+      tabindex: i === 0 ? 0 : -1,
+      role: "button",
+      "aria-label": item.name,
+      ...item.data,
       onclick: () => item.choose?.(),
     });
     page.tip.on(node, () => [item.name, item.describe()]);

@@ -1,6 +1,16 @@
 // Numbers with their units, three digits each.
-const PREFIXES = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"],
-  [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
+const PREFIXES = [
+  [1e18, "E"],
+  [1e15, "P"],
+  [1e12, "T"],
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+  [1, ""],
+  [1e-3, "m"],
+  [1e-6, "µ"],
+  [1e-9, "n"],
+];
 
 function digits(value) {
   const size = Math.abs(value);
@@ -19,7 +29,8 @@ page.time = (us) => (us === null || us === undefined ? "–" : page.si(us / 1e6,
 
 page.share = (value) => `${(100 * value).toFixed(Math.abs(value) < 0.0995 ? 1 : 0)}%`;
 
-page.ratio = (value) => (Math.abs(value) >= 999.5 ? value.toFixed(0) : Number(value.toPrecision(3)).toString());
+page.ratio = (value) =>
+  Math.abs(value) >= 999.5 ? value.toFixed(0) : Number(value.toPrecision(3)).toString();
 
 // How values of a kind of column are written.
 page.formats = {
@@ -38,8 +49,10 @@ page.shown = (value, kind) =>
 // A case in a few words: what tells it from the others, else its operator.
 page.called = (one) => {
   const varying = page.varying();
-  const sizes = varying.filter((name) => one.problem[name] !== undefined)
-    .map((name) => `${name}=${one.problem[name]}`).join(" ");
+  const sizes = varying
+    .filter((name) => one.problem[name] !== undefined)
+    .map((name) => `${name}=${one.problem[name]}`)
+    .join(" ");
   return [one.device, one.label || one.algorithm, one.schedule, sizes].filter(Boolean).join(" · ");
 };
 
@@ -52,7 +65,8 @@ page.varying = () => {
     for (const [name, value] of Object.entries(one.problem)) (seen[name] ??= new Set()).add(value);
   }
   const names = Object.values(groups).flatMap((seen) =>
-    Object.keys(seen).filter((name) => seen[name].size > 1));
+    Object.keys(seen).filter((name) => seen[name].size > 1),
+  );
   page.varies = page.unique(names).filter((name) => name !== "op");
   return page.varies;
 };

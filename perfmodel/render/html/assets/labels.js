@@ -17,12 +17,16 @@ function corners({ x, y, width, height, angle }) {
 }
 
 function apart(one, other) {
-  for (const [a, b] of [[one, other], [other, one]]) {
+  for (const [a, b] of [
+    [one, other],
+    [other, one],
+  ]) {
     for (const i of [0, 1]) {
       const side = [a[i + 1][0] - a[i][0], a[i + 1][1] - a[i][1]];
       const project = (points) => points.map(([x, y]) => x * side[0] + y * side[1]);
       const [mine, theirs] = [project(a), project(b)];
-      if (Math.max(...mine) <= Math.min(...theirs) || Math.max(...theirs) <= Math.min(...mine)) return true;
+      if (Math.max(...mine) <= Math.min(...theirs) || Math.max(...theirs) <= Math.min(...mine))
+        return true;
     }
   }
   return false;
@@ -52,13 +56,26 @@ page.Places = class {
   write(group, words, offers, attributes = {}, size = 12) {
     for (const text of words) {
       const width = page.textWidth(text, size) * 1.04 + 6;
-      const box = this.first(offers(width).map((at) => ({ angle: 0, ...at, width, height: size * 1.25 })));
+      const box = this.first(
+        offers(width).map((at) => ({ angle: 0, ...at, width, height: size * 1.25 })),
+      );
       if (box === null) continue;
       const turn = box.angle ? `rotate(${(box.angle * 180) / Math.PI} ${box.x} ${box.y})` : null;
-      group.append(page.svg("text", {
-        x: box.x, y: box.y, "dominant-baseline": "central", "font-size": size, transform: turn,
-        "data-label": "", ...attributes,
-      }, text));
+      group.append(
+        page.svg(
+          "text",
+          {
+            x: box.x,
+            y: box.y,
+            "dominant-baseline": "central",
+            "font-size": size,
+            transform: turn,
+            "data-label": "",
+            ...attributes,
+          },
+          text,
+        ),
+      );
       return text;
     }
     return null;

@@ -3,8 +3,11 @@ page.tip = {
   node: document.getElementById("tip"),
 
   show(target, title, lines) {
-    const list = page.el("dl", {}, lines.map(([name, value]) => [
-      page.el("dt", {}, name), page.el("dd", {}, value)]));
+    const list = page.el(
+      "dl",
+      {},
+      lines.map(([name, value]) => [page.el("dt", {}, name), page.el("dd", {}, value)]),
+    );
     this.node.replaceChildren(page.el("strong", {}, title), list);
     this.node.hidden = false;
     target.setAttribute("aria-describedby", "tip");
