@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from perfmodel.evidence.records.records import read_table
-from perfmodel.validation.compare import predict_table, report, scored
+from perfmodel.validation.compare import predict_table
+from perfmodel.validation.judging import report, scored
 
 # Highest mean absolute percentage error by (operator, phase), 1.15 of what the model reaches on the
 # sample: for comparison, two good libraries on one GPU differ by 4-6 % for a matmul and 10-60 % for

@@ -191,3 +191,9 @@ def test_demo_prints_compares_and_draws(cli, tmp_path):
 def test_demo_says_where_it_cannot_write(cli, tmp_path):
     (tmp_path / "file").write_text("")
     assert "cannot make the folder" in refused(cli("demo", "--output-dir", tmp_path / "file"))
+
+
+def test_an_unknown_kind_of_table_is_named(cli, runs):
+    assert "no kind of table named 'operators'; did you mean operator?" in refused(
+        cli("compare", runs, "--kind", "operators")
+    )

@@ -16,7 +16,8 @@ from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.timing.libraries import is_known, kernels
 from perfmodel.validation import compare
-from perfmodel.validation.compare import diagnoses, gate, predict_table, reasons, report, scored
+from perfmodel.validation.compare import diagnoses, predict_table
+from perfmodel.validation.judging import gate, reasons, report, scored
 
 GEMM = {"device": "h100-sxm", "op": "gemm", "dtype": "bf16", "m": 4096, "n": 512, "k": 1024}
 ATTENTION = {

@@ -21,7 +21,10 @@ from perfmodel.errors import BAD_INPUT, report, say
 
 COMMANDS = {
     "predict": "Predict the time of an operator on a device.",
+    "collective": "Predict exchanges among devices: all-reduce, all-to-all, ...; links as roofs.",
     "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
+    "network": "Published transformers, and config.json files, as networks.",
+    "train": "Predict a training step of a network on one device or many, and its memory.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
     "report": "One page of results for a browser: charts, terms, tables, what-ifs.",

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perfmodel.cli import known
 from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.output import Format, chosen_format, emit, say
 from perfmodel.errors import ProblemError, TableError
 from perfmodel.render import Report
 from perfmodel.render.report import fixed, integer, percent, text
+from perfmodel.validation.kinds import KINDS, Kind, load
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +26,7 @@ Explain = Annotated[
 ]
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
-_SHOWN = 5  # reasons and diagnoses printed in full; the rest is counted
+_SHOWN = 5  # reasons printed in full; the rest is counted
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)(%?)")
 
 
@@ -62,10 +63,16 @@ Rows = Annotated[
 ]
 
 
+Which = Annotated[
+    str, typer.Option("--kind", metavar="KIND", help=f"What a row is of: {', '.join(KINDS)}.")
+]
+
+
 @app.command()
 @with_drawing
 def compare(
     tables: Tables,
+    kind: Which = "operator",
     by: By = "",
     where: Where = None,
     include_flags: IncludeFlags = False,
@@ -77,7 +84,7 @@ def compare(
     *,
     drawing: Drawing,
 ) -> None:
-    """Predict every row of measured-run tables and report the errors.
+    """Predict every row of tables of measured runs and report the errors.
 
     Rows that cannot be predicted are counted and explained, never dropped.
 
@@ -90,17 +97,21 @@ def compare(
     columns = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
     drawing.check(chart)
     _check_outputs(format, output)
-    from perfmodel.evidence.records.records import read_table, write_table
-    from perfmodel.validation.compare import gate, predict_table, report
+    chosen = load(known.one("--kind", kind))
+    _check_kind(chosen, kind, explain=explain, chart=chart)
+    from perfmodel.evidence.records.records import write_table
+    from perfmodel.validation.judging import gate, report
 
-    predicted = predict_table(_filtered(read_table(tables), where or []))
-    summary = report(predicted, columns, include_flags=include_flags)
+    predicted = chosen.predict(_filtered(chosen.read(tables), where or []))
+    summary = report(predicted, columns, include_flags=include_flags, fields=chosen.fields)
     misses = gate(summary, limit) if limit is not None else []
-    drawn = _drawn(predicted, columns, include_flags, drawing) if chart is not None else None
+    drawn = None
+    if chart is not None:
+        drawn = _drawn(chosen, predicted, columns, include_flags, drawing)
     if output is not None:
         write_table(predicted, output)
-    shown = _report(summary, predicted, columns, limit, misses)
-    emit(_explained(shown, predicted) if explain else shown, format, None)
+    shown = _report(chosen, summary, predicted, columns, limit, misses)
+    emit(_explained(chosen, shown, predicted) if explain else shown, format, None)
     if output is not None:
         say(f"wrote {output}")
     if drawn is not None:
@@ -109,6 +120,16 @@ def compare(
         say(f"gate failed: {miss}")
     if misses:
         raise typer.Exit(1)
+
+
+def _check_kind(kind: Kind, name: str, *, explain: bool, chart: str | None) -> None:
+    """Complain of options that a kind of table does not take."""
+    if explain and kind.explain is None:
+        raise ProblemError(f"--explain is not of {name} tables; drop it, or read --by columns")
+    if chart is not None and not kind.micros:
+        raise ProblemError(
+            f"--chart draws microseconds, and {name} tables measure more than that; drop it"
+        )
 
 
 def _check_outputs(format: str | None, output: str | None) -> None:
@@ -146,100 +167,62 @@ def _filtered(table: pd.DataFrame, conditions: list[str]) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def _drawn(table: pd.DataFrame, by: list[str], include_flags: bool, drawing: Drawing) -> Drawn:
+def _drawn(
+    kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool, drawing: Drawing
+) -> Drawn:
     """The chart, drawn before anything is written; raises `TableError` where no row is left."""
     from perfmodel.render.scatter import scatter_chart
-    from perfmodel.validation.compare import scored
+    from perfmodel.validation.judging import scored
 
-    kept = scored(table, include_flags=include_flags)
+    kept = scored(table, include_flags=include_flags, fields=kind.fields)
     if kept.empty:
         raise TableError("no row is left to draw; none could be predicted and scored")
-    return scatter_chart(kept, by[0] if by else "op", drawing.page)
+    fields = kind.fields
+    by_what = by[0] if by else kind.group
+    return scatter_chart(kept, by_what, fields.measured, fields.predicted, drawing.page)
 
 
 def _report(
+    kind: Kind,
     summary: pd.DataFrame,
     table: pd.DataFrame,
     by: list[str],
     limit: float | None,
     misses: list[str],
 ) -> Report:
-    from perfmodel.evidence.importers.counters import traffic_report
-    from perfmodel.evidence.records.provenance import notes as ran_otherwise
-    from perfmodel.validation.compare import assumptions, by_knowledge, diagnoses, reasons
+    from perfmodel.validation.judging import plain_lines, reasons
 
-    why, beaten, assumed = reasons(table), diagnoses(table), assumptions(table)
-    known = by_knowledge(table)
-    head: dict[str, Any] = {
-        "rows": len(table), "unpredicted": why, "assumed": assumed, "diagnoses": beaten,
-        "known": known,
-    }  # fmt: skip
-    traffic = lines(traffic_report(table, by))
-    if traffic:
-        head["traffic"] = traffic
+    why, remarks = reasons(table), kind.remarks(table, by)
+    head: dict[str, Any] = {"rows": len(table), "unpredicted": why, **remarks.head}
     if limit is not None:
         head["gate"] = {"max_error": limit, "passed": not misses, "misses": misses}
     notes = [f"{count} rows not predicted: {said}" for said, count in why.items()][:_SHOWN]
-    notes += [f"{count} rows assumed: {said}" for said, count in assumed.items()][:_SHOWN]
-    notes += [_known(line) for line in known]
-    notes += ran_otherwise(table)
-    notes += [f"below the floor: {line}" for line in beaten[:_SHOWN]]
-    notes += [
-        f"{line['level']} bytes, {line['n']} rows: MAPE {line['mape']:.1%}, bias {line['bias']:.2f}"
-        for line in traffic
-    ]
-    if len(beaten) > _SHOWN:
-        notes.append(f"below the floor: {len(beaten) - _SHOWN} more rows (--format json lists all)")
     return Report(
         "report",
-        lines(summary),
+        plain_lines(summary),
         [*(text(name, name) for name in by), *COLUMNS],
         title=f"{len(table)} measured runs",
         head=head,
-        notes=notes,
+        notes=[*notes, *remarks.notes],
     )
 
 
-def _known(line: Mapping[str, Any]) -> str:
-    """What was known of some rows, and how well their ranges hold."""
-    return (
-        f"known: device {line['device']}, implementation {line['implementation']}, harness "
-        f"{line['harness']}: {line['n']} rows, median |ln| {line['median_abs_ln']:.2f}, "
-        f"{line['coverage']:.0%} in ranges of {line['width_ln']:.2f} in ln"
-    )
-
-
-def _explained(shown: Report, table: pd.DataFrame) -> Report:
+def _explained(kind: Kind, shown: Report, table: pd.DataFrame) -> Report:
     """The report with what its residuals look like, in words."""
-    from perfmodel.validation.diagnosis import explain
-
-    said = [item.line() for item in explain(table)]
+    said = kind.explain(table) if kind.explain is not None else []
     notes = [f"explained: {line}" for line in said] or ["explained: no group of rows misses alike"]
     head = {**shown.head, "explained": said}
     return replace(shown, head=head, notes=[*shown.notes, *notes])
 
 
-def lines(summary: pd.DataFrame) -> list[dict[str, Any]]:
-    """A report's lines as plain values."""
-    found = summary.astype(object).to_dict("records")
-    return [{str(name): _plain(value) for name, value in line.items()} for line in found]
-
-
-def _plain(value: Any) -> Any:
-    """A cell as JSON knows it: numbers of numpy and missing values included."""
-    if hasattr(value, "item"):
-        return value.item()
-    return None if value != value else value if isinstance(value, int | float | str) else str(value)
-
-
 COLUMNS = (
     integer("n", "n"),
-    integer("unpredicted", "unpredicted"),
-    integer("flagged", "flagged"),
+    integer("unpredicted", "unpredicted", rank=4),
+    integer("flagged", "flagged", rank=5),
     percent("MAPE", "mape"),
-    fixed("median |ln|", "median_abs_ln"),
-    fixed("p90 |ln|", "p90_abs_ln"),
+    fixed("median |ln|", "median_abs_ln", rank=1),
+    fixed("p90 |ln|", "p90_abs_ln", rank=2),
     fixed("bias", "bias"),
-    fixed("Spearman", "spearman"),
+    fixed("Spearman", "spearman", rank=3),
     percent("in range", "coverage"),
 )

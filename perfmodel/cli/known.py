@@ -7,8 +7,10 @@ Here it is an error with the nearest names. (In measured tables such names stay:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from os.path import exists
 
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator
 from perfmodel.plaintext import quoted
 from perfmodel.timing.libraries import implementations, kernels
@@ -35,6 +37,15 @@ def one(option: str, text: str) -> str:
             f"{option} takes one name, not the list {quoted(text)}; run the command for each"
         )
     return text.strip()
+
+
+def devices(texts: Iterable[str]) -> list[Device]:
+    """The devices named, each text a name, a spec file, or several of them with commas.
+
+    Raises `ProblemError` for an empty list and what `perfmodel.hardware.load` raises.
+    """
+    listed = (name for text in texts for name in ((text,) if exists(text) else names(text)))
+    return [load(name) for name in dict.fromkeys(listed)]
 
 
 def schedules(operator: Operator, text: str) -> tuple[str, ...]:
@@ -104,13 +115,21 @@ def harness(text: str) -> str:
 
 
 def implementation(operator: Operator, text: str | None) -> str | None:
-    """A class of kernels of the operator, or a library's name for one of them.
+    """As `named_implementations`, where an option takes one."""
+    return None if text is None else _implementation(operator, one("--implementation", text))
+
+
+def named_implementations(operator: Operator, text: str | None) -> tuple[str | None, ...]:
+    """Classes of kernels of the operator, or a library's names for them; None where none is named.
 
     Raises `UnknownName` for another name and `ProblemError` for a class of another operator.
     """
     if text is None:
-        return None
-    name = one("--implementation", text)
+        return (None,)
+    return tuple(_implementation(operator, name) for name in names(text))
+
+
+def _implementation(operator: Operator, name: str) -> str:
     found = asked_for(operator.library, name) if operator.library else None
     if found is not None:
         return found

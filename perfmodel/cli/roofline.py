@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.operatorgroup import operator_group
-from perfmodel.cli.predict import Devices, Implementation, Mesh, Schedule, Stored
+from perfmodel.cli.predict import Devices, Implementations, Mesh, Schedule, Stored
+from perfmodel.cli.progress import status
 from perfmodel.errors import ProblemError
-from perfmodel.hardware import Device, load
+from perfmodel.hardware import Device
 from perfmodel.operators import Operator
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Prediction
@@ -30,7 +32,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Picture = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help=".svg, .pdf or .png.")]
+Picture = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", "--chart", metavar="FILE", help="The chart, as .svg, .pdf or .png."
+    ),
+]
 Measured = Annotated[
     list[str] | None,
     typer.Option(
@@ -58,7 +65,7 @@ def roofline(
     device: Devices,
     output: Picture,
     schedule: Schedule = "auto",
-    implementation: Implementation = None,
+    implementation: Implementations = None,
     mesh: Mesh = None,
     stored: Stored = None,
     measured: Measured = None,
@@ -73,27 +80,31 @@ def roofline(
     width, height = _inches(size)
     page = replace(drawing.page, width=drawing.page.width or width, height=height)
     schedules = known.schedules(cases.operator, schedule)
-    check_cases(cases.count * len(schedules), MOST, "the marks of a chart; draw several")
+    kernels = known.named_implementations(cases.operator, implementation)
+    marks = cases.count * len(schedules) * len(kernels)
+    check_cases(marks, MOST, "the marks of a chart; draw several")
     how = {
-        "implementation": known.implementation(cases.operator, implementation),
         "mesh": known.mesh(mesh),
         "stored": known.storing(stored),
     }
     if measured and mesh:
         raise ProblemError("--measured is of one device; drop it, or --mesh")
-    devices = [load(name) for name in device]
+    devices = known.devices(device)
     types = known.names(roof) or _types(cases)
-    kernels = [
-        kernel
-        for item in devices
-        for name in schedules
-        for kernel in _predicted(cases, item, name, how, len(schedules) > 1)
-    ]
-    if measured:
-        kernels += _measured(measured, cases, devices, schedules)
-    levels = known.names(level) or (*LEVELS, *_crossed(kernels))
-    lines = [roofs(item, types, levels) for item in devices]
-    drawing.save(roofline_chart(lines, kernels, title=_title(cases), page=page), output)
+    with status("predicting") as report:
+        drawn = []
+        for item, name, kernel in product(devices, schedules, kernels):
+            report(item.slug)
+            ways = {**how, "schedule": name, "implementation": kernel}
+            apart = _apart(name, kernel, len(schedules), len(kernels))
+            drawn += _predicted(cases, item, ways, apart)
+        if measured:
+            drawn += _measured(measured, cases, devices, schedules, kernels)
+        report("drawing")
+        levels = known.names(level) or (*LEVELS, *_crossed(drawn))
+        lines = [roofs(item, types, levels) for item in devices]
+        chart = roofline_chart(lines, drawn, title=_title(cases), page=page)
+    drawing.save(chart, output)
 
 
 def _title(cases: Cases) -> str:
@@ -130,14 +141,14 @@ def _types(cases: Cases) -> tuple[str, ...]:
 
 
 def _predicted(
-    cases: Cases, device: Device, schedule: Any, how: Mapping[str, Any], several: bool
+    cases: Cases, device: Device, how: Mapping[str, Any], apart: Sequence[str]
 ) -> list[Kernel]:
     """One hollow mark set per case."""
     found = []
     for _, groups in cases.chunks():
         for problem, _places in groups:
-            answer = predict_arrays(problem, device, schedule=schedule, **how)
-            words = _Words(schedule if several else "", cases, problem.compute_type)
+            answer = predict_arrays(problem, device, **how)
+            words = _Words(apart, cases, problem.compute_type)
             found += [words.kernel(answer.one(i)) for i in range(len(answer))]
     return found
 
@@ -146,8 +157,8 @@ def _predicted(
 class _Words:
     """What the kernels of one call are named by."""
 
-    schedule: str
-    """The schedule asked for, where there are several."""
+    apart: Sequence[str]
+    """Schedule and implementation, where several are drawn."""
     cases: Cases
     dtype: str
     """Type of the matrix unit's operands."""
@@ -189,9 +200,8 @@ class _Words:
         """What tells this kernel from the others on the chart, the size apart."""
         rest = [name for name in self.cases.varying() if name != self._along]
         parts = [_said(name, one.problem.get(name)) for name in rest]
-        first = [self.schedule] if self.schedule else []
-        alone = not (first or parts or self._along)
-        return ", ".join([*first, *parts]) or (one.schedule if alone else "")
+        alone = not (self.apart or parts or self._along)
+        return ", ".join([*self.apart, *parts]) or (one.schedule if alone else "")
 
     def _size(self, one: Prediction) -> str:
         return "" if self._along is None else str(one.problem.get(self._along))
@@ -202,8 +212,17 @@ def _said(name: str, value: Any) -> str:
     return str(value) if name == "dtype" else f"{name} = {value}"
 
 
+def _apart(schedule: str, kernel: str | None, schedules: int, kernels: int) -> list[str]:
+    """The words that tell kernels of one case apart, where several are drawn."""
+    return [*([schedule] if schedules > 1 else []), *([kernel] if kernel and kernels > 1 else [])]
+
+
 def _measured(
-    paths: list[str], cases: Cases, devices: list[Device], schedules: tuple[Any, ...]
+    paths: list[str],
+    cases: Cases,
+    devices: list[Device],
+    schedules: tuple[str, ...],
+    kernels: tuple[str | None, ...],
 ) -> list[Kernel]:
     """Filled marks: measured rows of the cases drawn, at the intensity predicted for them."""
     from perfmodel.evidence.records.records import read_table
@@ -215,7 +234,8 @@ def _measured(
         for _, groups in cases.chunks():
             for problem, _places in groups:
                 for rows, i in _matches(mine, problem):
-                    found += _filled(rows, pick(problem, np.array([i])), device, cases, schedules)
+                    one = pick(problem, np.array([i]))
+                    found += _filled(rows, one, device, cases, schedules, len(kernels))
     if not found:
         raise ProblemError(
             f"no row of {', '.join(paths)} is one of these cases on these devices; "
@@ -241,7 +261,12 @@ def _matches(table: pd.DataFrame, problem: Problem) -> list[tuple[pd.DataFrame, 
 
 
 def _filled(
-    rows: pd.DataFrame, one: Problem, device: Device, cases: Cases, schedules: tuple[Any, ...]
+    rows: pd.DataFrame,
+    one: Problem,
+    device: Device,
+    cases: Cases,
+    schedules: tuple[str, ...],
+    kernels: int,
 ) -> list[Kernel]:
     """One kernel per implementation measured, at its median time, if its schedule was asked for."""
     found = []
@@ -250,14 +275,16 @@ def _filled(
         like = answer.one(0)
         for schedule in schedules:
             if schedule == "auto" or like.schedule.startswith(schedule):
-                words = _Words(schedule if len(schedules) > 1 else "", cases, one.compute_type)
                 rate = like.flops_per_second * like.seconds / (float(times.median()) * 1e-6)
+                apart = _apart(schedule, str(implementation), len(schedules), kernels)
+                words = _Words(apart, cases, one.compute_type)
                 found.append(words.kernel(like).ran(rate, str(implementation)))
     return found
 
 
 _EXAMPLE = """\b
-    perfmodel roofline {name} --device a100-sxm4-80gb --device h100-sxm {more}-o roofline.svg
+    perfmodel roofline {name} --device a100-sxm4-80gb,h100-sxm {more}-o roofline.svg
+    perfmodel roofline {name} -d mi300x --level hbm,l2 --size 7x4.5 --chart roofline.pdf
 """
 _MORE = {"attention": "\\\n        --schedule standard,tiled --seq 1k,8k --dtype fp16 "}
 

@@ -16,7 +16,8 @@ import numpy as np
 from perfmodel.fitting.fitted import Fitted, families
 from perfmodel.timing.constants import Constant, Constants
 from perfmodel.timing.runs import Run
-from perfmodel.validation.compare import LEFT_OUT, predict_table
+from perfmodel.validation.compare import predict_table
+from perfmodel.validation.judging import LEFT_OUT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -306,10 +307,10 @@ def fit(
     # The weight that each residual has left under the loss.
     kept = loss(np.square(residuals / ROBUST_SCALE))[1]
     jacobian = problem.slopes * np.sqrt(kept)[:, None]
-    return _intervals(constants, free, solution.x, jacobian, residuals, np.diag(problem.pull))
+    return intervals(constants, free, solution.x, jacobian, residuals, np.diag(problem.pull))
 
 
-def _intervals(
+def intervals(
     constants: Sequence[Constant],
     free: Sequence[Constant],
     x: np.ndarray,

@@ -35,7 +35,8 @@ from perfmodel.hardware import Device, load
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.knowledge import LEVELS, is_calibrated, signature
 from perfmodel.timing.libraries import AttentionFacts, framework_of, kernels
-from perfmodel.validation.compare import LEFT_OUT, predict_table
+from perfmodel.validation.compare import predict_table
+from perfmodel.validation.judging import LEFT_OUT
 from perfmodel.validation.masking import datasheet, unnamed
 
 if TYPE_CHECKING:

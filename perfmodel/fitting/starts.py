@@ -28,7 +28,8 @@ from perfmodel.timing.constants import Constants
 from perfmodel.timing.floors import pace
 from perfmodel.timing.machine import machine
 from perfmodel.timing.runs import ANY, Run, table
-from perfmodel.validation.compare import LEFT_OUT, predict_table
+from perfmodel.validation.compare import predict_table
+from perfmodel.validation.judging import LEFT_OUT
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,11 +12,14 @@ from perfmodel.hardware.device import Device
 from perfmodel.hardware.levels import Level
 from perfmodel.hardware.physics import Finding, check
 from perfmodel.hardware.specfile import loads, validate_file
+from perfmodel.hardware.system import System, SystemLevel
 
 __all__ = [
     "Device",
     "Finding",
     "Level",
+    "System",
+    "SystemLevel",
     "aliases",
     "check",
     "load",

@@ -71,12 +71,12 @@ class Block:
     @classmethod
     def _trusted(cls, name: str, value: Any) -> Any:
         """A value of a file as its field holds it: tuples for lists, blocks for mappings."""
-        if isinstance(value, list):
-            return tuple(value)
-        if not isinstance(value, dict):
+        if not isinstance(value, dict | list):
             return value
         kind = cls.fields[name]
         part = next((BLOCKS[word] for word in _WORD.findall(kind) if word in BLOCKS), None)
+        if isinstance(value, list):
+            return tuple(value) if part is None else tuple(map(part.trusted, value))
         if part is None:
             return dict(value)
         if not kind.startswith("dict"):
@@ -131,4 +131,6 @@ def _plain(value: Any, exclude_none: bool) -> Any:
         return value.model_dump(exclude_none)
     if isinstance(value, dict):
         return {key: _plain(item, exclude_none) for key, item in value.items()}
+    if isinstance(value, tuple) and any(isinstance(item, Block) for item in value):
+        return [_plain(item, exclude_none) for item in value]
     return value

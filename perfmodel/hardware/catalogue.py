@@ -26,23 +26,42 @@ def load(name_or_path: str | Path) -> Device:
     Raises `UnknownName`, with the nearest names, or `SpecError` for a spec that cannot be used.
     """
     text = str(name_or_path)
-    if "/" in text or os.sep in text or text.endswith((".yaml", ".yml")):
+    if is_path(text):
         return _read(Path(text))
-    wanted = normalise(text)
-    for folder in folders():
+    return _named(located("device", text, folders()))
+
+
+def is_path(text: str) -> bool:
+    """Whether a name is the path of a spec file: it has a slash or ends in .yaml."""
+    return "/" in text or os.sep in text or text.endswith((".yaml", ".yml"))
+
+
+def located(kind: str, name: str, where: list[Path]) -> Path:
+    """The file in one of the folders whose slug or alias is `name`, the first folder's first.
+
+    Raises `UnknownName` with the nearest names of that kind.
+    """
+    wanted = normalise(name)
+    for folder in where:
         path = folder / f"{wanted}.yaml"
         if _is_file(path):
-            return _named(path)
-    spellings = aliases()
+            return path
+    spellings = _aliases(where)
     if wanted in spellings:
-        return _named(spellings[wanted])
-    near = get_close_matches(wanted[:100], [*names(), *spellings], n=3, cutoff=0.5)
-    raise UnknownName("device", text, near or names())
+        return spellings[wanted]
+    slugs = listed(where)
+    near = get_close_matches(wanted[:100], [*slugs, *spellings], n=3, cutoff=0.5)
+    raise UnknownName(kind, name, near or slugs)
 
 
 def names() -> list[str]:
     """Every slug, sorted; opens no file."""
-    return sorted({path.stem for path in _paths()})
+    return listed(folders())
+
+
+def listed(where: list[Path]) -> list[str]:
+    """Every slug of the files in folders, sorted; opens no file."""
+    return sorted({path.stem for path in _paths(where)})
 
 
 def specs() -> list[Device]:
@@ -52,8 +71,12 @@ def specs() -> list[Device]:
 
 def aliases() -> dict[str, Path]:
     """Every spelling, normalised, with the file it means; the first folder wins."""
+    return _aliases(folders())
+
+
+def _aliases(where: list[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
-    for path in _paths():
+    for path in _paths(where):
         if _is_file(path):  # a link may point nowhere
             for spelling in _spellings(path, path.stat().st_mtime_ns):
                 found.setdefault(spelling, path)
@@ -87,8 +110,8 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _paths() -> list[Path]:
-    return [path for folder in folders() for path in sorted(folder.glob("*.yaml"))]
+def _paths(where: list[Path]) -> list[Path]:
+    return [path for folder in where for path in sorted(folder.glob("*.yaml"))]
 
 
 @lru_cache(maxsize=1024)

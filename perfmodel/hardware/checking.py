@@ -64,7 +64,8 @@ def _models() -> dict[str, type[BaseModel]]:
         "bool": StrictBool, "Line": Line, "Label": Label, "Keys": Keys, "Whole": Whole,
         "Positive": Positive, "Capability": Capability, "FlopCounts": FlopCounts,
         "ClockText": Annotated[str | None, _said("frequency")], "LinkName": LinkName,
-        "PeakKey": PeakKey, "FactTable": FactTable,
+        "PeakKey": PeakKey, "FactTable": FactTable, "AtLeastOne": AtLeastOne,
+        "LevelName": LevelName,
     }  # fmt: skip
     models = {}
     for name, block in BLOCKS.items():
@@ -155,6 +156,8 @@ Capability = Annotated[StrictStr | None, Field(pattern=r"^\d+\.\d$")]
 FlopCounts = Annotated[dict[DType, Positive], Field(min_length=1)]
 LinkName = Annotated[StrictStr, AfterValidator(_link_name)]
 PeakKey = Annotated[StrictStr, AfterValidator(_peak_key)]
+LevelName = Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9-]{0,29}$")]
+AtLeastOne = Annotated[float, Field(ge=1, le=1000, strict=True)]
 
 
 def _said(*dimensions: str) -> Any:

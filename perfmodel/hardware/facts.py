@@ -195,3 +195,7 @@ def walk(block: Block, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
             for key, item in value.items():
                 if isinstance(item, Sourced):
                     yield (*here, key), item
+        elif isinstance(value, tuple):
+            for i, item in enumerate(value):
+                if isinstance(item, Block):
+                    yield from walk(item, (*here, str(getattr(item, "name", i))))

@@ -1,23 +1,33 @@
-"""From the text of a spec to a device, with every problem as one line: `file:line: message`."""
+"""From the text of a spec to its block, with every problem as one line: `file:line: message`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from perfmodel import yamltable
 from perfmodel.errors import SpecError
 from perfmodel.hardware import physics, yamlfile
+from perfmodel.hardware.block import Block
 from perfmodel.hardware.device import Device
+from perfmodel.hardware.physics import Finding
+
+_B = TypeVar("_B", bound=Block)
 
 
 def loads(text: str, where: str = "<text>") -> Device:
     """The device that `text` describes; raises `SpecError` for the first problem."""
-    device, problems = _examine(text, where)
-    if device is None or problems:
+    return checked(Device, text, where, physics.check)
+
+
+def checked(kind: type[_B], text: str, where: str, check: Callable[[_B], list[Finding]]) -> _B:
+    """The block that `text` describes; raises `SpecError` for the first problem."""
+    block, problems = examined(kind, text, where, check)
+    if block is None or problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise SpecError(problems[0] + more)
-    return device
+    return block
 
 
 def read(path: Path) -> Device:
@@ -29,32 +39,40 @@ def read(path: Path) -> Device:
 
 def validate_file(path: str | Path) -> list[str]:
     """Every problem of a spec file, one line each; empty means valid."""
-    path = Path(path)
+    return problems_of(Device, Path(path), physics.check)
+
+
+def problems_of(kind: type[_B], path: Path, check: Callable[[_B], list[Finding]]) -> list[str]:
+    """Every problem of a file that describes a block with a slug, one line each."""
     try:
         text = yamlfile.read(path)
-        device, problems = _examine(text, str(path))
+        block, problems = examined(kind, text, str(path), check)
     except SpecError as error:
         return [str(error)]
-    if device is not None and device.slug != path.stem:
+    slug = None if block is None else getattr(block, "slug", None)
+    if slug is not None and slug != path.stem:
         line = yamlfile.parse(text, str(path)).line(("slug",))
-        problems.append(f"{path}:{line}: slug {device.slug!r} is not the file's name {path.stem!r}")
+        problems.append(f"{path}:{line}: slug {slug!r} is not the file's name {path.stem!r}")
     return problems
 
 
-def _examine(text: str, where: str) -> tuple[Device | None, list[str]]:
+def examined(
+    kind: type[_B], text: str, where: str, check: Callable[[_B], list[Finding]]
+) -> tuple[_B | None, list[str]]:
+    """The block of a text, None where there is none, and what is wrong with it."""
     from pydantic import ValidationError
 
     document = yamlfile.parse(text, where)
     try:
-        device = Device.model_validate(document.data)
+        block = kind.model_validate(document.data)
     except ValidationError as error:
         # By line, but a misspelt key before the right one, which is missing because of it.
         found = sorted(
             error.errors(), key=lambda e: (e["type"] == "missing", document.line(e["loc"]))
         )
         return None, list(dict.fromkeys(_one_line(document, problem) for problem in found))
-    findings = physics.check(device)
-    return device, [document.error(f.where, f.message) for f in findings if f.level == "error"]
+    findings = check(block)
+    return block, [document.error(f.where, f.message) for f in findings if f.level == "error"]
 
 
 def _one_line(document: yamlfile.Document, problem: Any) -> str:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from perfmodel.algorithms import Matmul, Problem
+from perfmodel.algorithms.matmul import FORMATS
 from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
 from perfmodel.operators.operator import CHUNK, Request
-from perfmodel.operators.options import DTYPE, size
+from perfmodel.operators.options import dtype, size
 from perfmodel.timing import matmul
 from perfmodel.timing.libraries import GemmFacts, resolve, usual
 from perfmodel.timing.machine import Machine
@@ -34,7 +35,7 @@ class GemmOperator(LibraryOperator):
         size("n", "-n", "--n", default="4096", help="Columns of C."),
         size("k", "-k", "--k", default="4096", help="Summed dimension."),
         size("batch", default="1", help="Products."),
-        DTYPE,
+        dtype(FORMATS),
     )
 
     def problem(self, **given: Any) -> Matmul:

@@ -39,4 +39,7 @@ SUFFIXES = {
     ".txt": "table",
 }
 
-__all__ = ["RENDERERS", "SUFFIXES", "Column", "Renderer", "Report"]
+PEOPLE = ("table", "markdown", "latex")
+"""Formats that people read; the others are data."""
+
+__all__ = ["PEOPLE", "RENDERERS", "SUFFIXES", "Column", "Renderer", "Report"]

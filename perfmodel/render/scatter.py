@@ -23,8 +23,16 @@ _NAMED = 3  # outliers that are named
 _MICRO = 1e-6
 
 
-def scatter_chart(table: pd.DataFrame, by: str, page: Page | None = None) -> Chart:
-    """Rows of a predicted table (`predicted_us`, `measured_us`), coloured by the column `by`.
+def scatter_chart(
+    table: pd.DataFrame,
+    by: str,
+    measured: str = "measured_us",
+    predicted: str = "predicted_us",
+    page: Page | None = None,
+) -> Chart:
+    """Rows of a predicted table, coloured by the column `by`.
+
+    `measured` and `predicted` are its columns of microseconds.
 
     The legend gives each group's number of rows and median error |predicted/measured - 1|; the rows
     that miss most have a number, which the caption explains. Raises `TableError` where the column
@@ -35,6 +43,7 @@ def scatter_chart(table: pd.DataFrame, by: str, page: Page | None = None) -> Cha
 
     if by not in table.columns:
         raise TableError(f"no column {by!r} to colour by; there is {', '.join(table.columns)}")
+    table = table.rename(columns={measured: "measured_us", predicted: "predicted_us"})
     table = table[table["predicted_us"].notna()]
     if table.empty:
         raise TableError("no row has a prediction, so there is nothing to draw")

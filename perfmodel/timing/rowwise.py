@@ -209,7 +209,7 @@ def _integer_ops(problem: Rowwise, layout: _Laid | None) -> Number:
     elements = product([problem.rows, problem.cols])
     if problem.op == "pointwise" or layout is None:
         load: Number = layout.load if layout is not None else _LOAD
-        return _ACCESS / load * elements * sum(problem.streams())
+        return _ACCESS / load * elements * problem.accesses()
     columns = np.asarray(problem.cols)
     threads = _threads(columns, layout)
     # A row of no whole loads starts unaligned, and a first round of single elements aligns it.

@@ -1,15 +1,13 @@
-"""Predictions against measured runs: every row predicted or explained, errors by group, a gate.
+"""Predictions against measured runs: every row predicted or explained.
 
     table = predict_table(read_table("runs.csv"))      # predicted_us, low_us, high_us, reason ...
-    report(table, by=["op", "device"])                 # n, MAPE, median |ln ratio|, bias ...
 
 Rows of one kind (device, operation, types, circumstances) are predicted in one call on arrays.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +15,7 @@ import numpy as np
 
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.attention import Direction
-from perfmodel.errors import PerfmodelError, TableError
+from perfmodel.errors import PerfmodelError
 from perfmodel.evidence.records.provenance import as_ran
 from perfmodel.evidence.records.records import tidy
 from perfmodel.hardware import Device, load
@@ -29,6 +27,7 @@ from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions
 from perfmodel.timing.physical import floor_seconds
 from perfmodel.timing.runs import UNKNOWN, harnesses
+from perfmodel.validation.judging import LEFT_OUT, OPERATORS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,18 +39,15 @@ Columns = dict[str, np.ndarray]
 
 TIMES = ("predicted_us", "low_us", "high_us", "floor_us")
 TRAFFIC = ("predicted_hbm_bytes", "predicted_l2_bytes", "predicted_shared_bytes")
-KNOWN = ("known_device", "known_implementation", "known_harness")
+KNOWN = OPERATORS.known
 """What is known of each row (`perfmodel.timing.knowledge`)."""
 TEXTS = ("limiter", "kernel", *KNOWN, "assumed")
 ADDED = (*TIMES, *TRAFFIC, *TEXTS, "reason")
-LEFT_OUT = ("timer_floor", "noisy", "busy", "suspect", "failed")
-"""Flags whose rows are not scored unless asked: they measure something else than the kernel."""
 
 CHUNK = 32768  # rows in one call, so that memory does not grow with the table
 _SAMPLE = 8  # rows tried one by one before a whole group is refused with one reason
 _CLOCK_MARGIN = 1.02  # boards run a little above the clock that a peak is rated at
 _MICRO = 1e6
-ALL = "all"
 _LIKELY_MATRIX = "likely a wrong type, FLOP count or shape, or sparsity"
 _LIKELY_MEMORY = "likely data held in cache, or fewer bytes than the row says"
 
@@ -283,107 +279,6 @@ def _basis(found: Predictions) -> Columns:
         name: np.array(values, dtype=object)[found.kind]
         for name, values in {"kernel": kernels, **levels}.items()
     }
-
-
-def report(
-    table: pd.DataFrame, by: Sequence[str] = (), *, include_flags: bool = False
-) -> pd.DataFrame:
-    """Errors of a predicted table, one line per group of `by` columns and one for all of it.
-
-    `n` rows are scored; `unpredicted` and `flagged` ones are counted beside them. Errors are
-    fractions: `mape` the mean of |predicted/measured - 1|, `median_abs_ln` and `p90_abs_ln` of
-    |ln(predicted/measured)|, `bias` the geometric mean of predicted/measured, `spearman` the rank
-    correlation, `coverage` the share of measurements inside low to high. Raises `TableError` for a
-    `by` column that is not there.
-    """
-    import pandas as pd
-
-    for name in by:
-        if name not in table.columns:
-            raise TableError(f"no column {name!r} to group by; there is {', '.join(table.columns)}")
-    lines = []
-    if by:
-        for key, group in table.groupby(list(by), sort=True, dropna=False):
-            lines.append(dict(zip(by, key, strict=True)) | _errors(group, include_flags))
-    lines.append(dict.fromkeys(by, ALL) | _errors(table, include_flags))
-    return pd.DataFrame(lines)
-
-
-def scored(table: pd.DataFrame, *, include_flags: bool = False) -> pd.DataFrame:
-    """The rows that count: predicted, and not flagged as measuring something else."""
-    keep = table["predicted_us"].notna()
-    return table[keep if include_flags else keep & ~_flagged(table)]
-
-
-def _flagged(table: pd.DataFrame) -> pd.Series[bool]:
-    return table["flag"].isin(LEFT_OUT)
-
-
-def _errors(group: pd.DataFrame, include_flags: bool) -> dict[str, Any]:
-    kept = scored(group, include_flags=include_flags)
-    flagged = 0 if include_flags else int(_flagged(group).sum())
-    unpredicted = len(group) - len(kept) - flagged
-    counts = {"n": len(kept), "unpredicted": unpredicted, "flagged": flagged}
-    measured, predicted = kept["measured_us"], kept["predicted_us"]
-    ratio = predicted / measured
-    logs = ratio.map(math.log)
-    inside = (kept["low_us"] <= measured) & (measured <= kept["high_us"])
-    ranks = predicted.rank(), measured.rank()
-    varied = all(rank.nunique() > 1 for rank in ranks)
-    return counts | {
-        "mape": float((ratio - 1).abs().mean()),
-        "median_abs_ln": float(logs.abs().median()),
-        "p90_abs_ln": float(logs.abs().quantile(0.9)),
-        "bias": math.exp(logs.mean()),
-        "spearman": float(ranks[0].corr(ranks[1])) if varied else float("nan"),
-        "coverage": float(inside.mean()),
-    }
-
-
-def by_knowledge(table: pd.DataFrame, *, include_flags: bool = False) -> list[dict[str, Any]]:
-    """Rows, errors, coverage and width (median ln of high over low) by what was known of them."""
-    kept = scored(table, include_flags=include_flags)
-    kept = kept.assign(width=(kept["high_us"] / kept["low_us"]).map(math.log))
-    found = []
-    for key, group in kept.groupby(list(KNOWN), sort=True):
-        said = _errors(group, include_flags)
-        levels = {
-            name.removeprefix("known_"): level for name, level in zip(KNOWN, key, strict=True)
-        }
-        errors = {name: said[name] for name in ("n", "median_abs_ln", "p90_abs_ln", "coverage")}
-        found.append({**levels, **errors, "width_ln": float(group["width"].median())})
-    return found
-
-
-def gate(summary: pd.DataFrame, max_error: float) -> list[str]:
-    """Why a report misses `max_error` (a fraction) on its MAPE: a line per group; empty = passed.
-
-    Every line of the report must hold, and a group that has rows of which none could be predicted
-    fails.
-    """
-    names = list(summary.columns)[: list(summary.columns).index("n")]
-    misses = []
-    for line in summary.to_dict("records"):
-        group = " ".join(str(line[name]) or "-" for name in names) or ALL
-        if line["n"] == 0 and line["unpredicted"]:
-            misses.append(f"{group}: none of {line['unpredicted']} rows could be predicted")
-        elif line["n"] and not line["mape"] <= max_error:
-            misses.append(f"{group}: MAPE {line['mape']:.1%} is above {max_error:.1%}")
-    if not summary["n"].sum() and not misses:
-        misses.append("no row is left to score")
-    return misses
-
-
-def assumptions(table: pd.DataFrame) -> dict[str, int]:
-    """What was assumed for names that nothing is known of, with the numbers of rows."""
-    found = table["assumed"][table["assumed"] != ""].value_counts()
-    return {str(said): int(count) for said, count in found.items()}
-
-
-def reasons(table: pd.DataFrame) -> dict[str, int]:
-    """Why rows could not be predicted, with their numbers, the most frequent first."""
-    found = table["reason"][table["reason"] != ""].value_counts()
-    return {str(reason): int(count) for reason, count in found.items()}
 
 
 def beats_floor(table: pd.DataFrame) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfmodel.validation.compare import scored
+from perfmodel.validation.judging import scored
 
 if TYPE_CHECKING:
     import pandas as pd

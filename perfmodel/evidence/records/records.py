@@ -13,13 +13,14 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import MissingExtra, OutputError, TableError, needs, reason
-from perfmodel.plaintext import csv_cell, csv_text, quoted
+from perfmodel.evidence.records import cells
+from perfmodel.plaintext import csv_cell, csv_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,10 +44,8 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet")
 LEAST_US, MOST_US = 1e-6, 1e15
 """Microseconds that a measurement may have: from a picosecond to thirty years."""
 
-_EMPTY = ("", "nan", "NaN", "NA", "<NA>", "None", "null")
 # Kinds of cells that a column may have as they are; others are put in writing.
 _PLAIN = ("string", "empty", "boolean", "integer", "floating", "mixed-integer-float")
-_TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
 def read_table(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
@@ -55,12 +54,19 @@ def read_table(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
     Raises `TableError`, one line, for a file that is missing, damaged or cut short, for a needed
     column that is not there, and for a value that cannot be what its column holds.
     """
+    return read_files(paths, tidy)
+
+
+def read_files(
+    paths: str | Path | Iterable[str | Path], typed: Callable[[pd.DataFrame, str], pd.DataFrame]
+) -> pd.DataFrame:
+    """The rows of one or more tables, each checked by `typed(table, name of its file)`."""
     import pandas as pd
 
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     if not listed:
         raise TableError("no table given; name a .csv, .csv.gz or .parquet file, or - for stdin")
-    tables = [tidy(_read(str(path)), _where(str(path))) for path in listed]
+    tables = [typed(_read(str(path)), _where(str(path))) for path in listed]
     return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
 
@@ -82,11 +88,11 @@ def tidy(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
     own = _own_sizes(table, where)
     found: dict[str, Any] = {}
     for name in TEXT:
-        found[name] = _text(table[name]) if name in table.columns else ""
+        found[name] = cells.text(table[name]) if name in table.columns else ""
     for name in (*SIZES, *own):
         if name in table.columns or name != "head_dim_v":
-            found[name] = _whole(table, name, where)
-    found["causal"] = _truth(table, where)
+            found[name] = cells.whole(table, name, where)
+    found["causal"] = cells.truth(table, "causal", where)
     found["measured_us"] = _measured(table, where)
     order = [name for name in (*COLUMNS, "head_dim_v", *own) if name in found]
     rest = {str(name): table[name] for name in table.columns if name not in found}
@@ -312,7 +318,7 @@ def _own_sizes(table: pd.DataFrame, where: str) -> tuple[str, ...]:
     from perfmodel.operators import find
 
     found: dict[str, None] = {}
-    for op in _text(table["op"]).unique():
+    for op in cells.text(table["op"]).unique():
         operator = find(op)
         if operator is None:
             continue
@@ -323,66 +329,12 @@ def _own_sizes(table: pd.DataFrame, where: str) -> tuple[str, ...]:
     return tuple(name for name in found if name not in SIZES and name in table.columns)
 
 
-def _text(column: pd.Series[Any]) -> pd.Series[Any]:
-    text = column.astype("str").str.strip()
-    return text.mask(column.isna() | text.isin(_EMPTY), "")
-
-
-def _numbers(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
-    """A column as numbers, missing where it is empty."""
-    import pandas as pd
-
-    column = table[name]
-    if column.dtype.kind == "f":
-        return column.astype("float64")  # half precision could not be compared with large numbers
-    if column.dtype.kind in "iub":
-        return column
-    text = _text(column)
-    numbers = pd.to_numeric(text.mask(text == "", None), errors="coerce")
-    _refuse(numbers.isna() & (text != ""), text, f"{where}: {name}", "is not a number")
-    return numbers
-
-
-def _whole(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
-    import pandas as pd
-
-    if name not in table.columns:
-        return pd.Series(pd.NA, index=table.index, dtype="Int64")
-    numbers = _numbers(table, name, where)
-    if numbers.dtype.kind in "fu":
-        whole = numbers.isna() | ((numbers % 1 == 0) & (numbers.abs() < 2**62))
-        _refuse(~whole, numbers, f"{where}: {name}", "is not a whole number below 2^62")
-    return numbers.astype("Int64")
-
-
-def _truth(table: pd.DataFrame, where: str) -> pd.Series[Any]:
-    import pandas as pd
-
-    if "causal" not in table.columns:
-        return pd.Series(pd.NA, index=table.index, dtype="boolean")
-    text = _text(table["causal"]).str.lower()
-    truth = text.map(_TRUTH)
-    _refuse(truth.isna() & (text != ""), text, f"{where}: causal", "is neither True nor False")
-    return truth.astype("boolean")
-
-
 def _measured(table: pd.DataFrame, where: str) -> pd.Series[Any]:
-    numbers = _numbers(table, "measured_us", where).astype("float64")
+    numbers = cells.numbers(table, "measured_us", where).astype("float64")
     good = (numbers >= LEAST_US) & (numbers <= MOST_US)
     if "flag" in table.columns:  # a case that failed keeps its row and has no time
-        good |= numbers.isna() & (_text(table["flag"]) == "failed")
-    said = _text(table["measured_us"])
+        good |= numbers.isna() & (cells.text(table["flag"]) == "failed")
+    said = cells.text(table["measured_us"])
     wanted = "is not a positive number of microseconds, 1e-6 to 1e15"
-    _refuse(~good, said, f"{where}: measured_us", wanted)
+    cells.refuse(~good, said, f"{where}: measured_us", wanted)
     return numbers
-
-
-def _refuse(bad: pd.Series[bool], values: pd.Series[Any], where: str, said: str) -> None:
-    """Raise for the first bad value, naming its row and counting the others."""
-    count = int(bad.sum())
-    if count:
-        row = int(bad.to_numpy().argmax())
-        value = values.iloc[row]
-        shown = "(empty)" if value == "" else quoted(str(value))
-        more = f" (and {count - 1} more rows)" if count > 1 else ""
-        raise TableError(f"{where} in row {row + 1}, {shown}, {said}{more}; mend the table")

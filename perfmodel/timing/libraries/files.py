@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfmodel import yamltable
+from perfmodel.entries import Misfit, made
 from perfmodel.errors import PerfmodelError, UnknownName, nearest
 from perfmodel.timing.libraries.facts import GIVEN, KINDS, KernelFacts
-from perfmodel.timing.libraries.reading import Misfit, made
 from perfmodel.timing.libraries.soundness import check, check_links
 
 if TYPE_CHECKING:

@@ -1,0 +1,138 @@
+"""What NCCL chooses: the least of its own expected times over algorithms and protocols.
+
+t = base + steps · hop + bytes / bandwidth (NCCL 2.27, src/graph/tuning.cc; figures in `nccl.yaml`).
+It expects less than it takes at 64 KB to 8 MB; `times` says what it takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perfmodel import yamltable
+from perfmodel.collectives.method import Method, Protocol
+from perfmodel.collectives.route import Route
+
+PROTOCOLS: tuple[Protocol, ...] = ("LL", "LL128", "Simple")
+_MICRO, _GIGA = 1e-6, 1e9
+# Messages to peers go by LL up to so many bytes a channel (NCCL_P2P_LL_THRESHOLD, 16 KiB), by more
+# channels the more there is; which of the two is faster decides here.
+_PEER_TO_PEER = ("all-to-all", "send-receive")
+
+
+@lru_cache(maxsize=1)
+def table() -> Mapping[str, Any]:
+    """`nccl.yaml`."""
+    found: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("nccl.yaml"))
+    return found
+
+
+def methods(op: str, route: Route, dtype: str, architecture: str) -> list[Method]:
+    """The methods that NCCL has for a collective on these links."""
+    if op in _PEER_TO_PEER:
+        return [Method("pairwise", "LL"), Method("pairwise", "Simple")]
+    protocols = [p for p in PROTOCOLS if p != "LL128" or route.inner.level.medium == "fabric"]
+    found = [Method("ring", p) for p in protocols]
+    if op == "all-reduce" and not route.one_node:
+        found += [Method("tree", p) for p in protocols]
+    if _switch_adds_up(route, dtype, architecture):
+        if route.one_node and op in ("all-reduce", "all-gather", "reduce-scatter"):
+            found.append(Method("nvls", "Simple"))
+        elif not route.one_node and op == "all-reduce":
+            found.append(Method("nvls-tree", "Simple"))
+    return found
+
+
+def expected(
+    method: Method, op: str, route: Route, bytes_: np.ndarray, architecture: str
+) -> np.ndarray:
+    """Seconds that NCCL expects of a method for `bytes_` bytes."""
+    if method.algorithm in ("nvls", "nvls-tree"):
+        return _nvls(op, route, bytes_, architecture)
+    ring = method.algorithm == "ring"
+    rate = _bus_bytes_per_s(method, route, architecture)
+    if ring:
+        rate *= route.ranks / _steps(op, route.ranks)
+    latency = _ring_us(method, op, route) if ring else _tree_us(method, route)
+    return latency * _MICRO + bytes_ / (rate if ring else rate / 2)
+
+
+def _switch_adds_up(route: Route, dtype: str, architecture: str) -> bool:
+    """Whether NVLS is there: more than two ranks on a switch that adds up this type."""
+    known = table()
+    return (
+        route.inner.level.reduces
+        and route.inner.fan > 2
+        and dtype in known["nvls_types"]
+        and architecture in known["nvls_share"]
+    )
+
+
+def _steps(op: str, ranks: int) -> int:
+    """Steps of a ring as NCCL counts them."""
+    if op == "all-reduce":
+        return 2 * (ranks - 1)
+    return ranks - 1 if op in ("reduce-scatter", "all-gather") else ranks
+
+
+def _reckoned(route: Route) -> float:
+    """Bytes a second of a rank that NCCL reckons with: the least over the levels."""
+    share = table()["bandwidth_share"]
+    return min(
+        item.bytes_per_s * float(share[item.level.medium]) * item.doors for item in route.crossings
+    )
+
+
+def _bus_bytes_per_s(method: Method, route: Route, architecture: str) -> float:
+    known = table()
+    shares = known["protocol_share" if method.algorithm == "ring" else "tree_share"]
+    rate = _reckoned(route) * float(shares[method.protocol])
+    if method.protocol != "LL":
+        return rate
+    if route.one_node:
+        most = float(known["ll_most"].get(architecture, math.inf))
+    else:
+        nodes = route.ranks // route.crossings[-1].inside
+        most = float(known["ll_most_network"]["two" if nodes == 2 else "more"])
+    return min(rate, most * _GIGA)
+
+
+def _ring_us(method: Method, op: str, route: Route) -> float:
+    known = table()
+    passes = 2 if op == "all-reduce" else 1
+    hops = sum(
+        item.ring_hops * known["hop_us"][item.level.medium][method.protocol]
+        for item in route.crossings
+    )
+    return float(known["base_us"][method.protocol] + passes * hops)
+
+
+def _tree_us(method: Method, route: Route) -> float:
+    """A chain inside a node, a binary tree between nodes, up and down."""
+    known = table()
+    hops = sum(
+        (item.fan - 1 if item.level.medium != "network" else math.log2(item.fan))
+        * known["tree_hop_us"][item.level.medium][method.protocol]
+        for item in route.crossings
+    )
+    return float(known["tree_base_us"][method.protocol] + 2 * hops)
+
+
+def _nvls(op: str, route: Route, bytes_: np.ndarray, architecture: str) -> np.ndarray:
+    known = table()
+    inner = route.inner
+    rate = inner.bytes_per_s * known["bandwidth_share"]["fabric"]
+    rate *= known["nvls_share"][architecture]
+    latency = known["nvls_us"]
+    if op != "all-reduce":
+        rate *= (inner.fan - 1) / inner.fan
+    for item in route.outer:
+        share = known["bandwidth_share"][item.level.medium]
+        rate = min(rate, item.bytes_per_s * share * item.doors)
+        latency += 2 * math.log2(item.fan) * known["nvls_network_us"]
+    return np.asarray(latency * _MICRO + bytes_ / rate)

@@ -1,0 +1,181 @@
+"""Collective × system × library → predictions, by the algorithm that the library would choose.
+
+Arrays of one kind are answered a group at a time: equal numbers of ranks cross the same links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from perfmodel.collectives import custom, nccl, spread, times
+from perfmodel.collectives.constants import Values, default
+from perfmodel.collectives.method import Method
+from perfmodel.collectives.prediction import CollectiveKnown, CollectivePredictions
+from perfmodel.collectives.problem import Collective, bus_factor
+from perfmodel.collectives.route import Route, route
+from perfmodel.collectives.times import Exchange, Machine
+from perfmodel.errors import UnknownName
+from perfmodel.hardware import System
+from perfmodel.hardware import load as load_device
+from perfmodel.timing.architectures import architecture_of
+
+NCCL = "nccl"
+_MAKER = "NVIDIA"
+_NONE = "none"
+"""Algorithm, protocol and limiter of one rank alone."""
+
+
+def libraries() -> tuple[str, ...]:
+    """Libraries whose choices are known."""
+    return (NCCL, *custom.libraries())
+
+
+def predict_collective(
+    problem: Collective,
+    system: System,
+    *,
+    library: str = NCCL,
+    constants: Values | None = None,
+) -> CollectivePredictions:
+    """Predict arrays of collectives of one kind on a system.
+
+    `library` is one of `libraries()`. One rank alone takes no time. Raises `UnknownName` for
+    another library, `ProblemError` for ranks that the system does not have or that do not fill its
+    groups.
+    """
+    if library not in libraries():
+        raise UnknownName("library of collectives", library, libraries())
+    spread_out = problem.spread()
+    answers = _Answers(spread_out, system, library, constants or default())
+    for ranks, inside, index in _groups(spread_out):
+        answers.fill(index, ranks, inside)
+    return answers.predictions()
+
+
+def _groups(problem: Collective) -> Iterator[tuple[int, int | None, np.ndarray]]:
+    """Ranks, ranks of a node and places of collectives that cross the same links."""
+    ranks = np.asarray(problem.ranks)
+    inside = np.zeros_like(ranks) if problem.ranks_per_node is None else problem.ranks_per_node
+    for pair in sorted(set(zip(ranks.tolist(), np.asarray(inside).tolist(), strict=True))):
+        index = np.flatnonzero((ranks == pair[0]) & (inside == pair[1]))
+        yield int(pair[0]), int(pair[1]) or None, index
+
+
+class _Answers:
+    """Arrays that are filled group by group."""
+
+    def __init__(self, problem: Collective, system: System, library: str, values: Values) -> None:
+        self.problem, self.system, self.library = problem, system, library
+        device = load_device(system.device)
+        self.machine = Machine(device, architecture_of(device).name, values)
+        n = len(problem)
+        self.seconds, self.low, self.high, self.sent = (np.zeros(n) for _ in range(4))
+        self.algorithm, self.protocol, self.limiter = (
+            np.full(n, _NONE, dtype=object) for _ in range(3)
+        )
+        self.terms: dict[str, np.ndarray] = {}
+        self.known = np.full(n, self._known(fitted=True), dtype=object)
+        self.assumptions: dict[str, None] = dict.fromkeys(system.notes)
+
+    def fill(self, index: np.ndarray, ranks: int, inside: int | None) -> None:
+        """Answer the collectives at `index`, all of the same ranks."""
+        links = route(self.system, ranks, inside)
+        if ranks == 1:
+            return
+        bytes_ = np.asarray(self.problem.bytes, dtype=np.float64)[index]
+        exchange = Exchange(self.problem.op, links, bytes_)
+        self.sent[index] = exchange.sent_bytes
+        what = self._known(fitted=_fitted(links))
+        self._assume(links)
+        methods, chosen = self._choose(links, bytes_)
+        for i, method in enumerate(methods):
+            mine = chosen == i
+            if mine.any():
+                part = Exchange(exchange.op, links, bytes_[mine])
+                self._put(index[mine], method, times.terms(method, part, self.machine), what)
+
+    def _known(self, *, fitted: bool) -> CollectiveKnown:
+        """What is known over links of a kind that the constants were fitted to, or not."""
+        device = self.machine.device
+        # NCCL stands for the library of another maker.
+        library = self.library if device.vendor == _MAKER else ""
+        return spread.known(device.slug, self.machine.architecture, library, link_fitted=fitted)
+
+    def _choose(self, links: Route, bytes_: np.ndarray) -> tuple[list[Method], np.ndarray]:
+        """The methods there are, and which of them the library chooses for each."""
+        op, architecture = self.problem.op, self.machine.architecture
+        methods = nccl.methods(op, links, self.problem.dtype, architecture)
+        if methods[0].algorithm == "pairwise":  # messages go by whichever protocol is faster
+            found = [
+                times.total(times.terms(m, Exchange(op, links, bytes_), self.machine))
+                for m in methods
+            ]
+        else:
+            found = [nccl.expected(m, op, links, bytes_, architecture) for m in methods]
+        chosen = np.argmin(found, axis=0)
+        if self.library == NCCL:
+            return methods, chosen
+        own = custom.runs(self.library, op, links, bytes_)
+        if own.any():
+            one = custom.one_shot(self.library, links, bytes_)
+            chosen = np.where(own, len(methods) + np.where(one, 0, 1), chosen)
+        return [*methods, custom.ONE_SHOT, custom.TWO_SHOT], chosen
+
+    def _put(
+        self, index: np.ndarray, method: Method, found: times.Terms, what: CollectiveKnown
+    ) -> None:
+        """Set the collectives at `index`, which go by one method."""
+        names = list(found)
+        seconds = times.total(found)
+        self.seconds[index] = seconds
+        self.algorithm[index], self.protocol[index] = method.algorithm, method.protocol
+        largest = np.argmax([found[name] for name in names], axis=0)
+        self.limiter[index] = np.array(names, dtype=object)[largest]
+        for name, values in found.items():
+            self.terms.setdefault(name, np.zeros(len(self.seconds)))[index] = values
+        low, high = spread.ends(what, method)
+        self.low[index], self.high[index] = seconds * np.exp(low), seconds * np.exp(high)
+        for i in index:
+            self.known[i] = what
+
+    def _assume(self, links: Route) -> None:
+        """Say what was taken for links that no run was compared with."""
+        for item in links.crossings:
+            if item.level.medium != "fabric":
+                self.assumptions[
+                    f"{item.level.label}: its share of the documented rate is a source's, which no "
+                    "measured run was compared with"
+                ] = None
+        if self.machine.device.vendor != _MAKER:
+            said = "NCCL's algorithms and latencies are taken for those of this maker's library"
+            self.assumptions[said] = None
+
+    def predictions(self) -> CollectivePredictions:
+        """What has been filled."""
+        problem = self.problem
+        factor = bus_factor(problem.op, np.asarray(problem.ranks, dtype=np.float64))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bus = np.asarray(problem.bytes) * factor / self.seconds
+        return CollectivePredictions(
+            system=self.system,
+            library=self.library,
+            problem=problem,
+            seconds=self.seconds,
+            low_seconds=self.low,
+            high_seconds=self.high,
+            algorithm=self.algorithm,
+            protocol=self.protocol,
+            limiter=self.limiter,
+            terms=self.terms,
+            sent_bytes=self.sent,
+            bus_bytes_per_s=np.where(self.seconds > 0, bus, 0.0),
+            known=tuple(self.known),
+            assumptions=tuple(self.assumptions),
+        )
+
+
+def _fitted(links: Route) -> bool:
+    """Whether collectives over these links are of a kind that the constants were fitted to."""
+    return len(links.crossings) == 1 and links.inner.level.medium == "fabric"

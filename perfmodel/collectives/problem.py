@@ -1,0 +1,104 @@
+"""A collective as a problem: what is exchanged, by how many ranks; knows no link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.arithmetic import Number
+from perfmodel.elements import element
+from perfmodel.errors import ProblemError, UnknownName
+
+OPS = (
+    "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce",
+    "send-receive",
+)  # fmt: skip
+"""Every collective there is."""
+
+SUMS = ("all-reduce", "reduce-scatter", "reduce")
+"""Those that add up what ranks hold."""
+
+MOST_RANKS = 2**20
+"""More than any system has."""
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One exchange among ranks, or arrays of such exchanges, all of one length."""
+
+    op: str
+    """One of `OPS`."""
+    bytes: int | np.ndarray
+    """The full tensor: what every rank holds after an all-gather or before a reduce-scatter, the
+    buffer of an all-reduce, one rank's whole send buffer of an all-to-all, the message of a send,
+    a broadcast and a reduce."""
+    ranks: int | np.ndarray
+    """Devices that take part."""
+    ranks_per_node: int | np.ndarray | None = None
+    """Of them in one node; None: nodes are filled."""
+    dtype: str = "bf16"
+    """Type of the elements: a switch adds up some types only."""
+
+    def __post_init__(self) -> None:
+        if self.op not in OPS:
+            raise UnknownName("collective", self.op, OPS)
+        element(self.dtype)
+        _at_least("bytes", self.bytes, 0)
+        _at_least("ranks", self.ranks, 1)
+        if self.ranks_per_node is not None:
+            _at_least("ranks per node", self.ranks_per_node, 1)
+        if np.any(np.asarray(self.ranks) > MOST_RANKS):
+            raise ProblemError(f"{np.max(self.ranks)} ranks are more than {MOST_RANKS:,}")
+        if self.op == "send-receive" and np.any(np.asarray(self.ranks) > 2):
+            raise ProblemError(
+                f"send-receive is between two ranks, not {np.max(self.ranks)}; write 2 ranks, or "
+                "all-to-all"
+            )
+
+    def __len__(self) -> int:
+        return max(np.size(value) for value in self._given())
+
+    @property
+    def sums(self) -> bool:
+        """Whether ranks' elements are added up."""
+        return self.op in SUMS
+
+    def spread(self) -> Collective:
+        """The same with every value an array of one length.
+
+        Raises `ProblemError` for arrays of different lengths.
+        """
+        n, given = len(self), self._given()
+        if any(np.size(value) not in (1, n) for value in given):
+            raise ProblemError("bytes, ranks and ranks per node are arrays of one length, or plain")
+        bytes_, ranks, *inside = (
+            np.broadcast_to(np.asarray(value).reshape(-1), (n,)) for value in given
+        )
+        return Collective(self.op, bytes_, ranks, inside[0] if inside else None, self.dtype)
+
+    def _given(self) -> list[int | np.ndarray]:
+        """Bytes, ranks and, where they are said, ranks of a node."""
+        inside = () if self.ranks_per_node is None else (self.ranks_per_node,)
+        return [self.bytes, self.ranks, *inside]
+
+
+def bus_factor(op: str, ranks: Number) -> Number:
+    """Bus bandwidth over bytes per second (nccl-tests, doc/PERFORMANCE.md).
+
+    2(P − 1)/P of an all-reduce, (P − 1)/P of gathers, scatters and all-to-alls, 1 of the others:
+    what an algorithm that sends no byte twice asks of each rank's link.
+    """
+    if op == "all-reduce":
+        return 2 * (ranks - 1) / ranks
+    return (ranks - 1) / ranks if op in ("reduce-scatter", "all-gather", "all-to-all") else 1.0
+
+
+def _at_least(what: str, value: object, least: int) -> None:
+    found = np.asarray(value)
+    if found.size == 0 or found.dtype.kind not in "iuf" or not np.all(np.isfinite(found)):
+        raise ProblemError(f"{what} must be numbers, not {value!r}")
+    if np.any(found < least):
+        raise ProblemError(f"{what} must be at least {least}, not {found.min()}; raise it")
+    if what != "bytes" and np.any(found != np.floor(found)):
+        raise ProblemError(f"{what} must be whole numbers, not {value!r}")

@@ -1,0 +1,132 @@
+"""Which links ranks cross: the levels of a system that join them, and how many groups each joins.
+
+Ranks fill the innermost groups first. With fan-outs f₁, f₂, ... over the levels, a ring through all
+ranks has f₂·f₃··· − f₃··· of its hops at the second level, and so on: a group is entered once and
+left once. What enters a group can do so through all of its devices, so that the rate of a ring is
+the least of B₁, f₁·B₂, f₁·f₂·B₃ ... (NCCL's bus bandwidth is min(B₁, ΣB₂)). A host's bridges are
+shared: what enters a group there has the rate of one device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import System, SystemLevel
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """One level that ranks cross."""
+
+    level: SystemLevel
+    """The level."""
+    fan: int
+    """Groups that it joins, of those that the level before joins."""
+    inside: int
+    """Ranks of one group."""
+    ring_hops: int
+    """Hops of a ring through all ranks that cross it."""
+
+    @property
+    def doors(self) -> int:
+        """Ranks of a group through which bytes enter it at once: all, or one of a shared bridge."""
+        return 1 if self.level.topology == "host-bridge" else self.inside
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Documented bandwidth of one device in one direction, as far as its links are in use.
+
+        Of a mesh the links to the other ranks; of a ring both ways round, or one where the ranks
+        are a part of it and so a chain. Bytes that pass through the host's memory are written and
+        then read.
+        """
+        rate, joined = self.level.bytes_per_s, self.level.devices.value
+        if self.level.topology == "mesh":
+            rate *= min((self.fan - 1) / (joined - 1), 1.0)
+        if self.level.topology == "ring" and self.fan < joined:
+            rate /= 2
+        return rate / 2 if self.level.staged else rate
+
+
+@dataclass(frozen=True)
+class Route:
+    """The links among some ranks of a system, from the innermost level outwards."""
+
+    ranks: int
+    """Devices that take part."""
+    crossings: tuple[Crossing, ...]
+    """The levels that they cross; none for one rank."""
+
+    @property
+    def inner(self) -> Crossing:
+        """The innermost level."""
+        return self.crossings[0]
+
+    @property
+    def outer(self) -> tuple[Crossing, ...]:
+        """The levels beyond it."""
+        return self.crossings[1:]
+
+    @cached_property
+    def medium(self) -> str:
+        """The slowest kind of link: fabric, pcie or network."""
+        return self.crossings[-1].level.medium
+
+    @property
+    def one_node(self) -> bool:
+        """Whether no network is crossed."""
+        return all(item.level.medium != "network" for item in self.crossings)
+
+
+def route(system: System, ranks: int, ranks_per_node: int | None = None) -> Route:
+    """The links among `ranks` devices of a system, as many of a node as is said, else all.
+
+    Raises `ProblemError` for more ranks than there are, and for ranks that do not fill groups of
+    equal size; the message names what would do.
+    """
+    if ranks > system.devices:
+        raise ProblemError(
+            f"{system.slug} joins {system.devices:,} devices, not {ranks:,}; "
+            f"take {system.devices:,} ranks at most"
+        )
+    groups = _groups(system, ranks, ranks_per_node)
+    found: list[Crossing] = []
+    inside = 1
+    for level, size in zip(system.levels, groups, strict=True):
+        if size > inside:
+            hops = ranks // inside - ranks // size
+            found.append(Crossing(level, size // inside, inside, hops))
+            inside = size
+    return Route(ranks, tuple(found))
+
+
+def _groups(system: System, ranks: int, ranks_per_node: int | None) -> list[int]:
+    """Ranks that each level joins: its devices, or all there are, or what a node holds of them."""
+    node = system.node_devices
+    if ranks_per_node is not None and not 1 <= ranks_per_node <= min(node, ranks):
+        raise ProblemError(
+            f"{ranks_per_node} ranks per node: a node of {system.slug} has {node} devices and "
+            f"there are {ranks} ranks; take {min(node, ranks)} at most"
+        )
+    sizes = []
+    for level in system.levels:
+        size = min(level.devices.value, ranks)
+        if ranks_per_node is not None and level.medium != "network":
+            size = min(size, ranks_per_node)
+        sizes.append(size)
+    if sizes[-1] < ranks:
+        raise ProblemError(
+            f"{system.slug} has no network, so that its {ranks} ranks are in one node and not "
+            f"{sizes[-1]} a node; drop ranks per node"
+        )
+    for smaller, larger in zip(sizes, [*sizes[1:], ranks], strict=True):
+        if larger % smaller:
+            fits = [n for n in range(smaller, 0, -1) if larger % n == 0]
+            raise ProblemError(
+                f"{larger} ranks do not fill groups of {smaller} of {system.slug}; take "
+                f"{larger // smaller * smaller} or {-(-larger // smaller) * smaller} ranks, or "
+                f"{fits[0]} ranks per node"
+            )
+    return sizes

@@ -1,0 +1,51 @@
+"""Compiled from systems/8xa40.yaml by `python -m perfmodel.compiled`."""
+
+HASH = "51c15978c9afed92"
+DOCUMENT = {
+ 'schema_version': 1,
+ 'slug': '8xa40',
+ 'name': '8 x NVIDIA A40 on PCIe',
+ 'device': 'a40',
+ 'levels': [
+  {
+   'name': 'pcie',
+   'label': "PCIe 4 x16 over the host's bridges",
+   'medium': 'pcie',
+   'devices': {'value': 8, 'source': ['memory'], 'status': 'unverified'},
+   'topology': 'host-bridge',
+   'bandwidth_per_direction': {
+    'value': '31.0 GB/s',
+    'source': ['ml-engineering-network'],
+    'status': 'secondary',
+    'note': 'the lanes of one device',
+   },
+   'latency': {'value': '1 us', 'source': ['nccl-tuning'], 'status': 'secondary'},
+  },
+  {
+   'name': 'network',
+   'label': '200 Gb/s adapter',
+   'medium': 'network',
+   'devices': {'value': 65536, 'source': ['memory'], 'status': 'unverified'},
+   'topology': 'switch',
+   'bandwidth_per_direction': {
+    'value': '12.5 GB/s',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': '2 devices share an adapter',
+   },
+   'latency': {'value': '2.7 us', 'source': ['nccl-tuning'], 'status': 'secondary'},
+   'oversubscription': {'value': 1.0, 'source': ['memory'], 'status': 'unverified'},
+  },
+ ],
+ 'host': {
+  'link': {
+   'name': 'PCIe 4 x16',
+   'bandwidth_per_direction': {'value': '31.0 GB/s', 'source': ['ml-engineering-network'], 'status': 'secondary'},
+  },
+ },
+ 'sources': {
+  'memory': 'unverified: from memory',
+  'ml-engineering-network': 'ml-engineering, network chapter: PCIe, NVLink, xGMI, C2C unidirectional rates, NIC tables, NCCL busbw measurements. https://github.com/stas00/ml-engineering/blob/744d01e18b79512572f64a6bbd8b5f4a725203a7/network/README.md',
+  'nccl-tuning': 'NCCL 2.2x, src/graph/tuning.cc: latency of one hop of the LL protocol over NVLink, PCIe and network. https://github.com/NVIDIA/nccl',
+ },
+}

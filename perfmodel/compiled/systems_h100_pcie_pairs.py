@@ -1,0 +1,50 @@
+"""Compiled from systems/h100-pcie-pairs.yaml by `python -m perfmodel.compiled`."""
+
+HASH = "6b58fde6a48287df"
+DOCUMENT = {
+ 'schema_version': 1,
+ 'slug': 'h100-pcie-pairs',
+ 'name': '8 x NVIDIA H100 PCIe, NVLink bridges',
+ 'device': 'h100-pcie',
+ 'levels': [
+  {
+   'name': 'nvlink',
+   'label': 'NVLink 4 bridge',
+   'medium': 'fabric',
+   'devices': {'value': 2, 'source': ['memory'], 'status': 'unverified'},
+   'topology': 'pairs',
+   'bandwidth_per_direction': {
+    'value': '300 GB/s',
+    'source': ['memory'],
+    'status': 'unverified',
+    'note': 'a bridge joins two cards',
+   },
+   'latency': {'value': '0.6 us', 'source': ['nccl-tuning'], 'status': 'secondary'},
+  },
+  {
+   'name': 'pcie',
+   'label': "PCIe 5 x16 over the host's bridges",
+   'medium': 'pcie',
+   'devices': {'value': 8, 'source': ['memory'], 'status': 'unverified'},
+   'topology': 'host-bridge',
+   'bandwidth_per_direction': {
+    'value': '63.0 GB/s',
+    'source': ['ml-engineering-network'],
+    'status': 'secondary',
+    'note': 'the lanes of one device',
+   },
+   'latency': {'value': '1 us', 'source': ['nccl-tuning'], 'status': 'secondary'},
+  },
+ ],
+ 'host': {
+  'link': {
+   'name': 'PCIe 5 x16',
+   'bandwidth_per_direction': {'value': '63.0 GB/s', 'source': ['ml-engineering-network'], 'status': 'secondary'},
+  },
+ },
+ 'sources': {
+  'memory': 'unverified: from memory',
+  'ml-engineering-network': 'ml-engineering, network chapter: PCIe, NVLink, xGMI, C2C unidirectional rates, NIC tables, NCCL busbw measurements. https://github.com/stas00/ml-engineering/blob/744d01e18b79512572f64a6bbd8b5f4a725203a7/network/README.md',
+  'nccl-tuning': 'NCCL 2.2x, src/graph/tuning.cc: latency of one hop of the LL protocol over NVLink, PCIe and network. https://github.com/NVIDIA/nccl',
+ },
+}

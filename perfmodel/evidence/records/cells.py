@@ -1,0 +1,77 @@
+"""Columns of a table as text, numbers, whole numbers and truth; what does not fit is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from perfmodel.errors import TableError
+from perfmodel.plaintext import quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_EMPTY = ("", "nan", "NaN", "NA", "<NA>", "None", "null")
+_TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
+
+
+def text(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column as text, empty where a cell says nothing."""
+    said = column.astype("str").str.strip()
+    return said.mask(column.isna() | said.isin(_EMPTY), "")
+
+
+def numbers(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
+    """A column as numbers, missing where it is empty; raises `TableError` for anything else."""
+    import pandas as pd
+
+    column = table[name]
+    if column.dtype.kind == "f":
+        return column.astype("float64")  # half precision could not be compared with large numbers
+    if column.dtype.kind in "iub":
+        return column
+    said = text(column)
+    found = pd.to_numeric(said.mask(said == "", None), errors="coerce")
+    refuse(found.isna() & (said != ""), said, f"{where}: {name}", "is not a number")
+    return found
+
+
+def whole(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
+    """A column as nullable integers, all missing where there is no such column.
+
+    Raises `TableError` for a cell that is no whole number.
+    """
+    import pandas as pd
+
+    if name not in table.columns:
+        return pd.Series(pd.NA, index=table.index, dtype="Int64")
+    found = numbers(table, name, where)
+    if found.dtype.kind in "fu":
+        good = found.isna() | ((found % 1 == 0) & (found.abs() < 2**62))
+        refuse(~good, found, f"{where}: {name}", "is not a whole number below 2^62")
+    return found.astype("Int64")
+
+
+def truth(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
+    """A column as nullable truth, all missing where there is no such column.
+
+    Raises `TableError` for a cell that is neither.
+    """
+    import pandas as pd
+
+    if name not in table.columns:
+        return pd.Series(pd.NA, index=table.index, dtype="boolean")
+    said = text(table[name]).str.lower()
+    found = said.map(_TRUTH)
+    refuse(found.isna() & (said != ""), said, f"{where}: {name}", "is neither True nor False")
+    return found.astype("boolean")
+
+
+def refuse(bad: pd.Series[bool], values: pd.Series[Any], where: str, said: str) -> None:
+    """Raise `TableError` for the first bad value, naming its row and counting the others."""
+    count = int(bad.sum())
+    if count:
+        row = int(bad.to_numpy().argmax())
+        value = values.iloc[row]
+        shown = "(empty)" if value == "" else quoted(str(value))
+        more = f" (and {count - 1} more rows)" if count > 1 else ""
+        raise TableError(f"{where} in row {row + 1}, {shown}, {said}{more}; mend the table")

@@ -1,0 +1,139 @@
+"""A system: devices joined by links, which are levels of the hierarchy beyond a device's memory.
+
+    load("dgx-h100").levels[0]           # 8 devices, 450 GB/s a direction through a switch
+
+Levels stand in order from the device outwards. Each joins so many devices, those of the levels
+before it included; bandwidth is one device's, in one direction.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from perfmodel.hardware.block import Block
+from perfmodel.hardware.blocks import Link
+from perfmodel.hardware.facts import Bandwidth, Count, Duration, Label, Line, Sourced, walk
+
+Topology = Literal["switch", "mesh", "ring", "pairs", "host-bridge"]
+Medium = Literal["fabric", "pcie", "network"]
+AtLeastOne = float
+"""A number from 1."""
+LevelName = str
+"""Up to 30 of a-z, 0-9 and -."""
+
+
+class Flag(Sourced):
+    """Whether something is so."""
+
+    value: bool
+    """True or false."""
+
+
+class Ratio(Sourced):
+    """A number from 1 without a unit."""
+
+    value: AtLeastOne
+    """The number."""
+
+
+class SystemLevel(Block):
+    """One kind of link, and the devices that it joins."""
+
+    name: LevelName
+    """What terms and options call it: nvlink, pcie, infiniband."""
+    label: Label
+    """What people call it: NVLink 4 through NVSwitch."""
+    medium: Medium
+    """fabric: a link between devices (NVLink, Infinity Fabric, ICI); pcie: the host's lanes;
+    network: adapters."""
+    devices: Count
+    """Devices that it joins, those of inner levels included."""
+    topology: Topology
+    """switch: any two at the full rate; mesh: a link to each other device, of which a pair has its
+    own alone; ring: neighbours only; pairs: two and two; host-bridge: through the host's bridges,
+    which all devices share."""
+    bandwidth_per_direction: Bandwidth
+    """One device's, in one direction: of all its links at this level."""
+    latency: Duration
+    """One message of eight bytes with its flag, from one device's registers to another's."""
+    reduces_in_switch: Flag | None = None
+    """Whether the switch adds up what devices send, and copies what one sends to all."""
+    peer_access: Flag | None = None
+    """False where devices cannot read each other's memory, so that bytes pass through the host's;
+    absent: they can."""
+    oversubscription: Ratio | None = None
+    """How many times more the devices can send than the links above carry; absent: 1."""
+
+    @property
+    def bytes_per_s(self) -> float:
+        """One device's bandwidth in one direction, oversubscription taken into account."""
+        shared = 1.0 if self.oversubscription is None else self.oversubscription.value
+        return self.bandwidth_per_direction.si / shared
+
+    @property
+    def reduces(self) -> bool:
+        """Whether the switch adds up what devices send."""
+        return self.reduces_in_switch is not None and self.reduces_in_switch.value
+
+    @property
+    def staged(self) -> bool:
+        """Whether bytes between devices are written to the host's memory and read from there."""
+        return self.peer_access is not None and not self.peer_access.value
+
+
+class SystemHost(Block):
+    """The host of a node."""
+
+    link: Link
+    """From the host to a device."""
+
+
+class System(Block):
+    """One system as its file describes it."""
+
+    schema_version: Literal[1]
+    """Version of this format."""
+    slug: Label
+    """Short name; the file is called after it."""
+    name: Label
+    """Full name."""
+    aliases: tuple[Label, ...] = ()
+    """Other spellings; case, spaces and underscores do not matter."""
+    device: Label
+    """Slug of the device that it is made of."""
+    levels: tuple[SystemLevel, ...]
+    """Links from the device outwards."""
+    host: SystemHost | None = None
+    """The host of a node."""
+    notes: tuple[Line, ...] = ()
+    """What else a reader should know."""
+    sources: dict[Line, Line]
+    """Source keys used above, with title and address."""
+
+    def agree(self) -> None:
+        """There are levels, each with a name of its own, and every source is explained."""
+        if not self.levels:
+            raise ValueError("needs a level at least: levels: [{name: nvlink, ...}]")
+        names = [level.name for level in self.levels]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"level {twice!r} is there twice; give each level a name of its own")
+        unknown = sorted({key for _, fact in walk(self) for key in fact.source})
+        missing = [key for key in unknown if key not in self.sources]
+        if missing:
+            raise ValueError(f"source {missing[0]!r} is not explained under sources")
+
+    @property
+    def devices(self) -> int:
+        """All devices that it joins."""
+        return self.levels[-1].devices.value
+
+    @property
+    def node_devices(self) -> int:
+        """Devices of one node: those that are joined without a network."""
+        inside = [level for level in self.levels if level.medium != "network"]
+        return inside[-1].devices.value if inside else 1
+
+    def level(self, name: str) -> SystemLevel | None:
+        """The level of that name, None where there is none."""
+        return next((level for level in self.levels if level.name == name), None)

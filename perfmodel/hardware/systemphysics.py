@@ -1,0 +1,72 @@
+"""What a system's file cannot say: links that rise outwards, groups that do not nest.
+
+devices    rise outwards, and each level joins whole groups of the level before it
+bandwidth  of one device never rises outwards, and stays below that of its own memory
+latency    never falls outwards
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from perfmodel.hardware.device import Device
+from perfmodel.hardware.physics import Finding
+from perfmodel.hardware.system import System
+from perfmodel.units import seconds, si
+
+
+def check(system: System, device: Device | None = None) -> list[Finding]:
+    """Every doubt about a system; all of them make it unusable."""
+    return [*_pairs(system), *_memory(system, device), *_groups(system)]
+
+
+def _error(i: int, key: str, message: str) -> Finding:
+    return Finding("error", message, ("levels", i, key))  # type: ignore[arg-type]
+
+
+def _groups(system: System) -> Iterator[Finding]:
+    """Levels that join fewer than two devices, and pairs that are no pairs."""
+    for i, level in enumerate(system.levels):
+        if level.devices.value < 2:
+            yield _error(i, "devices", f"{level.name} joins one device; two at least")
+        elif level.topology == "pairs" and level.devices.value != 2:
+            yield _error(i, "devices", f"{level.name} is in pairs, which join 2 devices each")
+
+
+def _memory(system: System, device: Device | None) -> Iterator[Finding]:
+    """A link that is faster than the memory behind it."""
+    first = system.levels[0]
+    if device is not None and first.bytes_per_s > device.hbm_bytes_per_s:
+        yield _error(
+            0,
+            "bandwidth_per_direction",
+            f"{first.name} moves {si(first.bytes_per_s, 'B/s')}, more than the memory of "
+            f"{device.slug}, {si(device.hbm_bytes_per_s, 'B/s')}",
+        )
+
+
+def _pairs(system: System) -> Iterator[Finding]:
+    """Each level beside the next one out."""
+    for i, (inner, outer) in enumerate(pairwise(system.levels), start=1):
+        few, many = inner.devices.value, outer.devices.value
+        if many <= few or many % few:
+            yield _error(
+                i,
+                "devices",
+                f"{outer.name} joins {many} devices, no whole number of {inner.name}'s {few}",
+            )
+        if outer.bytes_per_s > inner.bytes_per_s:
+            yield _error(
+                i,
+                "bandwidth_per_direction",
+                f"bandwidth rises outwards: {inner.name} {si(inner.bytes_per_s, 'B/s')}, "
+                f"{outer.name} {si(outer.bytes_per_s, 'B/s')}",
+            )
+        if outer.latency.si < inner.latency.si:
+            yield _error(
+                i,
+                "latency",
+                f"latency falls outwards: {inner.name} {seconds(inner.latency.si)}, "
+                f"{outer.name} {seconds(outer.latency.si)}",
+            )

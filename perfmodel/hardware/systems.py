@@ -1,0 +1,193 @@
+"""The systems by name: shipped files, the user's own in PERFMODEL_HARDWARE_PATH/systems, devices.
+
+A device's name is a system too: the one that the links of its own spec make (`of_device`).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from perfmodel import yamltable
+from perfmodel.errors import ProblemError, SpecError, UnknownName, reason
+from perfmodel.hardware import catalogue, specfile, systemphysics, yamlfile
+from perfmodel.hardware.device import Device
+from perfmodel.hardware.levels import Level
+from perfmodel.hardware.physics import Finding
+from perfmodel.hardware.system import Medium, System, SystemLevel, Topology
+
+FOLDER = "systems"
+"""Where systems lie in a folder of specs."""
+
+LATENCY = {"fabric": "0.6 us", "pcie": "1 us", "network": "2.7 us"}
+"""One message where a device's spec is silent (LL protocol, NCCL 2.2x, src/graph/tuning.cc)."""
+
+# What a link of a device's spec is taken to be, by its level: medium, topology, devices joined.
+_LINKS: dict[str, tuple[Medium, Topology, int]] = {
+    "peer": ("fabric", "switch", 8),
+    "host": ("pcie", "host-bridge", 8),
+    "network": ("network", "switch", 65536),
+}
+_OWN_LINKS = "links of the device's own spec; topology, devices and latency are assumed"
+
+
+def load(name_or_path: str | Path) -> System:
+    """The system of this slug, alias or file; else what the links of the device so called make.
+
+    Raises `UnknownName`, with the nearest names, or `SpecError` for a file that cannot be used.
+    """
+    text = str(name_or_path)
+    if catalogue.is_path(text):
+        return _read(Path(text))
+    try:
+        path = catalogue.located("system", text, folders())
+    except UnknownName as error:
+        device = _device(text)
+        if device is None:
+            raise error from None
+        return of_device(device)
+    system = _read(path)
+    if system.slug != path.stem:
+        raise SpecError(f"{path}:1: slug {system.slug!r} is not the file's name {path.stem!r}")
+    return system
+
+
+def names() -> list[str]:
+    """Every slug of a file, sorted; opens no file."""
+    return catalogue.listed(folders())
+
+
+def folders() -> list[Path]:
+    """Where systems are looked for."""
+    return [folder / FOLDER for folder in catalogue.folders()]
+
+
+def validate_file(path: str | Path) -> list[str]:
+    """Every problem of a system's file, one line each; empty means valid."""
+    return specfile.problems_of(System, Path(path), check)
+
+
+def is_system(path: str | Path) -> bool:
+    """Whether a spec file describes a system: it has levels, and a device has none."""
+    try:
+        return "levels" in yamlfile.parse(yamlfile.read(Path(path)), str(path)).data
+    except SpecError:
+        return False
+
+
+def is_named(name: str) -> bool:
+    """Whether a name is that of a system's file, by path, slug or alias."""
+    if catalogue.is_path(name):
+        return is_system(name)
+    try:
+        catalogue.located("system", name, folders())
+    except UnknownName:
+        return False
+    return True
+
+
+def made_of(device: str) -> list[System]:
+    """The systems of files that are made of a device, by slug."""
+    return [system for system in map(load, names()) if system.device == device]
+
+
+def of_device(device: Device, topology: Topology | None = None) -> System:
+    """The system that the links of a device's own spec make, 8 devices a node where it is silent.
+
+    `topology` says how its innermost link joins them, where that is known: `pairs` are two and two
+    with the host's lanes between pairs, and of a `host-bridge` there are the host's lanes alone.
+    Raises `ProblemError` where the spec has no link between devices.
+    """
+    found = {level.name: level for level in device.levels() if level.scope == "link"}
+    if topology == "host-bridge" or "peer" not in found:
+        inside = ["host"]
+    else:
+        inside = ["peer", "host"] if topology == "pairs" else ["peer"]
+    levels = []
+    for name in (*inside, "network"):
+        level = found.get(name)
+        if level is not None and level.bytes_per_s is not None:
+            first = topology if name == inside[0] else None
+            levels.append(_level(level, name, first))
+    if not levels:
+        raise ProblemError(
+            f"the spec of {device.slug} has no link with a bandwidth; name a system: "
+            f"{', '.join(names())}"
+        )
+    return System.trusted(
+        {
+            "schema_version": 1,
+            "slug": device.slug,
+            "name": f"{device.name}, joined by the links of its spec",
+            "device": device.slug,
+            "levels": levels,
+            "notes": [_OWN_LINKS],
+            "sources": {"spec": f"the spec of {device.slug}", "assumed": _OWN_LINKS},
+        }
+    )
+
+
+def _level(level: Level, name: str, topology: Topology | None) -> dict[str, object]:
+    """A link of a device's spec as a level of a system's file."""
+    medium, usual, joined = _LINKS[name]
+    devices = 2 if topology == "pairs" else level.devices or joined
+    assumed = {"source": ["assumed"], "status": "unverified"}
+    latency = LATENCY[medium] if level.latency_seconds is None else f"{level.latency_seconds!r} s"
+    return {
+        "name": name,
+        "label": level.label,
+        "medium": medium,
+        "devices": {"value": devices, **assumed},
+        "topology": topology or usual,
+        "bandwidth_per_direction": {
+            "value": f"{level.bytes_per_s!r} B/s", "source": ["spec"], "status": "derived",
+        },
+        "latency": {"value": latency, **assumed},
+    }  # fmt: skip
+
+
+def check(system: System) -> list[Finding]:
+    """Every doubt about a system, its device's memory and name included."""
+    device = _device(system.device)
+    if device is None:
+        said = f"device {system.device!r} has no spec; see perfmodel hardware list"
+        return [Finding("error", said, ("device",))]
+    return systemphysics.check(system, device)
+
+
+def _device(name: str) -> Device | None:
+    try:
+        return catalogue.load(name)
+    except UnknownName:
+        return None
+
+
+def _read(path: Path) -> System:
+    try:
+        modified = path.stat().st_mtime_ns
+    except (OSError, ValueError) as error:
+        raise SpecError(f"{path}: cannot be read: {reason(error)}; check the path") from None
+    return _cached(path, modified)
+
+
+@lru_cache(maxsize=64)
+def _cached(path: Path, _modified: int) -> System:
+    text = yamlfile.read(path)
+    known = yamltable.compiled(path, text)
+    return (
+        specfile.checked(System, text, str(path), check) if known is None else System.trusted(known)
+    )
+
+
+__all__ = [
+    "System",
+    "SystemLevel",
+    "check",
+    "is_named",
+    "is_system",
+    "load",
+    "made_of",
+    "names",
+    "of_device",
+    "validate_file",
+]

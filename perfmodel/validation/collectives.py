@@ -1,0 +1,169 @@
+"""Collective tables: one exchange among devices a row, predicted or with the reason why not.
+
+predict_table(read("collectives.csv.gz"))          # predicted, low, high (µs), algorithm ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.collectives import Collective, CollectivePredictions, predict_collective
+from perfmodel.collectives.constants import Values
+from perfmodel.collectives.custom import spelt
+from perfmodel.collectives.predict import NCCL, libraries
+from perfmodel.errors import PerfmodelError, TableError, UnknownName
+from perfmodel.evidence.records.runtable import Layout, read_runs
+from perfmodel.hardware import System, systems
+from perfmodel.hardware import load as load_device
+from perfmodel.hardware.system import Topology
+from perfmodel.validation.judging import Fields
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FIELDS = Fields(
+    measured="latency_us",
+    predicted="predicted",
+    low="low",
+    high="high",
+    known=("known_device", "known_library", "known_link"),
+)
+LAYOUT = Layout(
+    needed=("device", "collective", "ranks", "bytes", "latency_us"),
+    measured="latency_us",
+    text=(
+        "source", "device", "system", "topology", "library", "version", "harness", "collective",
+        "algorithm", "dtype", "flag", "notes",
+    ),
+    whole=("ranks", "ranks_per_node", "bytes"),
+)  # fmt: skip
+"""The columns of a collective table."""
+
+_NUMBERS = ("predicted", "low", "high", "sent_bytes")
+_TEXTS = (*FIELDS.known, "chosen", "protocol", "limiter", "assumed", "reason")
+_KIND = ("device", "system", "topology", "library", "collective", "dtype")
+_USUAL_TYPE = "bf16"
+_MICRO = 1e6
+# What a table calls the link of devices that its row does not name a system of.
+_TOPOLOGIES: dict[str, tuple[Topology, ...]] = {
+    "": (),
+    "switch": ("switch", "mesh", "ring"),
+    "pcie": ("host-bridge",),
+    "pairs": ("pairs",),
+}
+
+
+def read(paths: Sequence[str]) -> pd.DataFrame:
+    """The rows of one or more tables; raises `TableError`."""
+    return read_runs(paths, LAYOUT)
+
+
+def predict_table(table: pd.DataFrame, *, constants: Values | None = None) -> pd.DataFrame:
+    """`table` with predicted, low and high in microseconds, the bytes that each rank sends, the
+    algorithm and protocol chosen, the limiter, what is known and assumed, and reason.
+
+    A row that cannot be predicted keeps its place: its times are missing and `reason` says why.
+    """
+    table = LAYOUT.typed(table.drop(columns=[c for c in (*_NUMBERS, *_TEXTS) if c in table]))
+    added = {name: np.full(len(table), np.nan) for name in _NUMBERS}
+    texts = {name: np.full(len(table), "", dtype=object) for name in _TEXTS}
+    found: Any = table.groupby(list(_KIND), sort=False).indices
+    for key, index in found.items():
+        row = dict(zip(_KIND, key, strict=True))
+        _predict_rows(table, row, np.asarray(index), constants, added, texts)
+    return table.assign(**added, **texts)
+
+
+def _predict_rows(
+    table: pd.DataFrame,
+    row: dict[str, str],
+    index: np.ndarray,
+    constants: Values | None,
+    added: dict[str, np.ndarray],
+    texts: dict[str, np.ndarray],
+) -> None:
+    """Fill the rows `index` of one kind; where the model refuses, find out which it refuses."""
+    part = table.iloc[index]
+    try:
+        found, assumed = _ask(part, row, constants)
+    except PerfmodelError as error:
+        same = [_refusal(part.iloc[[i]], row, constants) for i in {0, len(index) - 1}]
+        if len(index) == 1 or set(same) == {str(error)}:
+            texts["reason"][index] = str(error)
+            return
+        for half in np.array_split(index, 2):
+            _predict_rows(table, row, half, constants, added, texts)
+        return
+    for name, values in zip(
+        _NUMBERS, (found.seconds, found.low_seconds, found.high_seconds), strict=False
+    ):
+        added[name][index] = values * _MICRO
+    alone = index[found.seconds == 0]
+    texts["reason"][alone] = "one rank alone exchanges nothing; give two at least"
+    for name in _NUMBERS:
+        added[name][alone] = np.nan
+    added["sent_bytes"][index] = found.sent_bytes
+    texts["chosen"][index], texts["protocol"][index] = found.algorithm, found.protocol
+    texts["limiter"][index], texts["assumed"][index] = found.limiter, assumed
+    for name in FIELDS.known:
+        level = name.removeprefix("known_")
+        texts[name][index] = [getattr(one, level) for one in found.known]
+
+
+def _refusal(part: pd.DataFrame, row: dict[str, str], constants: Values | None) -> str:
+    try:
+        _ask(part, row, constants)
+    except PerfmodelError as error:
+        return str(error)
+    return ""
+
+
+def _ask(
+    part: pd.DataFrame, row: dict[str, str], constants: Values | None
+) -> tuple[CollectivePredictions, str]:
+    """Predictions of rows of one kind, and what was assumed of them."""
+    system = system_of(row["device"], row["system"], row["topology"])
+    library, assumed = _library(row["library"])
+    missing = part[["ranks", "bytes"]].isna().any(axis=1)
+    if missing.any():
+        raise TableError("row without ranks or bytes")
+    nodes = part["ranks_per_node"].fillna(part["ranks"].clip(upper=system.node_devices))
+    problem = Collective(
+        row["collective"],
+        part["bytes"].to_numpy(np.int64),
+        part["ranks"].to_numpy(np.int64),
+        nodes.to_numpy(np.int64),
+        row["dtype"] or _USUAL_TYPE,
+    )
+    found = predict_collective(problem, system, library=library, constants=constants)
+    return found, "; ".join(filter(None, (assumed, *found.assumptions)))
+
+
+def _library(name: str) -> tuple[str, str]:
+    """The library whose choices are taken for a row's, and what to say where it is another one."""
+    asked = spelt(name)
+    if asked in libraries():
+        return asked, ""
+    said = f"library {name!r} is not known" if name else "no library is named"
+    return NCCL, f"{said}: {NCCL} taken"
+
+
+@lru_cache(maxsize=256)
+def system_of(device: str, system: str = "", topology: str = "") -> System:
+    """The system of a row: the one named, else one made of its device with links of that topology.
+
+    Raises `UnknownName` for a device, a system or a topology that is not there.
+    """
+    if system and system in systems.names():
+        return systems.load(system)
+    if topology not in _TOPOLOGIES:
+        raise UnknownName("topology", topology, [name for name in _TOPOLOGIES if name])
+    made, wanted = load_device(device), _TOPOLOGIES[topology]
+    for found in systems.made_of(made.slug):
+        if not wanted or found.levels[0].topology in wanted:
+            return found
+    return systems.of_device(made, wanted[0] if wanted else None)

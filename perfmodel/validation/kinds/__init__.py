@@ -1,0 +1,10 @@
+"""Kinds of tables that `perfmodel compare` takes: one file a kind, each with its `KIND`.
+
+kind = load("collective")
+predicted = kind.predict(kind.read(["runs.csv"]))
+report(predicted, ["device"], fields=kind.fields)
+"""
+
+from perfmodel.validation.kinds.kind import KINDS, Kind, Remarks, load
+
+__all__ = ["KINDS", "Kind", "Remarks", "load"]

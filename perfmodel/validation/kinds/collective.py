@@ -1,0 +1,31 @@
+"""The collective table: one exchange among devices a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from perfmodel.validation.collectives import FIELDS, predict_table, read
+from perfmodel.validation.judging import assumptions, by_knowledge
+from perfmodel.validation.kinds.kind import Kind, Remarks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN = 5  # assumptions printed in full
+
+
+def _remarks(table: pd.DataFrame, _: Sequence[str]) -> Remarks:
+    """What was assumed, and what was known of the rows."""
+    assumed, known = assumptions(table), by_knowledge(table, fields=FIELDS)
+    notes = [f"{count} rows assumed: {said}" for said, count in assumed.items()][:_SHOWN]
+    notes += [
+        f"known: device {line['device']}, library {line['library']}, link {line['link']}: "
+        f"{line['n']} rows, median |ln| {line['median_abs_ln']:.2f}, {line['coverage']:.0%} in "
+        f"ranges of {line['width_ln']:.2f} in ln"
+        for line in known
+    ]
+    return Remarks({"assumed": assumed, "known": known}, notes)
+
+
+KIND = Kind(fields=FIELDS, group="collective", read=read, predict=predict_table, remarks=_remarks)

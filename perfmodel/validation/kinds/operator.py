@@ -1,0 +1,62 @@
+"""The measured-run table: one operator a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from perfmodel.evidence.importers.counters import traffic_report
+from perfmodel.evidence.records.provenance import notes as ran_otherwise
+from perfmodel.evidence.records.records import read_table
+from perfmodel.validation import diagnosis
+from perfmodel.validation.compare import diagnoses, predict_table
+from perfmodel.validation.judging import OPERATORS, assumptions, by_knowledge, plain_lines
+from perfmodel.validation.kinds.kind import Kind, Remarks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN = 5  # assumptions and diagnoses printed in full; the rest is counted
+
+
+def _remarks(table: pd.DataFrame, by: Sequence[str]) -> Remarks:
+    """What was assumed and known, which rows beat the floor, and traffic that was counted."""
+    beaten, assumed, known = diagnoses(table), assumptions(table), by_knowledge(table)
+    head: dict[str, Any] = {"assumed": assumed, "diagnoses": beaten, "known": known}
+    traffic = plain_lines(traffic_report(table, by))
+    if traffic:
+        head["traffic"] = traffic
+    notes = [f"{count} rows assumed: {said}" for said, count in assumed.items()][:_SHOWN]
+    notes += [_known(line) for line in known]
+    notes += ran_otherwise(table)
+    notes += [f"below the floor: {line}" for line in beaten[:_SHOWN]]
+    notes += [
+        f"{line['level']} bytes, {line['n']} rows: MAPE {line['mape']:.1%}, bias {line['bias']:.2f}"
+        for line in traffic
+    ]
+    if len(beaten) > _SHOWN:
+        notes.append(f"below the floor: {len(beaten) - _SHOWN} more rows (--format json lists all)")
+    return Remarks(head, notes)
+
+
+def _known(line: Mapping[str, Any]) -> str:
+    """What was known of some rows, and how well their ranges hold."""
+    return (
+        f"known: device {line['device']}, implementation {line['implementation']}, harness "
+        f"{line['harness']}: {line['n']} rows, median |ln| {line['median_abs_ln']:.2f}, "
+        f"{line['coverage']:.0%} in ranges of {line['width_ln']:.2f} in ln"
+    )
+
+
+def _explained(table: pd.DataFrame) -> list[str]:
+    return [item.line() for item in diagnosis.explain(table)]
+
+
+KIND = Kind(
+    fields=OPERATORS,
+    group="op",
+    read=read_table,
+    predict=predict_table,
+    remarks=_remarks,
+    explain=_explained,
+)
