@@ -105,17 +105,17 @@ def compare(
     predicted = chosen.predict(_filtered(chosen.read(tables), where or []))
     summary = report(predicted, columns, include_flags=include_flags, fields=chosen.fields)
     misses = gate(summary, limit) if limit is not None else []
-    drawn = None
-    if chart is not None:
-        drawn = _drawn(chosen, predicted, columns, include_flags, drawing)
+    said: list[str] = []
+    drawn = _drawn(chosen, predicted, columns, include_flags, drawing) if chart else None
     if output is not None:
         write_table(predicted, output)
+        said.append(f"wrote {output}")
+    if drawn is not None:
+        said += drawing.write(drawn, str(chart))
     shown = _report(chosen, summary, predicted, columns, limit, misses)
     emit(_explained(chosen, shown, predicted) if explain else shown, format, None)
-    if output is not None:
-        say(f"wrote {output}")
-    if drawn is not None:
-        drawing.save(drawn, str(chart))
+    for line in said:
+        say(line)
     for miss in misses:
         say(f"gate failed: {miss}")
     if misses:

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from perfmodel.cli.output import say, write
+from perfmodel.cli.output import say
 from perfmodel.errors import OutputError, ProblemError, UnknownName
+from perfmodel.evidence.records.records import replacing
 from perfmodel.plaintext import quoted
 from perfmodel.render import RENDERERS, Report
 from perfmodel.render.chart import Chart, chart_suffix, save
@@ -41,14 +42,25 @@ class Drawing:
             raise OutputError(f"{self.data}: data are written as .csv or .json; change the name")
 
     def save(self, chart: Chart, path: str) -> None:
-        """Write the chart and what it draws; say the caption where the picture has none."""
+        """Write the chart and what it draws, and say so."""
+        for line in self.write(chart, path):
+            say(line)
+
+    def write(self, chart: Chart, path: str) -> list[str]:
+        """Write the chart and what it draws; what there is to say of it.
+
+        A caption that the picture has no room for is said.
+        """
         save(chart, path)
-        say(f"wrote {path}")
+        said = [f"wrote {path}"]
         if self.data is not None:
             report = Report("data", chart.rows, (), head={"title": chart.title})
-            write(RENDERERS[_DATA[Path(self.data).suffix]](report), self.data)
+            with replacing(self.data) as partial, partial.open("w", encoding="utf-8") as file:
+                file.writelines(RENDERERS[_DATA[Path(self.data).suffix]](report))
+            said.append(f"wrote {self.data}")
         if not self.page.caption and chart.caption:
-            say(f"caption: {' '.join(chart.caption)}")
+            said.append(f"caption: {' '.join(chart.caption)}")
+        return said
 
 
 def _option(*names: str, **more: Any) -> Any:

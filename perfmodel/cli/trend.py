@@ -54,6 +54,7 @@ def trend(
     """
     drawn = output is not None and output.lower().endswith(SUFFIXES)
     chosen_format(format, None if drawn else output)
+    drawing.check(output if drawn else None, wants="--output FILE.svg")
     found = device_points(known.devices(device) if device else specs())
     emit(report(found), format, None if drawn else output)
     if drawn:
