@@ -9,7 +9,7 @@ import typer
 
 from perfmodel.cli.output import Format, chosen_format, emit, say
 from perfmodel.render import Report
-from perfmodel.render.report import Column, integer, micros, short, text
+from perfmodel.render.report import Column, integer, micros, text
 
 if TYPE_CHECKING:
     from perfmodel.evidence.profiled.operations import Row
@@ -181,7 +181,7 @@ def _ratio(row: Mapping[str, Any]) -> Any:
 
 COLUMNS = (
     text("operator", "operator"),
-    short("problem", "problem", 34),
+    text("problem", "problem", fold=24),
     integer("calls", "calls"),
     _time("measured", "measured_us"),
     _time("predicted", "predicted_us"),
