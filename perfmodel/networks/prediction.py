@@ -186,6 +186,12 @@ class NetworkPrediction:
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
     @property
+    def known_device(self) -> str:
+        """How much is known of the device (`perfmodel.timing.knowledge`), by most of the time."""
+        found = self.by(lambda _, one: one.prediction.known.device)
+        return max(found, key=found.__getitem__)
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """What was assumed of any kernel, each once; that a stack's name stands for its usual
         kernels is no assumption."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from perfmodel.networks.dispatch import Stretch
+from perfmodel.networks.placement import gradients, weights
 from perfmodel.networks.segment import Segment
 from perfmodel.training.fabric import Fabric
 from perfmodel.training.overlap import Work, together_seconds
@@ -58,14 +59,14 @@ class Copies:
     def gather_seconds(self, segment: Segment) -> float:
         """One layer's weights."""
         whole = self._weights(segment) * self.plan.data_bytes
-        return self.links.take("all-gather", whole, "data").seconds if self.sharded else 0.0
+        return self.links.take(weights(), whole, "data").seconds if self.sharded else 0.0
 
     def reduce_seconds(self, segment: Segment) -> float:
         """One layer's gradients."""
         if self.plan.copies == 1:
             return 0.0
         whole = self._weights(segment) * self._gradient_width
-        op = "reduce-scatter" if self.plan.zero else "all-reduce"
+        op = gradients(sharded=self.plan.zero > 0)
         return self.links.take(op, whole, "data").seconds
 
     def beside(self, layer: Stretch, transfer_seconds: float) -> Stretch:
@@ -105,8 +106,8 @@ class Copies:
         if self.overlaps:
             found += self.reduce_seconds(segments[0][0])
         else:
-            op = "reduce-scatter" if self.plan.zero else "all-reduce"
+            op = gradients(sharded=self.plan.zero > 0)
             found += self.links.take(op, count * self._gradient_width, "data").seconds
         if self.plan.zero:
-            found += self.links.take("all-gather", count * self.plan.data_bytes, "data").seconds
+            found += self.links.take(weights(), count * self.plan.data_bytes, "data").seconds
         return found

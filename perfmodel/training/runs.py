@@ -44,7 +44,7 @@ def plan_of(row: Row) -> Asked:
         chunks=cells.whole("chunks") or 1,
         zero=cells.whole("zero") or 0,
         recompute=str(cells.usual("recompute", "none", "not said")),
-        dtype=str(row["dtype"]),
+        dtype=_DTYPES.get(str(row["dtype"]), str(row["dtype"])),
         stack=stack,
         attention=_kernel(cells),
         dropout=None if cells.missing("dropout") else float(row["dropout"]),
@@ -97,6 +97,9 @@ def _batches(cells: Cells, data: int, *, at_once: bool) -> tuple[int, int]:
 
 _FUSED_SINCE = 2023
 _LOSS_COMPILED_SINCE = 2025
+
+# Types of other scales than this package has of them.
+_DTYPES = {"mxfp8": "fp8", "fp8_block": "fp8", "fp16-amp": "fp16", "bf16-amp": "bf16"}
 
 # What tables call attention, as this package does; others are names of kernels.
 _ATTENTION = {

@@ -40,10 +40,12 @@ def predict_step(
     device: Device,
     system: System | None = None,
     *,
+    host: Host | None = None,
     constants: Constants | None = None,
 ) -> Step:
     """Predict one step on a system, or on the usual one of a device.
 
+    `host` is what launches take where that is not what the stack's host does.
     Raises `ProblemError` for a plan that cannot be laid out, in one line with what would work.
     """
     plan.check(network)
@@ -53,12 +55,14 @@ def predict_step(
         plan, fabric(plan, device, system), recipe.of(plan), plan.setting.stack.overlaps_gradients
     )
     work = layers(found, segments, plan)
+    launching = host or found.host
     order = schedule(plan.schedule_kind, plan.pipeline, plan.accumulation, plan.chunks)
     cut = parts(work, order.parts)
-    timed = _timed(cut, order, found.host, copies)
+    timed = _timed(cut, order, launching, copies)
     stage = _places(order, cut)[timed.busiest]
     last = _update(stage, plan, copies, device, constants)
-    exposed = copies.exit_seconds([pair for part in stage for pair in part.segments])
+    held = [pair for part in stage for pair in part.segments]
+    exposed = copies.exit_seconds(held) if plan.training else 0.0
     seconds = timed.seconds + exposed + last.seconds
     split = classes(stage, plan, copies, last, timed, seconds)
     low, high = ranged(stage, plan, copies, last, seconds)
@@ -76,6 +80,7 @@ def predict_step(
         memory=_memory(order, cut, plan, copies, device),
         peak_flops=_peak(device, plan),
         assumptions=found.assumptions,
+        known_device=found.known_device,
         timeline=timed.line,
     )
 

@@ -78,8 +78,16 @@ def _logits(layer: Layer, x: Value) -> Value:
     vocabulary = -(-network.vocabulary // layer.tensor)
     shape = (network.hidden, vocabulary)
     table = Weight("head.weight", shape, "embedding", shared=network.tied)
-    dtype = setting.data if setting.dtype == "fp8" else ""
     biased = network.head_bias or network.head == "pretraining"
     return layer.one(
-        Linear("logits", setting, x, vocabulary, biased, split="out", weight=table, dtype=dtype)
+        Linear(
+            "logits",
+            setting,
+            x,
+            vocabulary,
+            biased,
+            split="out",
+            weight=table,
+            dtype=setting.multiplied,
+        )
     )

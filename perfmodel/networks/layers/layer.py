@@ -8,6 +8,7 @@ from perfmodel.networks.operations.exchange import Exchange, Way
 from perfmodel.networks.operations.maps import Dropout, Map, Pass
 from perfmodel.networks.operations.norm import Norm
 from perfmodel.networks.operations.operation import Operation
+from perfmodel.networks.placement import way
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Value
 
@@ -69,14 +70,14 @@ class Layer:
 
     def spread(self, x: Value, name: str) -> Value:
         """Rows of all devices, before products whose columns are split."""
-        return self._exchanged(x, "gather" if self.setting.shards.sequence else "copy", name)
+        return self._exchanged(x, way("out", sequence=self.setting.shards.sequence), name)
 
     def joined(self, x: Value, name: str) -> Value:
         """Sums over devices, behind products whose rows are split."""
-        return self._exchanged(x, "scatter" if self.setting.shards.sequence else "reduce", name)
+        return self._exchanged(x, way("in", sequence=self.setting.shards.sequence), name)
 
-    def _exchanged(self, x: Value, way: Way, name: str) -> Value:
+    def _exchanged(self, x: Value, how: Way, name: str) -> Value:
         """An exchange among the devices that share the layer, where there are several."""
         if self.tensor == 1:
             return x
-        return self.one(Exchange(f"{name} {way}", self.setting, x, way, "tensor", self.tensor))
+        return self.one(Exchange(f"{name} {how}", self.setting, x, how, "tensor", self.tensor))

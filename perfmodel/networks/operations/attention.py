@@ -200,8 +200,7 @@ class UnfusedAttention(AttentionOperation):
         return tuple(kept)
 
     def _product(self, m: int, n: int, k: int) -> Matmul:
-        dtype = self.setting.dtype if self.setting.dtype != "fp8" else self.setting.data
-        return Matmul(m, n, k, self.pairs, dtype)
+        return Matmul(m, n, k, self.pairs, self.setting.multiplied)
 
     def _run_product(
         self, to: Recorder, mark: str, problem: Matmul, a: _Operand, b: _Operand, c: _Operand

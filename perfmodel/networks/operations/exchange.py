@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast, get_args
 
 from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
 from perfmodel.networks.recorder import Recorder
@@ -23,6 +23,12 @@ _BACKWARD = {
     "copy": "all-reduce", "reduce": "", "gather": "reduce-scatter", "scatter": "all-gather",
     "dispatch": "all-to-all", "collect": "all-to-all", "circulate": "ring-gradient",
 }  # fmt: skip
+
+
+def way_of(forward: str, backward: str) -> Way:
+    """What it is called that moves so forward and so backward; empty is nothing."""
+    found = [way for way in get_args(Way) if (_FORWARD[way], _BACKWARD[way]) == (forward, backward)]
+    return cast(Way, found[0])
 
 
 @dataclass(frozen=True)

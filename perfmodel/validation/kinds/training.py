@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from perfmodel.errors import PerfmodelError
 from perfmodel.evidence.records.runtable import Layout, read_runs
 from perfmodel.hardware import load as load_device
-from perfmodel.timing.knowledge import known
 from perfmodel.training.metrics import value
 from perfmodel.training.runs import plan_of
 from perfmodel.training.step import predict_step
@@ -36,8 +35,6 @@ LAYOUT = Layout(
     truth=("gated", "tied", "sequence_parallel"),
 )  # fmt: skip
 """Columns of the table."""
-
-_PRODUCTS = "gemm-16"  # the family that most of a step's time is in, and that knows most devices
 
 FIELDS = Fields("value", "predicted", "low", "high", ("known_device", "known_stack"))
 """Columns that errors are made of."""
@@ -70,7 +67,7 @@ def _row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
     except PerfmodelError as error:
         return out | {"reason": str(error)}
     return out | {
-        "known_device": known(_PRODUCTS, device, None, "", "kernel").device,
+        "known_device": step.known_device,
         "known_stack": asked.plan.stack,
         "limiter": step.limiter,
         "assumed_of_plan": "; ".join(asked.assumed),
