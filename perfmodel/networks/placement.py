@@ -32,7 +32,7 @@ _RANKS = 2
 
 @lru_cache(maxsize=8)
 def way(split: Split, *, sequence: bool) -> Way:
-    """The exchange before a product that is split along its columns, or behind one along its rows."""
+    """The exchange before a product that is split by columns, or behind one split by rows."""
     lies = "m" if sequence else None
     columns = _kind("n", "A", lies)  # of the operand that every device reads whole
     rows = _kind("k", "C", lies)  # of the result that every device has a part of

@@ -12,6 +12,7 @@ elsewhere all gradients follow the last one. What runs beside computing slows it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from perfmodel.networks.dispatch import Stretch
@@ -26,6 +27,9 @@ from perfmodel.training.precision import Precision
 # 15 % for NVLink, 2 % for InfiniBand).
 FABRIC_UNITS = 0.15
 NETWORK_UNITS = 0.02
+
+Layers = Sequence[tuple[Segment, int]]
+"""Layers of one device: each kind with its number."""
 
 
 @dataclass(frozen=True)
@@ -46,28 +50,38 @@ class Copies:
     @property
     def sharded(self) -> bool:
         """Whether weights lie in shards."""
-        return self.plan.zero == 3 and self.plan.copies > 1
+        return self.plan.zero == 3
 
     @property
     def _gradient_width(self) -> float:
         """Bytes of a gradient on the link: those it is kept in; FSDP's go in the products' type."""
         return self.plan.data_bytes if self.sharded else self.precision.gradient_bytes
 
-    def _weights(self, segment: Segment) -> int:
-        return sum(w.elements for w in segment.weights if not w.shared)
+    def _seconds(self, op: str, layers: Layers, width: float) -> float:
+        """An exchange of weights or gradients of layers, `width` bytes each: an expert's among the
+        devices that have it, all others' among those that have the layer."""
+        held = {"data": 0, "expert-data": 0}
+        for segment, repeat in layers:
+            for weight in segment.weights:
+                if not weight.shared:
+                    axis = "expert-data" if weight.expert else "data"
+                    held[axis] += repeat * weight.elements
+        return sum(self.links.take(op, count * width, axis).seconds for axis, count in held.items())
+
+    def _gathered(self, layers: Layers) -> float:
+        return self._seconds(weights(), layers, self.plan.data_bytes)
+
+    def _reduced(self, layers: Layers) -> float:
+        op = gradients(sharded=self.plan.zero > 0)
+        return self._seconds(op, layers, self._gradient_width)
 
     def gather_seconds(self, segment: Segment) -> float:
-        """One layer's weights."""
-        whole = self._weights(segment) * self.plan.data_bytes
-        return self.links.take(weights(), whole, "data").seconds if self.sharded else 0.0
+        """One layer's weights, where they lie in shards."""
+        return self._gathered([(segment, 1)]) if self.sharded else 0.0
 
     def reduce_seconds(self, segment: Segment) -> float:
         """One layer's gradients."""
-        if self.plan.copies == 1:
-            return 0.0
-        whole = self._weights(segment) * self._gradient_width
-        op = gradients(sharded=self.plan.zero > 0)
-        return self.links.take(op, whole, "data").seconds
+        return self._reduced([(segment, 1)])
 
     def beside(self, layer: Stretch, transfer_seconds: float) -> Stretch:
         """A layer's work with a transfer that runs while it does."""
@@ -95,19 +109,10 @@ class Copies:
             beside += self.reduce_seconds(segment)
         return self.beside(layer, beside)
 
-    def exit_seconds(self, segments: list[tuple[Segment, int]]) -> float:
+    def exit_seconds(self, layers: Layers) -> float:
         """What follows the last backward pass: sums of gradients, weights back to their copies."""
-        if self.plan.copies == 1:
-            return 0.0
-        count = sum(self._weights(one) * repeat for one, repeat in segments)
+        first = layers[0][0]
         if self.sharded:
-            return self.reduce_seconds(segments[0][0])
-        found = 0.0
-        if self.overlaps:
-            found += self.reduce_seconds(segments[0][0])
-        else:
-            op = gradients(sharded=self.plan.zero > 0)
-            found += self.links.take(op, count * self._gradient_width, "data").seconds
-        if self.plan.zero:
-            found += self.links.take(weights(), count * self.plan.data_bytes, "data").seconds
-        return found
+            return self.reduce_seconds(first)
+        found = self.reduce_seconds(first) if self.overlaps else self._reduced(layers)
+        return found + (self._gathered(layers) if self.plan.zero else 0.0)

@@ -31,7 +31,7 @@ from perfmodel.training.pipeline import Schedule, StageTimes, Timeline, schedule
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step, classes, ranged
 from perfmodel.training.stages import Part, parts
-from perfmodel.training.weightupdate import Update, parameters_of, update
+from perfmodel.training.weightupdate import Update, update
 
 
 def predict_step(
@@ -177,9 +177,7 @@ def _update(
         for segment, count in part.segments
         for weight in segment.weights
     ]
-    return update(
-        parameters_of(weights), plan, copies.precision, plan.setting.stack, device, constants
-    )
+    return update(weights, plan, copies.precision, plan.setting.stack, device, constants)
 
 
 def _memory(
