@@ -76,6 +76,12 @@ def train(
     recompute: Annotated[
         str, typer.Option("--recompute", metavar="MODE", help=f"{', '.join(MODES)}; lists too.")
     ] = "none",
+    recompute_layers: Annotated[
+        int | None,
+        typer.Option(
+            "--recompute-layers", metavar="N", min=0, help="First layers that recompute; else all."
+        ),
+    ] = None,
     dtype: Annotated[
         str, typer.Option("--dtype", metavar="TYPE", help=f"Of the products: {', '.join(DTYPES)}.")
     ] = "bf16",
@@ -139,6 +145,7 @@ def train(
             "attention": attention,
             "optimiser": optimiser,
             "schedule": schedule,
+            "recompute_layers": recompute_layers,
         },
     )
     found, refused = _predicted(library.load(network), grid, here)
