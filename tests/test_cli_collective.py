@@ -99,18 +99,22 @@ def test_bad_input_is_one_line(cli, arguments, says):
 
 
 def test_compare_gives_every_row_back_or_says_why_not(cli, runs, tmp_path):
-    path = runs({}, {"device": "abacus"}, {"collective": "gossip"}, {"ranks": 12}, {"flag": "odd"})
+    path = runs(
+        {}, {"device": "abacus"}, {"collective": "gossip"}, {"ranks": 12}, {"flag": "odd"},
+        {"ranks": 1, "ranks_per_node": 1},
+    )  # fmt: skip
     out_path = tmp_path / "rows.csv"
     code, out, err = cli("compare", path, "--kind", "collective", "--by", "device", "-o", out_path)
     assert (code, err) == (0, f"wrote {out_path}\n")
     found = pd.read_csv(out_path, keep_default_na=False)
-    assert list(found["row"]) == [1, 2, 3, 4, 5]
+    assert list(found["row"]) == [1, 2, 3, 4, 5, 6]
     assert float(found["low"][0]) < float(found["predicted"][0]) < float(found["high"][0])
     reasons = list(found["reason"])
     assert reasons[0] == reasons[4] == ""
     assert "no device named 'abacus'" in reasons[1]
     assert "no collective named 'gossip'" in reasons[2]
     assert "12 ranks" in reasons[3]
+    assert "one rank alone" in reasons[5]
     assert "3 rows" not in out
     assert "1 rows not predicted: no device named 'abacus'" in out
 

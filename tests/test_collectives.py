@@ -118,7 +118,7 @@ def test_a_time_is_the_sum_of_its_terms_and_no_less_than_bytes_over_the_link(op,
     assert found.terms[found.limiter] == max(found.terms.values())
     assert found.low_seconds <= found.seconds <= found.high_seconds
     if found.algorithm not in ("nvls", "nvls-tree"):  # the switch sends what ranks do not
-        fastest = max(item.level.bytes_per_s * item.inside for item in route(system, p).crossings)
+        fastest = max(item.level.bytes_per_s * item.doors for item in route(system, p).crossings)
         assert found.seconds > found.sent_bytes / fastest
     else:
         assert found.seconds > n / system.levels[0].bytes_per_s
@@ -238,6 +238,7 @@ def test_a_ring_has_a_hop_for_each_rank_but_one(name, p):
         ((H100, 12), "take 8 or 16 ranks, or 6 ranks per node"),
         ((H100, 8, 16), "a node of dgx-h100 has 8 devices and there are 8 ranks; take 8 at most"),
         ((systems.load("a40-pairs"), 16), "a40-pairs joins 8 devices, not 16"),
+        ((systems.load("a40-pairs"), 8, 1), "a40-pairs has no network, so that its 8 ranks are in"),
     ],
 )
 def test_ranks_that_a_system_does_not_have(given_, says):

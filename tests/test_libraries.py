@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms.attention import Attention
+from perfmodel.entries import Misfit, made, written
+from perfmodel.entryschema import about
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import load as device
 from perfmodel.predict import predict
@@ -29,7 +31,6 @@ from perfmodel.timing.libraries import (
     schema,
 )
 from perfmodel.timing.libraries.facts import GIVEN, KINDS, Caller, KernelFacts
-from perfmodel.timing.libraries.reading import Misfit, made, written
 from perfmodel.timing.machine import machine
 
 FOLDER = Path(files.__file__).parent
@@ -41,7 +42,7 @@ def read(tmp_path, entry, name="mine"):
     """The kernels of a file with one entry, beside the shipped ones."""
     path = tmp_path / "acme.yaml"
     path.write_text(yaml.safe_dump({"kernels": {name: entry}}), encoding="utf-8")
-    return files.facts_of([files.document(path, "acme")], files._entries(files.load().values()))
+    return files.facts_of([files.document(path, "acme")], files.entries(files.load().values()))
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -90,7 +91,7 @@ REFUSED = [
     (GEMM | {"ping_pong": True}, "ping_pong: there is no such key"),
     (GEMM | {"caller": {}}, "caller: there is no such key"),
     (GEMM | {"operator": "gem"}, "operator: 'gem' is none; write one of attention, gemm"),
-    (GEMM | {"tiles": [[64, 64]]}, "tiles: .* is no list of 3; write so many"),
+    (GEMM | {"tiles": [[64, 64]]}, "tiles.0: .* is no list of 3; write so many"),
     (GEMM | {"tiles": {"64": [[64, 64, 128]]}}, "tiles: '64' is no whole number"),
     (GEMM | {"tiles": [[64, 0, 128]]}, "tiles.0: a tile has no rows, columns or threads"),
     (GEMM | {"tiles": []}, "tiles.0: a tile has no rows"),
@@ -102,7 +103,7 @@ REFUSED = [
     (GEMM | {"formats": ["fp61"]}, "formats: there is no type 'fp61' of products; did you mean"),
     (GEMM | {"formats": []}, "formats: there is no type"),
     (GEMM | {"instruction": "wgmma"}, "instruction: 'wgmma' is not known; write one of register"),
-    (GEMM | {"runs_on": {"instruction": ["9.0"]}}, "runs_on.instruction: '9.0' is not known"),
+    (GEMM | {"runs_on": {"instruction": ["9.0"]}}, "runs_on.instruction.0: '9.0' is not known"),
     (GEMM | {"runs_on": ["hopper"]}, "runs_on: .* is no mapping"),
     (GEMM | {"runs_on": {"architecture": ["hoper"]}}, "runs_on.architecture: .*'hoper'; did"),
     (GEMM | {"runs_on": {"copies": ["tensor"]}}, "fallback: the kernel runs on some architectures"),
@@ -144,7 +145,7 @@ def test_any_value_anywhere_is_a_fact_or_one_line(name, data, value):
     document = files.Document("acme", "acme.yaml", {"kernels": {"mine": entry}})
     said = ""
     try:
-        files.facts_of([document], files._entries(files.load().values()))
+        files.facts_of([document], files.entries(files.load().values()))
     except PerfmodelError as error:
         said = str(error)
     assert not said or said.startswith("acme.yaml: mine: ")
@@ -168,9 +169,9 @@ def test_operators_have_facts_of_their_own(kind):
 
 @pytest.mark.parametrize("kind", [*dict.fromkeys(KINDS.values()), Caller])
 def test_every_fact_has_a_meaning(kind):
-    for name, about in schema.about(kind).items():
-        assert about.meaning.endswith("."), name
-        assert about.meaning[0].isupper(), name
+    for name, said in about(kind).items():
+        assert said.meaning.endswith("."), name
+        assert said.meaning[0].isupper(), name
 
 
 def test_no_fact_is_the_name_of_a_constant():

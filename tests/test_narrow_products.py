@@ -9,6 +9,7 @@ import pytest
 
 from perfmodel import Matmul, Rowwise, load, predict
 from perfmodel.count import count
+from perfmodel.entries import Misfit
 from perfmodel.operators.included import included_seconds
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import matmul, memory, occupancy, rowwise
@@ -16,7 +17,6 @@ from perfmodel.timing.constants import default
 from perfmodel.timing.libraries import kernel_facts, resolve
 from perfmodel.timing.libraries.files import kernels
 from perfmodel.timing.libraries.naming import caller_of
-from perfmodel.timing.libraries.reading import Misfit
 from perfmodel.timing.libraries.soundness import check_links
 from perfmodel.timing.machine import DOT_PRODUCTS, machine
 from perfmodel.timing.menu import candidates, step_depth

@@ -49,12 +49,18 @@ FORMATS = {
 }
 
 
+_HINTS = {
+    "int4": "(4-bit weights beside 16-bit activations are w4a16)",
+    "fp4": "(fp4 values in blocks with scales are nvfp4 or mxfp4)",
+}
+
+
 def matmul_format(dtype: str) -> Format:
     """The matmul format called `dtype`; raises `UnknownName` with the nearest ones."""
     try:
         return FORMATS[dtype]
     except KeyError:
-        raise UnknownName("matmul type", dtype, FORMATS) from None
+        raise UnknownName("matmul type", dtype, FORMATS, _HINTS.get(dtype, "")) from None
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,16 @@ each operator (a fused multiply-add is one).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
-from perfmodel.algorithms.attention import Direction
-from perfmodel.algorithms.problem import Problem
+from perfmodel.algorithms.attention import DROPOUT_VECTOR, Direction
+from perfmodel.algorithms.problem import UNSAID, Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
-from perfmodel.arithmetic import Number, ceil_div, product
+from perfmodel.arithmetic import Number, ceil_div, is_symbolic, product
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import ProblemError, UnknownName
 
@@ -39,6 +42,12 @@ VARIANTS: Mapping[str, tuple[float, float]] = {
     "pow_scalar": (4.0, 2.0),
     "sqrt": (1.0, 1.0),
     "rsqrt": (1.0, 1.0),
+    "dropout": (DROPOUT_VECTOR, 0.0),
+    "rotary": (3.0, 0.0),  # two products and a sum, of two halves of a head
+    # Derivatives: of the Gaussian integral and its density, of tanh's polynomial, of the sigmoid.
+    "gelu_gradient": (12.0, 2.0),
+    "silu_gradient": (5.0, 2.0),
+    "silu_mul_gradient": (7.0, 2.0),
 }
 
 
@@ -57,9 +66,12 @@ class Rowwise(Problem):
     """A row-wise or element-wise problem: `op` over rows × cols.
 
     `op` is softmax, layernorm, rmsnorm, pointwise or quantise. `inputs` and `outputs` say how many
-    tensors of rows × cols a pointwise map reads and writes; `variant` names the map. Raises
-    `ProblemError` for sizes below 1 or too large (`perfmodel.algorithms.sizes`) and `UnknownName`
-    for an unknown op.
+    tensors of rows × cols a pointwise map reads and writes (0 outputs: a sum, 0 inputs: a fill);
+    `variant` names the map. `also_inputs`
+    and `also_outputs` are further ones in another type, `also_dtype`: the byte mask of a dropout,
+    the fp32 copy of a weight. Raises `ProblemError` for sizes below 1 or too large
+    (`perfmodel.algorithms.sizes`) and for tensors of another type without one or of another
+    operator, and `UnknownName` for an unknown op.
     """
 
     op: str
@@ -71,15 +83,41 @@ class Rowwise(Problem):
     outputs: Number = 1
     output_dtype: str | None = None
     direction: Direction = "fwd"
+    also_inputs: Number = field(default=0, metadata=UNSAID)
+    also_outputs: Number = field(default=0, metadata=UNSAID)
+    also_dtype: str = ""
 
     def __post_init__(self) -> None:
         if self.op not in OPS:
             raise UnknownName("operator", self.op, OPS)
+        self._check_others()
         if self.direction == "fwdbwd":
             raise ProblemError(f"{self.op} goes one way at a time; predict fwd and bwd, and add")
-        for name in ("rows", "cols", "inputs", "outputs"):
+        for name in ("rows", "cols"):
             check_positive(name, getattr(self, name))
+        self._check_streams()
         check_points(self.sizes())
+
+    def _check_streams(self) -> None:
+        """A map reads or writes something; a sum writes next to nothing, a fill reads nothing."""
+        if self.op != "pointwise" or self.direction == "bwd":
+            for name in ("inputs", "outputs"):
+                check_positive(name, getattr(self, name))
+            return
+        for name in ("inputs", "outputs"):
+            value = getattr(self, name)
+            check_positive(name, value if is_symbolic(value) else np.asarray(value) + 1)
+        check_positive("inputs and outputs together", self.accesses())
+
+    def _check_others(self) -> None:
+        """Tensors of a second type are a map's, have a type, and are whole in number."""
+        others = np.asarray(self.also_inputs) + np.asarray(self.also_outputs)
+        if bool(np.any(others != 0)) != bool(self.also_dtype):
+            raise ProblemError("also_inputs and also_outputs go with also_dtype; give both")
+        if self.also_dtype and (self.op != "pointwise" or self.direction != "fwd"):
+            raise ProblemError(f"{self.op} has no tensors of a second type; pointwise has, forward")
+        for name in ("also_inputs", "also_outputs") if self.also_dtype else ():
+            check_positive(name, np.asarray(getattr(self, name)) + 1)
 
     @property
     def operator(self) -> str:
@@ -90,7 +128,10 @@ class Rowwise(Problem):
         """Extent of every axis; element-wise maps flatten theirs."""
         if self.op == "pointwise":
             reads, writes = self.streams()
-            return {"i": product([self.rows, self.cols]), "j": reads, "o": writes}
+            found = {"i": product([self.rows, self.cols]), "j": reads, "o": writes}
+            if self.also_dtype:
+                found |= {"u": self.also_inputs, "w": self.also_outputs}
+            return found
         return {"n": self.rows, "c": self.cols}
 
     def spellings(self) -> Mapping[str, str]:
@@ -100,7 +141,7 @@ class Rowwise(Problem):
     def shard(self, ranks: Mapping[str, int]) -> Rowwise:
         """Rows or columns; of element-wise maps the rows."""
         for axis in ranks:
-            if axis in ("j", "o"):
+            if axis in ("j", "o", "u", "w"):
                 raise ProblemError(f"{self.op} reads all its inputs for each output; split rows")
         rows = ranks.get("n", ranks.get("i", 1))
         cols = ceil_div(self.cols, ranks.get("c", 1))
@@ -119,11 +160,18 @@ class Rowwise(Problem):
             saved = self.inputs * (self.inputs > 1)
         return self.outputs + saved, self.inputs
 
+    def accesses(self) -> Number:
+        """Tensors that it reads or writes, of both types."""
+        reads, writes = self.streams()
+        return reads + writes + self.also_inputs + self.also_outputs
+
     def elements(self) -> Mapping[str, ElementType]:
         """Element type of every tensor role."""
         data = element(self.dtype)
         output = self.output_dtype or ("fp8" if self.op == "quantise" else self.dtype)
+        also = {"also": element(self.also_dtype)} if self.also_dtype else {}
         return {
+            **also,
             "data": data,
             "output": element(output),
             "weights": data,
@@ -134,31 +182,45 @@ class Rowwise(Problem):
     def algorithm(self) -> Algorithm:
         """The declaration that counts this operator."""
         if self.op == "pointwise":
-            return pointwise(self.variant)
+            return pointwise(self.variant, mixed=bool(self.also_dtype))
         return backward(self.op) if self.direction == "bwd" else forward(self.op)
 
 
 OPS = ("softmax", "layernorm", "rmsnorm", "pointwise", "quantise")
 
 
-def pointwise(variant: str = "") -> Algorithm:
+@lru_cache(maxsize=256)
+def pointwise(variant: str = "", *, mixed: bool = False) -> Algorithm:
     """An element-wise map: j inputs and o outputs stacked, so that any number of each counts.
 
-    One operation an input, and those of the variant for each output.
+    One operation an input, and those of the variant for each output. A `mixed` one reads u more
+    inputs and writes w more outputs, of another type.
     """
     vector, special = VARIANTS.get(variant, (0.0, 0.0))
-    parts = tensors(
+    parts = [
         Tensor("X", ("j", "i")),
         Tensor("T", ("i",), "accumulator"),
         Tensor("Y", ("o", "i"), "output"),
+    ]
+    combine = Step("combine", "map", ("X",), ("T",), ("j",), vector=1.0)
+    work = Step("map", "map", ("T",), ("Y",), vector=vector, special=special)
+    if not mixed:
+        return Algorithm("pointwise", ("j", "o", "i"), tensors(*parts), (combine, work), ("Y",))
+    parts += [Tensor("U", ("u", "i"), "also"), Tensor("W", ("w", "i"), "also")]
+    parts.append(Tensor("S", ("i",), "accumulator"))
+    others = Step("others", "map", ("U",), ("S",), ("u",), vector=1.0)
+    work = replace(work, inputs=("T", "S"))
+    copies = Step("copies", "map", ("S",), ("W",))
+    return Algorithm(
+        "pointwise",
+        ("j", "o", "u", "w", "i"),
+        tensors(*parts),
+        (combine, others, work, copies),
+        ("Y", "W"),
     )
-    steps = (
-        Step("combine", "map", ("X",), ("T",), ("j",), vector=1.0),
-        Step("map", "map", ("T",), ("Y",), vector=vector, special=special),
-    )
-    return Algorithm("pointwise", ("j", "o", "i"), parts, steps, ("Y",))
 
 
+@lru_cache(maxsize=16)
 def forward(op: str) -> Algorithm:
     """softmax, layernorm, rmsnorm (with weight; layernorm with bias) or per-row quantisation."""
     vector, special = _WORK[op]
@@ -180,6 +242,7 @@ def forward(op: str) -> Algorithm:
     return Algorithm(op, ("n", "c"), tensors(*parts), (step,), ("Y", *kept))
 
 
+@lru_cache(maxsize=16)
 def backward(op: str) -> Algorithm:
     """Gradients: softmax reads Y and dY; norms read X and dY and reduce the weights' gradients."""
     vector, _ = _WORK[op]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -18,11 +19,15 @@ from perfmodel.cli import streams
 from perfmodel.cli.lazy import lazy_group
 from perfmodel.cli.plainoptions import built
 from perfmodel.errors import BAD_INPUT, report, say
+from perfmodel.plaintext import printable
 
 COMMANDS = {
     "predict": "Predict the time of an operator on a device.",
     "collective": "Predict exchanges among devices: all-reduce, all-to-all, ...; links as roofs.",
     "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
+    "trace": "Trace a PyTorch module, and predict its kernels.",
+    "network": "Published transformers, and config.json files, as networks.",
+    "train": "Predict a training step of a network on one device or many, and its memory.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
     "whatif": "What each hardware number is worth, and what a change of it would do.",
@@ -37,6 +42,8 @@ COMMANDS = {
     "replay": "Run a bundled kernel's addresses against the counting rule, with no GPU.",
     "compile": "Compile bundled kernels for GPUs that are not here.",
     "hardware": "List, show, validate and compare hardware specs.",
+    "schema": "The JSON Schema of a file format, for editors.",
+    "validate": "Check specs, libraries, algorithms and graphs.",
     "list": "List the names that options take.",
     "show": "Show what is known of a name, with sources: a library's kernel, a harness.",
     "demo": "Standard against tiled attention on A100, H100 and B200.",
@@ -93,9 +100,15 @@ def perfmodel(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit code."""
     streams.occupy()
+    warnings.formatwarning = _as_a_line
     code = run(arguments)
     gc.freeze()  # else Python looks for garbage on its way out, for a tenth of a prediction's time
     sys.exit(code)
+
+
+def _as_a_line(message: Warning | str, *_where: Any, **_line: Any) -> str:
+    """A warning as a line of standard error, without the place in the source that raised it."""
+    return f"perfmodel: {printable(str(message))}\n"
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -134,7 +134,11 @@ def _report(found: Readings, spec: Device) -> Report:
     return Report(
         "calibration",
         rows,
-        [text("quantity", "quantity"), text("value", "value"), text("how", "note")],
+        [
+            text("quantity", "quantity"),
+            text("value", "value"),
+            text("how", "note", fold=20, rank=1),
+        ],
         title=f"{spec.name} ({spec.slug})",
         head={"device": spec.slug, "measured_as": found.slug, "kind": found.kind},
     )

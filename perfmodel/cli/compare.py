@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perfmodel.cli import known, tablehints
-from perfmodel.cli.output import Format, chosen_format, emit, say
+from perfmodel.cli.output import chosen_format, emit, say, write
 from perfmodel.errors import ProblemError, TableError
-from perfmodel.render import Report
+from perfmodel.render import Report, gates, markdown
 from perfmodel.render.report import fixed, integer, percent, text
 from perfmodel.validation.kinds import KINDS, Kind, load
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from perfmodel.evidence.tables.reading import Reading
+    from perfmodel.validation.judging import Verdict
 
 Explain = Annotated[
     bool, typer.Option("--explain", help="Say in words what the errors look like, and where.")
@@ -54,6 +57,23 @@ MaxError = Annotated[
         help="Exit with 1 if the MAPE of any line of the report is above this: 20%.",
     ),
 ]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline",
+        metavar="FILE",
+        help="Rows of an earlier --output: exit with 1 if the MAPE of any line is above theirs.",
+    ),
+]
+Worse = Annotated[
+    str, typer.Option("--worse", metavar="PERCENT", help="With --baseline: by more than this.")
+]
+GateFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format", "-f", metavar="FORMAT", help="table, json, csv, markdown, junit or github."
+    ),
+]
 Chart = Annotated[
     str | None,
     typer.Option(
@@ -84,9 +104,11 @@ def compare(
     where: Where = None,
     include_flags: IncludeFlags = False,
     max_error: MaxError = None,
+    baseline: Baseline = None,
+    worse: Worse = "0%",
     explain: Explain = False,
     chart: Chart = None,
-    format: Format = None,
+    format: GateFormat = None,
     output: Rows = None,
 ) -> None:
     """Predict every row of tables of measured runs and report the errors.
@@ -100,26 +122,33 @@ def compare(
         perfmodel compare bench.csv --map Runtime=measured_us --unit ms --set device=h100-sxm
         perfmodel compare a.csv.gz b.parquet --where device=h100-sxm --max-error 20%
         perfmodel compare runs.csv --output predicted.csv --chart scatter.svg
+        perfmodel compare runs.csv --by device --baseline predicted.csv --format github
     """
     if template is not None:
         tablehints.print_template(template)
         return
-    limit = _fraction(max_error)
+    limit, allowed = _fraction("--max-error", max_error), _fraction("--worse", worse)
     columns = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
     _check_outputs(format, output, chart)
     chosen = load(known.one("--kind", kind))
     _check_kind(chosen, kind, explain=explain, chart=chart)
     from perfmodel.evidence.records.records import write_table
     from perfmodel.evidence.tables.reading import read
-    from perfmodel.validation.judging import gate, report
-    from perfmodel.validation.noise import judged, remark
+    from perfmodel.validation.judging import report, verdicts
+    from perfmodel.validation.noise import judged as held_beside_noise
+    from perfmodel.validation.noise import remark
 
+    grouped = partial(report, by=columns, include_flags=include_flags, fields=chosen.fields)
     hints = tablehints.hints(mapping, stated, unit, flops)
     reading = read(tablehints.named(tables), chosen.layout, hints)
     rows = _filtered(reading.table, where or [])
-    predicted = judged(chosen.predicted(rows, reading.faults), chosen.fields, reading.case)
-    summary = report(predicted, columns, include_flags=include_flags, fields=chosen.fields)
-    misses = gate(summary, limit) if limit is not None else []
+    found = chosen.predicted(rows, reading.faults)
+    predicted = held_beside_noise(found, chosen.fields, reading.case)
+    summary = grouped(predicted)
+    before = None if baseline is None else grouped(_baseline(chosen, baseline, where or []))
+    gated = limit is not None or before is not None
+    judged = verdicts(summary, limit, before, allowed or 0.0) if gated else []
+    misses = [f"{item.group}: {item.miss}" for item in judged if item.miss]
     figure = _figure(chosen, predicted, columns, include_flags) if chart is not None else None
     if output is not None:
         write_table(predicted, output)
@@ -127,11 +156,17 @@ def compare(
         from perfmodel.render.figure import save
 
         save(figure, str(chart))
-    shown = _report(chosen, summary, predicted, columns, limit, misses)
+    gate = {"max_error": limit, "baseline": baseline, "passed": not misses, "misses": misses}
+    shown = _report(chosen, summary, predicted, columns, gate if gated else None)
     noise = remark(predicted, chosen.fields, include_flags=include_flags)
     shown = replace(shown, notes=[*filter(None, [noise]), *shown.notes])
     shown = _read_as(shown, reading, list(rows.index))
-    emit(_explained(chosen, shown, predicted) if explain else shown, format, None)
+    shown = _explained(chosen, shown, predicted) if explain else shown
+    if format in gates.FORMATS:
+        source = tablehints.named(tables)[0]
+        _for_machinery(str(format), shown, judged or verdicts(summary), source)
+    else:
+        emit(shown, format, None)
     for path in filter(None, (output, chart)):
         say(f"wrote {path}")
     for miss in misses:
@@ -152,7 +187,8 @@ def _check_kind(kind: Kind, name: str, *, explain: bool, chart: str | None) -> N
 
 def _check_outputs(format: str | None, output: str | None, chart: str | None) -> None:
     """Complain about names of files before any work is done."""
-    chosen_format(format, None)
+    if format not in gates.FORMATS:
+        chosen_format(format, None)
     if output is not None:
         from perfmodel.evidence.records.records import table_suffix
 
@@ -163,13 +199,43 @@ def _check_outputs(format: str | None, output: str | None, chart: str | None) ->
         chart_suffix(chart)
 
 
-def _fraction(text: str | None) -> float | None:
+def _for_machinery(format: str, shown: Report, judged: list[Verdict], source: str) -> None:
+    """Write a gated report as other people's machinery reads it.
+
+    On GitHub the table joins the summary of the job, which GITHUB_STEP_SUMMARY names a file for.
+    """
+    summary = os.environ.get("GITHUB_STEP_SUMMARY") if format == "github" else None
+    if summary:
+        with open(summary, "a", encoding="utf-8") as file:
+            file.writelines(markdown.render(shown))
+    write(gates.FORMATS[format](shown, judged, source), None)
+
+
+def _baseline(kind: Kind, path: str, conditions: list[str]) -> pd.DataFrame:
+    """The rows of an earlier `--output`; raises `TableError` for a table without predictions."""
+    from perfmodel.evidence.tables.reading import read
+
+    table = read(path, kind.layout).strict()
+    lacking = [name for name in (kind.fields.predicted, kind.fields.low) if name not in table]
+    if lacking:
+        raise TableError(
+            f"{path}: no column {lacking[0]!r}; a baseline is written by compare --output"
+        )
+    numbers = [kind.fields.predicted, kind.fields.low, kind.fields.high]
+    try:
+        table[numbers] = table[numbers].astype(float)
+    except ValueError:
+        raise TableError(f"{path}: {', '.join(numbers)} are no numbers; write it anew") from None
+    return _filtered(table, conditions)
+
+
+def _fraction(option: str, text: str | None) -> float | None:
     """A limit such as "20%" or "0.2" as a fraction."""
     if text is None:
         return None
     match = _PERCENT.fullmatch(text.strip())
     if match is None:
-        raise ProblemError(f"--max-error {text!r} is not a percentage; write 20% or 0.2")
+        raise ProblemError(f"{option} {text!r} is not a percentage; write 20% or 0.2")
     return float(match[1]) / (100 if match[2] else 1)
 
 
@@ -206,15 +272,14 @@ def _report(
     summary: pd.DataFrame,
     table: pd.DataFrame,
     by: list[str],
-    limit: float | None,
-    misses: list[str],
+    gate: dict[str, Any] | None,
 ) -> Report:
     from perfmodel.validation.judging import plain_lines, reasons
 
     why, remarks = reasons(table), kind.remarks(table, by)
     head: dict[str, Any] = {"rows": len(table), "unpredicted": why, **remarks.head}
-    if limit is not None:
-        head["gate"] = {"max_error": limit, "passed": not misses, "misses": misses}
+    if gate is not None:
+        head["gate"] = gate
     notes = [f"{count} rows not predicted: {said}" for said, count in why.items()][:_SHOWN]
     return Report(
         "report",
@@ -254,12 +319,12 @@ _NOISE = "within_noise"
 NOISE = (percent("noise", "noise_ln"), percent("in noise", _NOISE))
 COLUMNS = (
     integer("n", "n"),
-    integer("unpredicted", "unpredicted"),
-    integer("flagged", "flagged"),
+    integer("unpredicted", "unpredicted", rank=4),
+    integer("flagged", "flagged", rank=5),
     percent("MAPE", "mape"),
-    fixed("median |ln|", "median_abs_ln"),
-    fixed("p90 |ln|", "p90_abs_ln"),
+    fixed("median |ln|", "median_abs_ln", rank=1),
+    fixed("p90 |ln|", "p90_abs_ln", rank=2),
     fixed("bias", "bias"),
-    fixed("Spearman", "spearman"),
+    fixed("Spearman", "spearman", rank=3),
     percent("in range", "coverage"),
 )

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from perfmodel.cli import completing, known
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say, to_stdout, write
-from perfmodel.errors import OutputError, SpecError, UnknownName
+from perfmodel.errors import OutputError, UnknownName
+from perfmodel.formats.readers import hardware as problems_of
 from perfmodel.hardware import (
     Device,
     Level,
@@ -20,7 +22,6 @@ from perfmodel.hardware import (
     loads,
     names,
     systems,
-    validate_file,
 )
 from perfmodel.hardware.block import Block
 from perfmodel.hardware.copying import like as copied
@@ -31,6 +32,15 @@ from perfmodel.render.report import Row, binary, quantity, text
 from perfmodel.units import seconds, si
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+
+
+def _argument(metavar: str) -> Any:
+    """A device as an argument."""
+    return typer.Argument(
+        metavar=metavar,
+        help="Slug, alias or spec file (perfmodel hardware list).",
+        autocompletion=completing.devices,
+    )
 
 
 @app.callback()
@@ -52,19 +62,29 @@ def hardware() -> None:
 @app.command("list")
 def list_(
     vendor: Annotated[
-        str | None, typer.Option("--vendor", metavar="NAME", help="Only this maker's.")
+        str | None,
+        typer.Option(
+            "--vendor", metavar="NAMES", help="Only these makers', with commas: amd,intel."
+        ),
     ] = None,
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """List the devices that specs describe."""
+    """List the devices that specs describe.
+
+    \b
+        perfmodel hardware list --vendor amd,intel
+        perfmodel hardware list --format csv --output devices.csv
+    """
     chosen_format(format, output)
     devices = [load(name) for name in names()]
     if vendor is not None:
-        vendors = {item.vendor for item in devices}
-        devices = [item for item in devices if item.vendor.lower() == vendor.lower()]
-        if not devices:
-            raise UnknownName("vendor", vendor, vendors)
+        vendors = {item.vendor.lower(): item.vendor for item in devices}
+        wanted = [name.lower() for name in known.names(vendor)]
+        for name in wanted:
+            if name not in vendors:
+                raise UnknownName("vendor", name, vendors.values())
+        devices = [item for item in devices if item.vendor.lower() in wanted]
     emit(Report("devices", [_summary(item) for item in devices], _LISTED), format, output)
 
 
@@ -76,7 +96,12 @@ def show(
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Show every fact of a device or a system with its source and status, and its levels."""
+    """Show every fact of a device or a system with its source and status, and its levels.
+
+    \b
+        perfmodel hardware show h100
+        perfmodel hardware show dgx-h100 --format json
+    """
     found = _found(device)
     if isinstance(found, System):
         emit(system_report(found), format, output)
@@ -111,7 +136,13 @@ def systems_(format: Format = None, output: Output = None) -> None:
 def new(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The spec to write: my-gpu.yaml.")],
     like: Annotated[
-        str, typer.Option("--like", metavar="DEVICE", help="Slug, alias or spec file to copy.")
+        str,
+        typer.Option(
+            "--like",
+            metavar="DEVICE",
+            help="Slug, alias or spec file to copy.",
+            autocompletion=completing.devices,
+        ),
     ],
 ) -> None:
     """Write a complete spec to edit, with the numbers of the device that is most like it.
@@ -147,11 +178,15 @@ def validate(
     """Check spec files of devices and systems: keys, units, sources, physics of the numbers.
 
     Prints a line per problem, with file and line number; exit code 2 if there is any.
+
+    \b
+        perfmodel hardware validate my-gpu.yaml
+        perfmodel hardware validate --warnings specs/*.yaml
     """
     bad = lines = 0
     for path in files:
         whole = systems.is_system(path)
-        problems = systems.validate_file(path) if whole else validate_file(path) or _own_facts(path)
+        problems = systems.validate_file(path) if whole else problems_of(Path(path))
         bad, lines = bad + bool(problems), lines + len(problems)
         for problem in problems:
             say(problem)
@@ -165,27 +200,19 @@ def validate(
     to_stdout(iter([f"{len(files)} {'spec is' if len(files) == 1 else 'specs are'} valid\n"]))
 
 
-def _own_facts(path: str) -> list[str]:
-    """What is wrong with the facts by which a device differs from its architecture."""
-    from perfmodel.hardware import yamlfile
-    from perfmodel.timing.architectures import architecture_of
-
-    try:
-        architecture_of(load(path if "/" in path else f"./{path}"))
-    except SpecError as error:
-        document = yamlfile.parse(yamlfile.read(Path(path)), path)
-        return [f"{path}:{document.line(('architecture_facts',))}: {error}"]
-    return []
-
-
 @app.command()
 def diff(
-    first: Annotated[str, typer.Argument(metavar="A", help="Slug, alias or spec file.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="Slug, alias or spec file.")],
+    first: Annotated[str, _argument("A")],
+    second: Annotated[str, _argument("B")],
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Show in which facts two devices differ, with the ratio B/A."""
+    """Show in which facts two devices differ, with the ratio B/A.
+
+    \b
+        perfmodel hardware diff a100 h100
+        perfmodel hardware diff l40s ./my-gpu.yaml --format markdown
+    """
     chosen_format(format, output)
     one, other = load(first), load(second)
     mine, theirs = ({row["fact"]: row for row in _facts(item)} for item in (one, other))
@@ -195,7 +222,12 @@ def diff(
         if a.get("value") != b.get("value"):
             row = {"fact": fact, "a": a.get("value"), "b": b.get("value")}
             rows.append(row | {"ratio": _ratio(a.get("si"), b.get("si"))})
-    columns = [text("fact", "fact"), text(one.slug, "a"), text(other.slug, "b"), _RATIO]
+    columns = [
+        text("fact", "fact", fold=36),
+        text(one.slug, "a"),
+        text(other.slug, "b"),
+        _RATIO,
+    ]
     head = {"a": one.slug, "b": other.slug}
     emit(Report("differences", rows, columns, head=head), format, output)
 
@@ -250,7 +282,7 @@ def _ratio(a: float | None, b: float | None) -> float | None:
     return b / a if a and b else None
 
 
-_RATIO = Column("B/A", lambda row: row["ratio"], lambda value: f"{value:.3g}")
+_RATIO = Column("B/A", lambda row: row["ratio"], lambda value: f"{value:.3g}", rank=1)
 
 
 def _facts(spec: Block) -> Iterator[Row]:
@@ -337,6 +369,8 @@ def _summary(device: Device) -> dict[str, Any]:
         "l2_capacity_bytes": device.l2_capacity_bytes,
         "matrix_flops_16": types.get("bf16") or types.get("fp16"),
         "matrix_flops_8": types.get("fp8") or types.get("int8"),
+        "matrix_flops_fp8": types.get("fp8"),
+        "matrix_ops_int8": types.get("int8"),
         "vector_flops_fp32": _vector(device),
         "aliases": list(device.aliases),
     }
@@ -347,29 +381,30 @@ def _vector(device: Device) -> float | None:
     return rate.get("fp32")
 
 
-def _amount(header: str, key: str, unit: str) -> Column:
-    return Column(header, lambda row: row[key], quantity(unit))
+def _amount(header: str, key: str, unit: str, rank: int) -> Column:
+    return Column(header, lambda row: row[key], quantity(unit), rank=rank)
 
 
 _LISTED = (
     text("device", "slug"),
-    text("name", "name"),
-    Column("year", lambda row: row["launch_year"], str),
-    Column("units", lambda row: row["units"], str),
-    text("memory", "memory"),
-    _amount("bandwidth", "hbm_bytes_per_s", "B/s"),
-    _amount("capacity", "hbm_capacity_bytes", "B"),
-    Column("L2", lambda row: row["l2_capacity_bytes"], binary),
-    _amount("16-bit matrix", "matrix_flops_16", "FLOP/s"),
-    _amount("8-bit matrix", "matrix_flops_8", "OP/s"),
-    _amount("fp32 vector", "vector_flops_fp32", "FLOP/s"),
+    text("name", "name", rank=7),
+    Column("year", lambda row: row["launch_year"], str, rank=5),
+    Column("units", lambda row: row["units"], str, rank=4),
+    text("memory", "memory", rank=3),
+    _amount("bandwidth", "hbm_bytes_per_s", "B/s", 1),
+    _amount("capacity", "hbm_capacity_bytes", "B", 1),
+    Column("L2", lambda row: row["l2_capacity_bytes"], binary, rank=6),
+    _amount("16-bit matrix", "matrix_flops_16", "FLOP/s", 1),
+    _amount("fp8 matrix", "matrix_flops_fp8", "FLOP/s", 2),
+    _amount("int8 matrix", "matrix_ops_int8", "OP/s", 8),
+    _amount("fp32 vector", "vector_flops_fp32", "FLOP/s", 6),
 )
 _FACTS = (
     text("fact", "fact"),
-    Column("value", lambda row: row["value"], str),
-    text("status", "status"),
-    Column("sources", lambda row: ", ".join(row["sources"]), str, number=False),
-    text("note", "note"),
+    Column("value", lambda row: row["value"], number=False),
+    text("status", "status", rank=1),
+    Column("sources", lambda row: ", ".join(row["sources"]), number=False, fold=12, rank=2),
+    text("note", "note", fold=24, rank=3),
 )
 _SYSTEMS = (
     text("system", "slug"),

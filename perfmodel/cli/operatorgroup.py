@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from perfmodel import operators
-from perfmodel.cli import cases
+from perfmodel.cli import cases, completing
 from perfmodel.cli.plainoptions import built
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.operators import Flag, Operator, Option, Size
+from perfmodel.operators import Choice, Flag, Operator, Option, Size
+from perfmodel.render.report import listed
+from perfmodel.timing.libraries import implementations
 
 Action = Callable[..., None]
 
@@ -51,7 +54,7 @@ def operator_group(
             return found
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:
-            about = {name: operators.load(name).about for name in operators.names()}
+            about = {item.name: item.about for item in operators.every()}
             about |= {name: said for name, (_, said) in others.items()}
             with formatter.section("Commands"):
                 formatter.write_dl(list(about.items()))
@@ -82,11 +85,12 @@ def command(operator: Operator, action: Action, examples: str) -> Action:
 
     own = [_parameter(place, item) for place, item in places.items()]
     _check_flags(operator, rest)
+    rest = [_worded(item, operator) for item in rest]
     parameters = [*own, *(item.replace(kind=item.KEYWORD_ONLY) for item in rest)]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {item.name: item.annotation for item in parameters}
     run.__name__ = "run"
-    run.__doc__ = f"{operator.about}\n\n{examples}"
+    run.__doc__ = f"{operator.about}\n\n{examples.rstrip()}"
     return run
 
 
@@ -97,10 +101,34 @@ def _parameter(place: str, item: Option) -> inspect.Parameter:
     metavar = (
         None if isinstance(item, Flag) else "SIZES" if isinstance(item, Size) else item.metavar
     )
-    option = typer.Option(*item.flags, metavar=metavar, help=item.help)
+    option = typer.Option(
+        *item.flags, metavar=metavar, help=item.help, autocompletion=_completed(item)
+    )
     return inspect.Parameter(
         place, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
     )
+
+
+def _worded(item: inspect.Parameter, operator: Operator) -> inspect.Parameter:
+    """A parameter of the action whose help names what the operator takes."""
+    (option,) = (meta for meta in item.annotation.__metadata__ if hasattr(meta, "help"))
+    if "{" not in (option.help or ""):
+        return item
+    known = implementations(operator.library) if operator.library else ()
+    plain = sorted(known, key=lambda name: (len(name), name))  # variants have longer names
+    said = copy(option)
+    said.help = option.help.format(
+        schedules=", ".join(operator.schedules), implementations=listed(plain, 60) or "none"
+    )
+    annotated: Any = Annotated[item.annotation.__origin__, said]
+    return item.replace(annotation=annotated)
+
+
+def _completed(item: Option) -> completing.Completion | None:
+    """What a shell completes the values of an option by."""
+    if isinstance(item, Choice) and item.known is not None:
+        return completing.of_list(lambda: item.known or ())
+    return completing.types if "dtype" in item.name else None
 
 
 def _check_flags(operator: Operator, rest: list[inspect.Parameter]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import say
-from perfmodel.cli.predict import Devices, Implementation, Mesh, Schedule, Stored
+from perfmodel.cli.predict import Devices, Implementations, Mesh, Schedule, Stored
+from perfmodel.cli.progress import status
 from perfmodel.errors import ProblemError
-from perfmodel.hardware import Device, load
+from perfmodel.hardware import Device
 from perfmodel.operators import Operator
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Prediction
@@ -30,7 +32,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Picture = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help=".svg, .pdf or .png.")]
+Picture = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", "--chart", metavar="FILE", help="The chart, as .svg, .pdf or .png."
+    ),
+]
 Measured = Annotated[
     list[str] | None,
     typer.Option(
@@ -52,7 +59,7 @@ def roofline(
     device: Devices,
     output: Picture,
     schedule: Schedule = "auto",
-    implementation: Implementation = None,
+    implementation: Implementations = None,
     mesh: Mesh = None,
     stored: Stored = None,
     measured: Measured = None,
@@ -64,27 +71,30 @@ def roofline(
     chart_suffix(output)
     inches = _inches(size)
     schedules = known.schedules(cases.operator, schedule)
-    check_cases(cases.count * len(schedules), len(MARKERS), "the marks of a chart; draw several")
+    kernels = known.named_implementations(cases.operator, implementation)
+    marks = cases.count * len(schedules) * len(kernels)
+    check_cases(marks, len(MARKERS), "the marks of a chart; draw several")
     how = {
-        "implementation": known.implementation(cases.operator, implementation),
         "mesh": known.mesh(mesh),
         "stored": known.storing(stored),
     }
     if measured and mesh:
         raise ProblemError("--measured is of one device; drop it, or --mesh")
-    devices = [load(name) for name in device]
+    devices = known.devices(device)
     types = known.names(roof) or _types(cases)
     levels = known.names(level)
     lines = [roofs(item, types, levels) for item in devices]
-    kernels = [
-        kernel
-        for item in devices
-        for name in schedules
-        for kernel in _predicted(cases, item, name, how, len(schedules) > 1)
-    ]
-    if measured:
-        kernels += _measured(measured, cases, devices, schedules)
-    save(roofline_chart(lines, kernels, size=inches), output)
+    with status("predicting") as report:
+        drawn = []
+        for item, name, kernel in product(devices, schedules, kernels):
+            report(item.slug)
+            ways = {**how, "schedule": name, "implementation": kernel}
+            apart = _apart(name, kernel, len(schedules), len(kernels))
+            drawn += _predicted(cases, item, ways, apart)
+        if measured:
+            drawn += _measured(measured, cases, devices, schedules, kernels)
+        report("drawing")
+        save(roofline_chart(lines, drawn, size=inches), output)
     say(f"wrote {output}")
 
 
@@ -108,33 +118,41 @@ def _types(cases: Cases) -> tuple[str, ...]:
 
 
 def _predicted(
-    cases: Cases, device: Device, schedule: Any, how: Mapping[str, Any], several: bool
+    cases: Cases, device: Device, how: Mapping[str, Any], apart: Sequence[str]
 ) -> list[Kernel]:
     """One hollow mark set per case."""
     found = []
     for _, groups in cases.chunks():
         for problem, _places in groups:
-            answer = predict_arrays(problem, device, schedule=schedule, **how)
-            found += [_kernel(answer.one(i), schedule, cases, several) for i in range(len(answer))]
+            answer = predict_arrays(problem, device, **how)
+            found += [_kernel(answer.one(i), cases, apart) for i in range(len(answer))]
     return found
 
 
-def _kernel(one: Prediction, schedule: str, cases: Cases, several: bool) -> Kernel:
-    label = _label(one, schedule, cases, several)
+def _apart(schedule: str, kernel: str | None, schedules: int, kernels: int) -> list[str]:
+    """The words that tell kernels of one case apart, where several are drawn."""
+    return [*([schedule] if schedules > 1 else []), *([kernel] if kernel and kernels > 1 else [])]
+
+
+def _kernel(one: Prediction, cases: Cases, apart: Sequence[str]) -> Kernel:
+    label = _label(one, cases, apart)
     rate = one.flops_per_second
     return Kernel(label, one.device, rate, one.intensity, matrix=one.flops["matrix"] > 0)
 
 
-def _label(one: Prediction, schedule: str, cases: Cases, several: bool) -> str:
+def _label(one: Prediction, cases: Cases, apart: Sequence[str]) -> str:
     """What tells this kernel from the others on the chart."""
     both = {other: name.removesuffix("_kv") for name, other in cases.follows.items()}
     parts = [f"{both.get(name, name)} = {one.problem.get(name)}" for name in cases.varying()]
-    first = [schedule] if several else [] if parts else [f"{one.algorithm} ({one.schedule})"]
-    return ", ".join([*first, *parts])
+    return ", ".join([*apart, *parts] or [f"{one.algorithm} ({one.schedule})"])
 
 
 def _measured(
-    paths: list[str], cases: Cases, devices: list[Device], schedules: tuple[Any, ...]
+    paths: list[str],
+    cases: Cases,
+    devices: list[Device],
+    schedules: tuple[str, ...],
+    kernels: tuple[str | None, ...],
 ) -> list[Kernel]:
     """Filled marks: measured rows of the cases drawn, at the intensity predicted for them."""
     from perfmodel.evidence.records.records import read_table
@@ -146,7 +164,7 @@ def _measured(
         for _, groups in cases.chunks():
             for problem, _places in groups:
                 for rows, i in _matches(mine, problem):
-                    found += _filled(rows, i, problem, device, cases, schedules)
+                    found += _filled(rows, i, problem, device, cases, schedules, len(kernels))
     if not found:
         raise ProblemError(
             f"no row of {', '.join(paths)} is one of these cases on these devices; "
@@ -177,7 +195,8 @@ def _filled(
     problem: Problem,
     device: Device,
     cases: Cases,
-    schedules: tuple[Any, ...],
+    schedules: tuple[str, ...],
+    kernels: int,
 ) -> list[Kernel]:
     """One kernel per implementation measured, at its median time, if its schedule was asked for."""
     one = pick(problem, np.array([i]))
@@ -188,14 +207,16 @@ def _filled(
         for schedule in schedules:
             if schedule == "auto" or like.schedule.startswith(schedule):
                 rate = like.flops_per_second * like.seconds / (float(times.median()) * 1e-6)
-                label = _label(like, schedule, cases, len(schedules) > 1)
+                apart = _apart(schedule, str(implementation), len(schedules), kernels)
+                label = _label(like, cases, apart)
                 matrix = like.flops["matrix"] > 0
                 found.append(Kernel(label, device.slug, rate, like.intensity, True, matrix))
     return found
 
 
 _EXAMPLE = """\b
-    perfmodel roofline {name} --device a100-sxm4-80gb --device h100-sxm {more}-o roofline.svg
+    perfmodel roofline {name} --device a100-sxm4-80gb,h100-sxm {more}-o roofline.svg
+    perfmodel roofline {name} -d mi300x --level hbm,l2 --size 7x4.5 --chart roofline.pdf
 """
 _MORE = {"attention": "\\\n        --schedule standard,tiled --seq 1k,8k --dtype fp16 "}
 

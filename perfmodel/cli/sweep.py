@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -27,11 +28,11 @@ from perfmodel.analysis.sweep.runner import Meter, Progress, Written, run, table
 from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.operatorgroup import operator_group
-from perfmodel.cli.output import Format, chosen_format, emit, say
+from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices, Harness, Implementation, Mesh, Place, Schedule, Stored
 from perfmodel.errors import OutputError, ProblemError, UnknownName, needs
-from perfmodel.hardware import load
 from perfmodel.operators import Operator
+from perfmodel.render import SUFFIXES
 from perfmodel.render.sweeps import report
 
 Best = Annotated[
@@ -57,17 +58,24 @@ Where = Annotated[
     ),
 ]
 Limit = Annotated[
-    int, typer.Option("--limit", min=0, help="Rows shown for --where alone; 0 shows all.")
+    int,
+    typer.Option("--limit", metavar="N", min=0, help="Rows shown for --where alone; 0 shows all."),
 ]
 Folder = Annotated[
     str | None,
-    typer.Option("--output", "-o", metavar="FOLDER", help="Where the Parquet files go."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="A folder for the Parquet files; or, of a question, a file for the answer "
+        "(.json, .csv, .md, .txt).",
+    ),
 ]
 Dask = Annotated[
     str | None,
     typer.Option("--dask", metavar="ADDRESS", help="Run on this Dask scheduler: tcp://host:8786."),
 ]
-Chunk = Annotated[int, typer.Option("--chunk", min=1, help="Points in one file.")]
+Chunk = Annotated[int, typer.Option("--chunk", metavar="N", min=1, help="Points in one file.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Go on with more than 50 million points.")]
 Chart = Annotated[
     str | None,
@@ -116,16 +124,18 @@ def sweep(
     format: Format = None,
 ) -> None:
     """Predict all cases on all devices, into a folder or in answer to a question."""
-    chosen_format(format, None)
     question = Question(best, by, pareto, per, where, limit, chart)
+    answer = output if question.asked and output and Path(output).suffix in SUFFIXES else None
+    output = None if answer else output
+    chosen_format(format, answer)
     if output is None and not question.asked:
         raise ProblemError("nothing to do: name a folder with --output, or ask --best or --where")
     if output is None and dask is not None:
         raise ProblemError("--dask writes files: name a folder that its workers see with --output")
     schedules = known.schedules(cases.operator, schedule)
-    slugs = [name for text in device for name in known.names(text)]
+    devices = known.devices(device)
     if not yes:
-        total = cases.count * len(slugs) * len(schedules)
+        total = cases.count * len(devices) * len(schedules)
         check_cases(total, instead="narrow a range, or say --yes")
     implementation = known.implementation(cases.operator, implementation)
     harness = known.harness(harness)
@@ -133,7 +143,7 @@ def sweep(
     grid = Grid(cases.operator, cases.sizes, cases.kinds, cases.follows, schedules)
     plan = Sweep(
         grid,
-        tuple(load(name) for name in slugs),
+        tuple(devices),
         implementation,
         harness,
         chunk,
@@ -147,7 +157,7 @@ def sweep(
         _say_written(run(plan, output, dask=dask, progress=_progress()), output)
     if question.asked:
         found = ask(parts(output) if output is not None else tables(plan, _progress()))
-        _show(found, question, grid.operator.name, _identity(grid.varying, plan), format)
+        _show(found, question, grid.operator.name, _identity(grid.varying, plan), format, answer)
 
 
 def _kinds(plan: Sweep) -> dict[str, str]:
@@ -220,10 +230,15 @@ def _check_chart(question: Question, kinds: dict[str, str]) -> None:
 
 
 def _show(
-    answer: Answer, question: Question, operator: str, identity: list[str], format: str | None
+    answer: Answer,
+    question: Question,
+    operator: str,
+    identity: list[str],
+    format: str | None,
+    output: str | None,
 ) -> None:
     asked = [question.by] if question.best else (question.pareto or "").split(",")
-    emit(report(answer, operator, identity, [text for text in asked if text]), format, None)
+    emit(report(answer, operator, identity, [text for text in asked if text]), format, output)
     if question.chart is not None:
         from perfmodel.render.figure import save
         from perfmodel.render.pareto import pareto_chart
@@ -246,9 +261,11 @@ _EXAMPLES = {
 }
 _ROWS = """\b
     perfmodel sweep {name} -d h100-sxm,b200 --rows 1k:64k:x2 --cols 256:8k:256 --output sweep
+    perfmodel sweep {name} -d h100-sxm,b200 --cols 256:8k:256 --best --per device -o best.csv
     """
 _DECLARED = """\b
     perfmodel sweep {name} -d h100-sxm,b200 --output sweep
+    perfmodel sweep {name} -d h100-sxm,b200 --schedule auto,unfused --best --per device
     """
 
 
@@ -267,6 +284,7 @@ def ask(
     limit: Limit = 50,
     chart: Chart = None,
     format: Format = None,
+    output: Output = None,
 ) -> None:
     """Ask a finished sweep: --best, --pareto or --where.
 
@@ -274,7 +292,7 @@ def ask(
     perfmodel sweep ask sweep --best --per device,seq_q
     perfmodel sweep ask sweep --pareto time,memory --where "device == h100-sxm"
     """
-    chosen_format(format, None)
+    chosen_format(format, output)
     question = Question(best, by, pareto, per, where, limit, chart)
     if not question.asked:
         raise ProblemError("nothing is asked: say --best, --pareto or --where")
@@ -283,7 +301,7 @@ def ask(
     tables = parts(folder)
     first = next(tables)
     answer = _question(question, stored_kinds(first.schema))(_again(first, tables))
-    _show(answer, question, manifest["operator"], _stored_identity(manifest), format)
+    _show(answer, question, manifest["operator"], _stored_identity(manifest), format, output)
 
 
 def _again(first: Any, rest: Iterable[Any]) -> Iterable[Any]:
@@ -305,6 +323,7 @@ app = typer.Typer(
     ),
     no_args_is_help=True,
     rich_markup_mode=None,
+    add_completion=False,
 )
 
 

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from perfmodel.analysis.trend import device_points
+from perfmodel.cli import completing, known
 from perfmodel.cli.output import Format, chosen_format, emit, say
-from perfmodel.hardware import load, specs
+from perfmodel.hardware import specs
 from perfmodel.render.figure import SUFFIXES
 from perfmodel.render.trend import report, trend_chart
 
@@ -23,15 +24,20 @@ def trend(
             "--device",
             "--gpu",
             "-d",
-            metavar="NAME",
-            help="Only these devices; repeats [default: all].",
+            metavar="NAMES",
+            help="Only these devices: a100,h100 or repeated [default: all].",
+            autocompletion=completing.devices,
         ),
     ] = None,
     format: Format = None,
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="The chart (.svg, .pdf, .png) or table."
+            "--output",
+            "-o",
+            "--chart",
+            metavar="FILE",
+            help="The chart (.svg, .pdf, .png), or the table (.json, .csv, .md, .txt).",
         ),
     ] = None,
 ) -> None:
@@ -44,7 +50,7 @@ def trend(
     """
     drawn = output is not None and output.lower().endswith(SUFFIXES)
     chosen_format(format, None if drawn else output)
-    found = device_points([load(name) for name in device] if device else specs())
+    found = device_points(known.devices(device) if device else specs())
     emit(report(found), format, None if drawn else output)
     if drawn:
         from perfmodel.render.figure import save

@@ -64,7 +64,7 @@ class CollectivePrediction:
     terms: Mapping[str, float]
     """Seconds by resource: start, hops, links by name, hbm."""
     sent_bytes: float
-    """Bytes that each rank sends, by the counting rule."""
+    """Bytes that each rank has to send, by the counting rule; an algorithm may send more."""
     bus_bytes_per_s: float
     """Bus bandwidth as nccl-tests has it."""
     known: CollectiveKnown
@@ -119,7 +119,7 @@ class CollectivePredictions:
     terms: Mapping[str, np.ndarray]
     """Seconds by resource; they add up to the times."""
     sent_bytes: np.ndarray
-    """Bytes that each rank sends."""
+    """Bytes that each rank has to send."""
     bus_bytes_per_s: np.ndarray
     """Bus bandwidths."""
     known: tuple[CollectiveKnown, ...]

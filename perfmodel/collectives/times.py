@@ -95,7 +95,7 @@ class Machine:
 
     def slowest(self, route: Route) -> tuple[str, float]:
         """The level that bounds a ring through all ranks, and its bytes a second for each rank."""
-        rates = {item.level.name: self.rate(item) * item.inside for item in route.crossings}
+        rates = {item.level.name: self.rate(item) * item.doors for item in route.crossings}
         name = min(rates, key=rates.__getitem__)
         return name, rates[name]
 
@@ -196,7 +196,7 @@ def _nvls(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     hops = 0.0
     for item in exchange.route.outer:
         hops += 2 * math.log2(item.fan) * machine.hop("Simple", item)
-        beyond = machine.rate(item) * item.inside
+        beyond = machine.rate(item) * item.doors
         if beyond < rate:
             level, rate = item.level.name, beyond
     return {

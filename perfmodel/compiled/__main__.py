@@ -10,7 +10,10 @@ from perfmodel import yamltable
 from perfmodel.hardware import catalogue, yamlfile
 
 HERE = Path(__file__).parent
-TABLES = (HERE.parent / "timing", HERE.parent / "collectives")
+PACKAGE = HERE.parent
+TABLES = ("timing", "collectives", "training", "networks/stacks", "networks/hosts")
+"""Folders of the package whose tables are compiled, and single tables."""
+PRESETS = PACKAGE / "networks" / "presets"
 _WIDTH = 90
 _TEXT = '''"""Compiled from {path} by `python -m perfmodel.compiled`."""
 
@@ -20,12 +23,18 @@ DOCUMENT = {document}
 
 
 def documents() -> Iterator[tuple[Path, Callable[[str], Any]]]:
-    """Every file that is compiled, with what reads its text: specs have a stricter reader."""
-    for folder in TABLES:
-        for path in sorted(folder.rglob("*.yaml")):
+    """Every file that is compiled, with what reads its text.
+
+    Specs and networks have a stricter reader.
+    """
+    for name in TABLES:
+        found = PACKAGE / name
+        paths = sorted(found.rglob("*.yaml")) if found.is_dir() else [found.with_suffix(".yaml")]
+        for path in paths:
             yield path, yamltable.parse
-    for path in sorted(catalogue.shipped().rglob("*.yaml")):
-        yield path, lambda text: yamlfile.parse(text, "spec").data
+    for folder in (catalogue.shipped(), PRESETS):
+        for path in sorted(folder.rglob("*.yaml")):
+            yield path, lambda text: yamlfile.parse(text, "spec").data
 
 
 def modules() -> dict[str, str]:

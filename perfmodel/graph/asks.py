@@ -110,7 +110,10 @@ def _grouped(asked: Sequence[Ask], key: Callable[[Ask], Hashable]) -> list[list[
 
 def _alike(one: Ask, other: Ask) -> bool:
     """Whether the problems of two asks of one kind differ in whole numbers at most."""
-    if one.problem is other.problem:
+    kind = type(one.problem)
+    if one.problem is other.problem or (
+        kind is type(other.problem) and kind.values is Problem.values
+    ):  # whose values are all that there is of it
         return True
     sizes = {name: one.values[name] for name in one.numbers}
     return one.problem.having(**sizes) == other.problem.having(**sizes)

@@ -7,13 +7,11 @@ Editors use it to complete and check spec files. After a change of the models, w
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+from perfmodel.entryschema import field_docs
 from perfmodel.hardware import blocks, device, facts, system
 from perfmodel.hardware.block import Block
 from perfmodel.hardware.checking import json_schema
@@ -43,20 +41,6 @@ def text(kind: type[Block] = Device) -> str:
             if said is not None:
                 entry["description"] = said
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-
-
-def field_docs(module: ModuleType) -> dict[tuple[str, str], str]:
-    """(class, field) → the string that stands under the field in its module's source."""
-    found = {}
-    for node in ast.parse(inspect.getsource(module)).body:
-        if not isinstance(node, ast.ClassDef):
-            continue
-        for field, below in zip(node.body, node.body[1:], strict=False):
-            if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
-                continue
-            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-                found[node.name, field.target.id] = inspect.cleandoc(str(below.value.value))
-    return found
 
 
 def write() -> None:

@@ -59,17 +59,18 @@ def time_on(
     stored = _stored(problem, request.stored, mesh)
     if not mesh:
         return problem, operator.time(problem, device, constants, request)
-    own = problem.shard({item.axis: item.ranks for item in mesh})
-    crossing = _crossing(problem, mesh, stored, fused=True)
+    ranks = {item.axis: item.ranks for item in mesh}
+    own = problem.shard(ranks)
+    found = crossing(problem, ranks, stored)
     schedule = request.schedule
-    if any(item.within for item in crossing):
-        crossing = _apart(operator, problem, mesh, stored, crossing)
+    if any(item.within for item in found):
+        found = _apart(operator, problem, ranks, stored, found)
         schedule = _cut(operator, schedule)
     alone = replace(request, schedule=schedule, mesh={}, stored={})
     timed = operator.time(own, device, constants, alone)
     if timed.schedule.startswith("standard"):
-        crossing = _apart(operator, problem, mesh, stored, crossing)
-    return own, _with(timed, problem, mesh, crossing)
+        found = _apart(operator, problem, ranks, stored, found)
+    return own, _with(timed, problem, mesh, found)
 
 
 def put(whole: list[Exchanged], piece: Sequence[Exchanged], index: np.ndarray, n: int) -> None:
@@ -162,20 +163,24 @@ def _stored(
     return found
 
 
-def _crossing(
+def crossing(
     problem: Problem,
-    mesh: Sequence[_Split],
+    ranks: Mapping[str, int],
     stored: Mapping[tuple[str, str], str | None],
     *,
-    fused: bool,
+    fused: bool = True,
 ) -> list[Exchange]:
-    """The exchanges of all passes, their steps fused into one kernel or each by itself."""
+    """The exchanges of all passes, their steps fused into one kernel or each by itself.
+
+    `ranks` are the devices that each axis is split over; `stored` as in `perfmodel.count.exchanges`
+    with the axis for its mesh axis.
+    """
     shaped, _ = columns(problem)
     sizes = shaped.sizes()
     found: list[Exchange] = []
     for algorithm in shaped.passes():
         schedule = _schedule(algorithm, fused)
-        have = {item.axis: (item.ranks, item.axis) for item in mesh}
+        have = {axis: (count, axis) for axis, count in ranks.items()}
         known = {key: lies for key, lies in stored.items() if key[0] in algorithm.tensors}
         found += exchanges(over(schedule, sizes, have), sizes, shaped.elements(), known)
     return found
@@ -194,12 +199,12 @@ def _schedule(algorithm: Algorithm, fused: bool) -> Schedule:
 def _apart(
     operator: Operator,
     problem: Problem,
-    mesh: Sequence[_Split],
+    ranks: Mapping[str, int],
     stored: Mapping[tuple[str, str], str | None],
     fused: Sequence[Exchange],
 ) -> list[Exchange]:
     """The exchanges where each step is a kernel; raises `ProblemError` where one still cuts it."""
-    found = _crossing(problem, mesh, stored, fused=False)
+    found = crossing(problem, ranks, stored, fused=False)
     cut = next((item for item in found if item.within), None)
     if cut is None and "unfused" not in operator.schedules:
         cut = next((item for item in fused if item.within), None)
@@ -222,7 +227,7 @@ def _cut(operator: Operator, schedule: str) -> str:
 
 
 def _with(
-    timed: Timed, problem: Problem, mesh: Sequence[_Split], crossing: Sequence[Exchange]
+    timed: Timed, problem: Problem, mesh: Sequence[_Split], crossed: Sequence[Exchange]
 ) -> Timed:
     """A device's time with its exchanges."""
     n = len(timed.seconds)
@@ -231,7 +236,7 @@ def _with(
     def array(value: Any) -> np.ndarray:
         return np.broadcast_to(np.asarray(value, dtype=np.float64).reshape(-1), (n,))
 
-    found = [(item, array(timing.seconds(item, links[item.mesh]))) for item in crossing]
+    found = [(item, array(timing.seconds(item, links[item.mesh]))) for item in crossed]
     done = tuple(
         Exchanged(
             item.kind,
@@ -245,7 +250,7 @@ def _with(
         for item, taken in found
     )
     waits = timing.waited(found, timed.estimate.seconds)
-    used = {item.mesh for item in crossing}
+    used = {item.mesh for item in crossed}
     levels = {i.level.name: timing.sentence(i.level, i.link) for i in mesh if i.axis in used}
     said = (_part(problem, mesh), *levels.values())
     unknowns = dict(timed.unknowns)

@@ -43,12 +43,12 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
     columns += [_problem(name) for name in varying]
     columns += [
         Column("what if", lambda row: row["what_if"], number=False),
-        Column("now", _now),
+        Column("now", _now, rank=3),
         Column("elasticity", lambda row: row["elasticity"], _signed),
-        Column("time", lambda row: row["time_us"], micros),
+        Column("time", lambda row: row["time_us"], micros, rank=2),
         Column("after", lambda row: row["after_us"], micros),
         Column("speed-up", lambda row: row["speedup"], lambda value: f"{value:.2f}x"),
-        Column("limiter", lambda row: _limiters(row, called[row["device"]]), number=False),
+        Column("limiter", lambda row: _limiters(row, called[row["device"]]), number=False, rank=1),
     ]
     missing = {item.setting.device.slug: item.missing for item in found if item.missing}
     return Report(

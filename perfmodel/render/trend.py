@@ -43,9 +43,9 @@ def report(devices: Sequence[Point] = ()) -> Report:
         rows,
         [
             Column("series", lambda row: LABELS[row["series"]], number=False),
-            Column("points", lambda row: row["source"], number=False),
-            integer("n", "n"),
-            Column("years", lambda row: f"{row['first']:.0f}-{row['last']:.0f}"),
+            Column("points", lambda row: row["source"], number=False, rank=1),
+            integer("n", "n", rank=2),
+            Column("years", lambda row: f"{row['first']:.0f}-{row['last']:.0f}", rank=1),
             Column("in 2 years", lambda row: row["per_two_years"], lambda value: f"{value:.2f}x"),
             Column("published", lambda row: row["published"], lambda value: f"{value:.1f}x"),
             Column("in 20 years", lambda row: row["per_twenty_years"], lambda v: f"{v:,.0f}x"),

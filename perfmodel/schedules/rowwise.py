@@ -9,15 +9,19 @@ from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 
 def elementwise(problem: Rowwise, tile: Number = 1024, threads: Number = 128) -> Schedule:
     """One kernel over the flattened tensors, `tile` elements of each a block."""
-    kernel = Kernel("pointwise", ("combine", "map"), (Loop("i", tile, grid=True),), threads=threads)
-    return Schedule("elementwise", problem.algorithm(), (kernel,))
+    algorithm = problem.algorithm()
+    steps = tuple(step.name for step in algorithm.steps)
+    kernel = Kernel("pointwise", steps, (Loop("i", tile, grid=True),), threads=threads)
+    return Schedule("elementwise", algorithm, (kernel,))
 
 
 def elementwise_rows(problem: Rowwise, column_tile: Number, threads: Number) -> Schedule:
     """One kernel, a row a block, which goes along it `column_tile` elements at a time."""
     nest = (Loop("i", problem.cols, grid=True), Loop("i", column_tile))
-    kernel = Kernel("pointwise", ("combine", "map"), nest, threads=threads, row_passes=1)
-    return Schedule("elementwise", problem.algorithm(), (kernel,))
+    algorithm = problem.algorithm()
+    steps = tuple(step.name for step in algorithm.steps)
+    kernel = Kernel("pointwise", steps, nest, threads=threads, row_passes=1)
+    return Schedule("elementwise", algorithm, (kernel,))
 
 
 def rows(

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from perfmodel.timing.libraries import kernel_facts, schema
+from perfmodel import entryschema
+from perfmodel.entries import plain
+from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.libraries.facts import GIVEN, KernelFacts
 from perfmodel.timing.libraries.files import brought, load, stated
 from perfmodel.timing.libraries.naming import names
-from perfmodel.timing.libraries.reading import plain
 from perfmodel.timing.runs import BY_OPERATOR, Run, table
 
 _APART = {*GIVEN, "operator", "source"}  # fields that say whose facts they are
@@ -54,7 +55,7 @@ def goes_by(name: str) -> tuple[str, ...]:
 def _facts(holder: Any, by: Mapping[str, str], above: str) -> Iterator[Fact]:
     """Those of a kernel's dataclass, or of a part of it that is called `above`."""
     kind: Any = type(holder)
-    said = schema.about(kind)
+    said = entryschema.about(kind)
     for item in fields(holder):
         if not above and item.name in _APART:
             continue

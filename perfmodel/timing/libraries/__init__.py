@@ -3,7 +3,6 @@
     facts, rules    the dataclasses: AttentionFacts, GemmFacts, RowFacts; units, meanings
     *.yaml          the facts of a library's kernels, each with its source
     names.yaml      what tables, frameworks and people call them: the only file of patterns
-    reading         an entry as a dataclass and back
     soundness       what facts must be beyond their types
     files           all files, and those of other packages (entry point perfmodel.libraries)
     naming          names to kernels, and how a framework calls them

@@ -12,11 +12,11 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
+from perfmodel.entries import Misfit, made
 from perfmodel.errors import nearest
 from perfmodel.timing.architectures import Instruction
 from perfmodel.timing.libraries.facts import Caller, KernelFacts
 from perfmodel.timing.libraries.files import NAMES, Document, brought, find, kernels, load
-from perfmodel.timing.libraries.reading import Misfit, made
 
 
 @dataclass(frozen=True)

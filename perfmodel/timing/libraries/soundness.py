@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from perfmodel.algorithms.matmul import FORMATS
+from perfmodel.entries import Misfit
 from perfmodel.errors import nearest
 from perfmodel.timing.architectures import architectures
 from perfmodel.timing.libraries.facts import (
@@ -14,7 +15,6 @@ from perfmodel.timing.libraries.facts import (
     MatrixFacts,
     RowFacts,
 )
-from perfmodel.timing.libraries.reading import Misfit
 
 _MENUS = ("tiles", "decode", "narrow", "windowed", "narrow_decode", "sliced")
 _LINKS = ("fallback", "batched", "decoder")

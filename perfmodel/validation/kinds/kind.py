@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # A kind is a module of this package, which is imported when its kind is asked for.
 KINDS = {
     "operator": "measured runs of one operator each",
+    "training": "training steps and passes of whole networks",
     "collective": "measured collectives: all-reduce, all-gather, ...",
 }
 """Name of each kind, and what a row of its table is."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from perfmodel.errors import nearest
+from perfmodel.errors import ProblemError, UnknownName, nearest
 from perfmodel.plaintext import quoted
 
 Reader = Callable[[Any], Any]
@@ -37,8 +37,8 @@ class Misfit(Exception):
 def made(kind: Any, entry: Any, given: Mapping[str, Any] | None = None) -> Any:
     """An entry as its dataclass, with the fields `given`, which no entry states.
 
-    Raises `Misfit` for a key that the dataclass does not have, a value of another type, and a field
-    without a default that is missing.
+    Raises `Misfit` for a key that the dataclass does not have, a value of another type, a field
+    without a default that is missing, and fields that the dataclass itself refuses.
     """
     given = given or {}
     if not isinstance(entry, Mapping):
@@ -56,7 +56,10 @@ def made(kind: Any, entry: Any, given: Mapping[str, Any] | None = None) -> Any:
         bare = item.default is MISSING and item.default_factory is MISSING
         if bare and item.name not in values:
             raise Misfit(item.name, "the key is missing; add it")
-    return kind(**values)
+    try:
+        return kind(**values)
+    except (ProblemError, UnknownName) as error:
+        raise Misfit("", str(error)) from None
 
 
 def written(value: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -169,9 +172,19 @@ def _sequence(arguments: tuple[Any, ...]) -> Reader:
             raise Misfit("", f"{_shown(value)} is no list; write [...]")
         if not variable and len(value) != len(each):
             raise Misfit("", f"{_shown(value)} is no list of {len(each)}; write so many")
-        return tuple((each[0] if variable else each[i])(item) for i, item in enumerate(value))
+        return tuple(
+            _item(each[0] if variable else each[i], i, item) for i, item in enumerate(value)
+        )
 
     return read
+
+
+def _item(reader: Reader, place: int, item: Any) -> Any:
+    """An item of a list; where it is none, the key is its place."""
+    try:
+        return reader(item)
+    except Misfit as misfit:
+        raise misfit.under(str(place)) from None
 
 
 def _mapping(key: Any, item: Any) -> Reader:

@@ -1,0 +1,116 @@
+"""Compiled from presets/gpt2.yaml by `python -m perfmodel.compiled`."""
+
+HASH = "73d6f979d6f120bd"
+DOCUMENT = {
+ 'networks': {
+  'gpt2': {
+   'aliases': ['gpt2-small'],
+   'source': 'GPT-2 (Radford et al., 2019) table 2; config.json of gpt2',
+   'family': 'gpt2',
+   'sizes': {'parameters': 124439808},
+   'hidden': 768,
+   'vocabulary': 50257,
+   'norm': 'layernorm',
+   'norm_bias': True,
+   'positions': 1024,
+   'tied': True,
+   'dropout': 0.1,
+   'blocks': [
+    {
+     'repeat': 12,
+     'attention': {
+      'heads': 12,
+      'kv_heads': 12,
+      'head_size': 64,
+      'qkv_bias': True,
+      'output_bias': True,
+      'rotary': False,
+      'joined': True,
+     },
+     'mlp': {'inner': 3072, 'gated': False, 'activation': 'gelu_new', 'bias': True},
+    },
+   ],
+  },
+  'gpt2-medium': {
+   'source': 'GPT-2 (Radford et al., 2019) table 2; config.json of gpt2-medium',
+   'family': 'gpt2',
+   'sizes': {'parameters': 354823168},
+   'hidden': 1024,
+   'vocabulary': 50257,
+   'norm': 'layernorm',
+   'norm_bias': True,
+   'positions': 1024,
+   'tied': True,
+   'dropout': 0.1,
+   'blocks': [
+    {
+     'repeat': 24,
+     'attention': {
+      'heads': 16,
+      'kv_heads': 16,
+      'head_size': 64,
+      'qkv_bias': True,
+      'output_bias': True,
+      'rotary': False,
+      'joined': True,
+     },
+     'mlp': {'inner': 4096, 'gated': False, 'activation': 'gelu_new', 'bias': True},
+    },
+   ],
+  },
+  'gpt2-large': {
+   'source': 'GPT-2 (Radford et al., 2019) table 2; config.json of gpt2-large',
+   'family': 'gpt2',
+   'sizes': {'parameters': 774030080},
+   'hidden': 1280,
+   'vocabulary': 50257,
+   'norm': 'layernorm',
+   'norm_bias': True,
+   'positions': 1024,
+   'tied': True,
+   'dropout': 0.1,
+   'blocks': [
+    {
+     'repeat': 36,
+     'attention': {
+      'heads': 20,
+      'kv_heads': 20,
+      'head_size': 64,
+      'qkv_bias': True,
+      'output_bias': True,
+      'rotary': False,
+      'joined': True,
+     },
+     'mlp': {'inner': 5120, 'gated': False, 'activation': 'gelu_new', 'bias': True},
+    },
+   ],
+  },
+  'gpt2-xl': {
+   'source': 'GPT-2 (Radford et al., 2019) table 2; config.json of gpt2-xl',
+   'family': 'gpt2',
+   'sizes': {'parameters': 1557611200},
+   'hidden': 1600,
+   'vocabulary': 50257,
+   'norm': 'layernorm',
+   'norm_bias': True,
+   'positions': 1024,
+   'tied': True,
+   'dropout': 0.1,
+   'blocks': [
+    {
+     'repeat': 48,
+     'attention': {
+      'heads': 25,
+      'kv_heads': 25,
+      'head_size': 64,
+      'qkv_bias': True,
+      'output_bias': True,
+      'rotary': False,
+      'joined': True,
+     },
+     'mlp': {'inner': 6400, 'gated': False, 'activation': 'gelu_new', 'bias': True},
+    },
+   ],
+  },
+ },
+}

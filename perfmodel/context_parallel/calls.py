@@ -1,0 +1,70 @@
+"""The attention problems that a device computes between its queries and the keys of another one.
+
+A causal mask leaves of two shards nothing, everything, or a triangle; queries that see the same
+whole shards are one call. A device's own tokens are in order, so that its own step is one causal
+call whatever its shards.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from perfmodel.algorithms import Attention
+from perfmodel.context_parallel.placement import Held, Shard, last_seen
+from perfmodel.errors import ProblemError
+
+
+def calls(problem: Attention, queries: Held, keys: Held) -> tuple[Attention, ...]:
+    """The calls of one step; none where the mask hides every key from every query."""
+    rows, cells = (sum(shard.count for shard in held) for held in (queries, keys))
+    if not problem.causal:
+        return (of(problem, rows, cells, causal=False),)
+    if queries == keys:
+        return (of(problem, rows, cells, causal=True),)
+    whole: dict[tuple[Shard, ...], int] = defaultdict(int)  # keys seen by all → queries
+    found: list[Attention] = []
+    for shard in queries:
+        seen = tuple(each for each in keys if last_seen(shard, each) >= each.count - 1)
+        if seen:
+            whole[seen] += shard.count
+        for each in keys:
+            if each not in seen:
+                found += _triangle(problem, shard, each)
+    for seen, count in whole.items():
+        found.append(of(problem, count, sum(each.count for each in seen), causal=False))
+    return tuple(found)
+
+
+def before(problem: Attention, queries: Held) -> tuple[Attention, ...]:
+    """The calls of queries that find all keys of the sequence on their device.
+
+    Raises `ProblemError` for causal queries that do not lie side by side.
+    """
+    if not problem.causal:
+        return (of(problem, sum(shard.count for shard in queries), problem.seq_kv, causal=False),)
+    if any(shard.stride > 1 for shard in queries):
+        raise ProblemError(
+            "striped queries see gathered keys in steps, which no kernel's mask has; "
+            "take zigzag or contiguous"
+        )
+    return tuple(of(problem, one.count, one.first + one.count, causal=True) for one in queries)
+
+
+def of(problem: Attention, queries: int, keys: int, *, causal: bool) -> Attention:
+    """The problem with so many queries and keys, the last of both aligned."""
+    return replace(problem, seq_q=queries, seq_kv=keys, causal=causal)
+
+
+def _triangle(problem: Attention, queries: Shard, keys: Shard) -> Iterator[Attention]:
+    """Calls where each query sees one key more than the one before it, up to all of them."""
+    last = last_seen(queries, keys)
+    rows = queries.count - max(-last, 0)  # queries that see any key
+    if rows <= 0:
+        return
+    last = max(last, 0)  # of the first of them
+    sloped = min(rows, keys.count - last)
+    yield of(problem, sloped, last + sloped, causal=True)
+    if rows > sloped:
+        yield of(problem, rows - sloped, keys.count, causal=False)

@@ -1,0 +1,59 @@
+"""Times of the kernels on each device, by the time model; each distinct problem is asked once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms import Attention, Problem, Rowwise
+from perfmodel.hardware import Device
+from perfmodel.predict import predict_arrays
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Predictions on one device, kept."""
+
+    device: Device
+    """Where the kernels run."""
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    """What else `perfmodel.predict` is told about attention: implementation, harness …"""
+    known: dict[Problem, np.ndarray] = field(default_factory=dict, compare=False)
+    """Times so far."""
+
+    def together(self, problems: Sequence[Attention]) -> np.ndarray:
+        """Attention problems one after another: predicted, low and high seconds, shape (3,)."""
+        self._predict(problems)
+        return sum((self.known[each] for each in problems), start=np.zeros(3))
+
+    def merging(self, rows: int, cols: int, dtype: str) -> np.ndarray:
+        """A result of `rows` × `cols` in `dtype` added to what is kept in fp32, shape (3,)."""
+        if not rows:
+            return np.zeros(3)
+        merge = Rowwise(
+            "pointwise", rows, cols, "fp32", variant="add", also_inputs=1, also_dtype=dtype
+        )
+        if merge not in self.known:
+            self.known[merge] = _times(predict_arrays(merge, self.device))[0]
+        return self.known[merge]
+
+    def _predict(self, problems: Iterable[Attention]) -> None:
+        """Ask for those that are not known, all alike but for their lengths at once."""
+        alike: dict[Attention, list[Attention]] = defaultdict(list)
+        for each in dict.fromkeys(problems):
+            if each not in self.known:
+                alike[replace(each, seq_q=1, seq_kv=1)].append(each)
+        for group in alike.values():
+            queries, keys = (np.array([getattr(x, n) for x in group]) for n in ("seq_q", "seq_kv"))
+            lengths = replace(group[0], seq_q=queries, seq_kv=keys)
+            found = predict_arrays(lengths, self.device, **self.asked)
+            self.known.update(zip(group, _times(found), strict=True))
+
+
+def _times(found: Any) -> np.ndarray:
+    """Predicted, low and high seconds, shape (n, 3)."""
+    return np.stack([found.seconds, found.low_seconds, found.high_seconds], axis=-1)

@@ -1,0 +1,110 @@
+"""Which tokens of a sequence each device holds, and how many keys its queries see.
+
+A shard is tokens at equal distances: first, first + stride, … A device holds one or two:
+
+    contiguous    device i has the i-th of c parts
+    zigzag        parts i and 2c − 1 − i of 2c (Llama 3, 2407.21783, section 3.3.2; Megatron-LM)
+    striped       tokens i, i + c, i + 2c … (Brandon et al. 2311.09431)
+
+Query f + t·m of a shard that begins at f sees key g + t·n of another one where t·n ≤ f − g + t·m,
+that is n ≤ m + ⌊(f − g)/t⌋: a causal mask between two shards is a band again, shifted, and is
+counted as any other mask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfmodel.algorithms.algorithm import Band
+from perfmodel.errors import ProblemError, UnknownName
+
+PLACEMENTS = ("contiguous", "zigzag", "striped")
+"""Every placement by name."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Tokens that a device holds."""
+
+    first: int
+    """Place of the first one in the sequence."""
+    stride: int
+    """From one to the next."""
+    count: int
+    """How many."""
+
+
+Held = tuple[Shard, ...]
+"""The shards of one device, in the order of the sequence."""
+
+
+def placed(placement: str, tokens: int, ranks: int) -> tuple[Held, ...]:
+    """What each device holds of a sequence.
+
+    Raises `UnknownName` for another placement, `ProblemError` for tokens that it cannot deal out.
+    """
+    if placement not in PLACEMENTS:
+        raise UnknownName("placement of tokens", placement, PLACEMENTS)
+    parts = 2 * ranks if placement == "zigzag" else ranks
+    check_divides(tokens, parts, f"{placement} parts of {ranks} devices")
+    count = tokens // parts
+    if placement == "zigzag":
+        pairs = ((i, parts - 1 - i) for i in range(ranks))
+        return tuple(tuple(Shard(part * count, 1, count) for part in pair) for pair in pairs)
+    if placement == "striped":
+        return tuple((Shard(i, ranks, count),) for i in range(ranks))
+    return tuple((Shard(i * count, 1, count),) for i in range(ranks))
+
+
+def check_divides(tokens: int, parts: int, what: str) -> None:
+    """Raise `ProblemError`, with the nearest lengths, where tokens do not divide into parts."""
+    if tokens % parts:
+        below = tokens - tokens % parts
+        nearest = f"{below:,} or {below + parts:,}" if below else f"{parts:,}"
+        raise ProblemError(
+            f"{tokens:,} tokens do not divide into {parts} {what}; take {nearest} tokens"
+        )
+
+
+def last_seen(queries: Shard, keys: Shard) -> int:
+    """The last key of a shard that its first query sees under a causal mask, from 0; may be < 0.
+
+    Each further query sees one more. Raises `ProblemError` for shards of different strides.
+    """
+    if queries.stride != keys.stride:
+        raise ProblemError("shards of one sequence have one stride; place all of it alike")
+    return (queries.first - keys.first) // queries.stride
+
+
+def visible_pairs(queries: Held, keys: Held, *, causal: bool) -> int:
+    """Pairs of a query and a key that it sees, counted from the mask."""
+    total = 0
+    for rows in queries:
+        for cells in keys:
+            if not causal:
+                total += rows.count * cells.count
+                continue
+            shift = cells.count - rows.count  # a band is aligned to the last query and key
+            band = Band("q", "x", right=last_seen(rows, cells) - shift)
+            total += int(band.visible_pairs(rows.count, cells.count))
+    return total
+
+
+def imbalance(placement: str, tokens: int, ranks: int, *, causal: bool = True) -> float:
+    """Pairs of the busiest device over their mean, summed over the steps of a ring."""
+    held = placed(placement, tokens, ranks)
+    pairs = [sum(visible_pairs(queries, keys, causal=causal) for keys in held) for queries in held]
+    return max(pairs) * ranks / sum(pairs)
+
+
+def ring_imbalance(placement: str, tokens: int, ranks: int, *, causal: bool = True) -> float:
+    """Pairs that a ring in step takes time for, over the mean of a device.
+
+    In every step all devices wait for the busiest one.
+    """
+    held = placed(placement, tokens, ranks)
+    steps = [
+        [visible_pairs(held[i], held[(i - step) % ranks], causal=causal) for i in range(ranks)]
+        for step in range(ranks)
+    ]
+    return sum(max(step) for step in steps) * ranks / sum(sum(step) for step in steps)

@@ -1,0 +1,283 @@
+"""Attention over several devices: ways to share it, each timed from its kernels and its exchanges.
+
+    ring      queries stay, keys and values go round (2310.01889): a send is hidden where computing
+              on a block takes longer
+    gather    keys and values are gathered before (Llama 3, 2407.21783, section 3.3.2), all exposed
+    ulysses   heads in place of tokens, by all-to-alls before and after (2309.14509), all exposed
+    tree      one query each: every device sees its own keys, then sums (2408.04093)
+
+Backward the same way: 5 products for 2; in a ring the gradients of keys and values go round with
+them, after a gather they are scattered, with Ulysses outputs and inputs have changed places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms import Attention
+from perfmodel.algorithms.attention import Direction
+from perfmodel.context_parallel import calls, ring
+from perfmodel.context_parallel.carrier import Carrier
+from perfmodel.context_parallel.clock import Clock
+from perfmodel.context_parallel.placement import Held, check_divides, placed
+from perfmodel.context_parallel.traffic import exchanged
+from perfmodel.count.exchanges import Exchange
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.hardware import Device
+
+Steps = list[list[tuple[Attention, ...]]]
+"""The calls of each device in each step of a ring."""
+
+
+@dataclass(frozen=True)
+class ContextPrediction:
+    """One device's time, of the busiest one, and what it exchanges."""
+
+    way: str
+    """ring, gather, ulysses or tree."""
+    placement: str
+    """Which tokens a device holds; empty where the way has no choice."""
+    ranks: int
+    """Devices that share the sequence."""
+    seconds: float
+    """Until the last device has ended."""
+    low_seconds: float
+    """With every kernel and every exchange at the low end of its range."""
+    high_seconds: float
+    """With all of them at the high end."""
+    compute_seconds: float
+    """Of `seconds`, attention and merging of the device that has most to do."""
+    merge_seconds: float
+    """Of these, merging partial results in passes of their own."""
+    exposed_seconds: float
+    """What exchanges and waiting add."""
+    sent_bytes: float
+    """Bytes that each device sends."""
+    exchanges: tuple[Exchange, ...]
+    """What it exchanges, by tensor."""
+
+    def __add__(self, other: ContextPrediction) -> ContextPrediction:
+        """Both one after the other: a forward and a backward pass."""
+        added = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in ContextPrediction.__dataclass_fields__
+            if name not in ("way", "placement", "ranks")
+        }
+        return replace(self, **added)
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """A problem and how it is shared, of one direction."""
+
+    problem: Attention
+    ranks: int
+    placement: str
+    merged: bool
+    gradient: str
+    carrier: Carrier
+    clock: Clock
+
+
+def predict_context(
+    problem: Attention,
+    device: Device,
+    carrier: Carrier,
+    ranks: int,
+    *,
+    way: str = "ring",
+    placement: str = "zigzag",
+    merged: bool = False,
+    gradient: str = "fp32",
+    clock: Clock | None = None,
+    asked: Mapping[str, Any] | None = None,
+) -> ContextPrediction:
+    """Predict attention whose sequence `ranks` devices share.
+
+    The problem is that of all devices together. `merged` says that kernels merge partial results
+    themselves, `gradient` in which type a ring sends parts of dK and dV, `asked` what else
+    `perfmodel.predict` is told of the kernels; a `clock` keeps predictions from one call to the
+    next. Raises `UnknownName` for another way or placement, `ProblemError` for a problem that
+    cannot be shared so, with what can.
+    """
+    if way not in _WAYS:
+        raise UnknownName("way to share attention", way, _WAYS)
+    _check(problem, way, ranks)
+    times = clock or Clock(device, asked or {})
+    both: tuple[Direction, ...] = ("fwd", "bwd")
+    passes = both if problem.direction == "fwdbwd" else (problem.direction,)
+    found = [
+        _WAYS[way](
+            _Shared(replace(problem, direction=one), ranks, placement, merged, gradient, carrier,
+                    times)
+        )
+        for one in passes
+    ]  # fmt: skip
+    return found[0] if len(found) == 1 else found[0] + found[1]
+
+
+def ring_steps(problem: Attention, ranks: int, placement: str) -> Steps:
+    """The calls of each device in each step; a single query is on all devices."""
+    if problem.seq_q == 1:
+        check_divides(problem.seq_kv, ranks, "parts, one a device")
+        block = calls.of(problem, 1, problem.seq_kv // ranks, causal=False)
+        return [[(block,)] * ranks] * ranks
+    held: tuple[Held, ...] = placed(placement, problem.seq_q, ranks)
+    return [
+        [calls.calls(problem, held[i], held[(i - step) % ranks]) for step in range(ranks)]
+        for i in range(ranks)
+    ]
+
+
+def _ring(shared: _Shared) -> ContextPrediction:
+    """Blocks go round; each step is as long as its computing or its sending."""
+    steps = ring_steps(shared.problem, shared.ranks, shared.placement)
+    shared.clock.together([call for device in steps for step in device for call in step])
+    merging = np.array([[_merging(shared, at, step) for at, step in enumerate(d)] for d in steps])
+    computing = np.array([[shared.clock.together(step) for step in device] for device in steps])
+    crossing = exchanged("ring", shared.problem, shared.ranks, gradient=shared.gradient)
+    each = sum(float(one.sent_bytes) for one in crossing) / max(shared.ranks - 1, 1)
+    send = shared.carrier.send_seconds(each) if shared.ranks > 1 else np.zeros(3)
+    ran = ring.run(computing + merging, send)
+    busiest = int(ran.busy_seconds[:, 0].argmax())
+    placement = "" if shared.problem.seq_q == 1 else shared.placement
+    merge = merging[busiest].sum(axis=0)
+    return _found(
+        "ring", placement, shared, ran.seconds, ran.busy_seconds[busiest], merge, crossing
+    )
+
+
+def _merging(shared: _Shared, step: int, made: tuple[Attention, ...]) -> np.ndarray:
+    """What a step's results take to be added to those of the steps before.
+
+    Forward the output, rescaled; backward the gradients of queries, and of keys and values.
+    """
+    if step == 0 or shared.merged:
+        return np.zeros(3)
+    problem, sizes = shared.problem, shared.problem.sizes()
+    groups = sizes["b"] * sizes["g"]
+    rows = groups * sizes["r"] * sum(call.seq_q for call in made)
+    if problem.direction == "fwd":
+        return shared.clock.merging(rows, sizes["e"], problem.elements()["output"].name)
+    cells = groups * sum(call.seq_kv for call in made)
+    dtype = problem.elements()["gradient"].name
+    parts = ((rows, sizes["d"]), (cells, sizes["d"]), (cells, sizes["e"]))
+    return sum((shared.clock.merging(*part, dtype) for part in parts), start=np.zeros(3))
+
+
+def _gather(shared: _Shared) -> ContextPrediction:
+    """All keys first (forward), or the gradients of all keys afterwards (backward)."""
+    check_divides(shared.problem.seq_q, shared.ranks, "parts, one a device")
+    held = placed(shared.placement, shared.problem.seq_q, shared.ranks)
+    times = [shared.clock.together(calls.before(shared.problem, own)) for own in held]
+    crossing = exchanged("gather", shared.problem, shared.ranks, gradient=shared.gradient)
+    return _alone("gather", shared.placement, shared, max(times, key=lambda t: t[0]), crossing)
+
+
+def _ulysses(shared: _Shared) -> ContextPrediction:
+    """Each device has all tokens of its heads; key-value heads are repeated where they are few."""
+    problem, ranks = shared.problem, shared.ranks
+    check_divides(problem.seq_q, ranks, "parts, one a device")
+    repeated = replace(problem, heads_kv=max(problem.heads_kv, ranks))
+    own = replace(repeated, heads_q=problem.heads_q // ranks, heads_kv=repeated.heads_kv // ranks)
+    crossing = exchanged("ulysses", repeated, ranks)
+    return _alone("ulysses", "", shared, shared.clock.together([own]), crossing)
+
+
+def _tree(shared: _Shared) -> ContextPrediction:
+    """Each device sees its own keys; outputs and statistics are summed over all."""
+    check_divides(shared.problem.seq_kv, shared.ranks, "parts, one a device")
+    keys = shared.problem.seq_kv // shared.ranks
+    own = calls.of(shared.problem, 1, keys, causal=False)
+    crossing = exchanged("tree", shared.problem, shared.ranks)
+    return _alone("tree", "", shared, shared.clock.together([own]), crossing)
+
+
+_WAYS: Mapping[str, Callable[[_Shared], ContextPrediction]] = {
+    "ring": _ring,
+    "gather": _gather,
+    "ulysses": _ulysses,
+    "tree": _tree,
+}
+
+WAYS = tuple(_WAYS)
+"""Every way to share attention."""
+
+
+def _alone(
+    way: str,
+    placement: str,
+    shared: _Shared,
+    computing: np.ndarray,
+    crossing: tuple[Exchange, ...],
+) -> ContextPrediction:
+    """Kernels and exchanges in turn."""
+    carrier = shared.carrier
+    waiting = sum((carrier.exchange_seconds(one) for one in crossing), start=np.zeros(3))
+    nothing = np.zeros(3)
+    return _found(way, placement, shared, computing + waiting, computing, nothing, crossing)
+
+
+def _found(
+    way: str,
+    placement: str,
+    shared: _Shared,
+    seconds: np.ndarray,
+    computing: np.ndarray,
+    merging: np.ndarray,
+    crossing: tuple[Exchange, ...],
+) -> ContextPrediction:
+    return ContextPrediction(
+        way=way,
+        placement=placement,
+        ranks=shared.ranks,
+        seconds=float(seconds[0]),
+        low_seconds=float(seconds[1]),
+        high_seconds=float(seconds[2]),
+        compute_seconds=float(computing[0]),
+        merge_seconds=float(merging[0]),
+        exposed_seconds=float(seconds[0] - computing[0]),
+        sent_bytes=sum(float(one.sent_bytes) for one in crossing),
+        exchanges=crossing,
+    )
+
+
+def _check(problem: Attention, way: str, ranks: int) -> None:
+    """Raise `ProblemError` for what no way, or not this one, can share."""
+    if any(isinstance(size, np.ndarray) for size in problem.sizes().values()):
+        raise ProblemError("arrays of problems are not shared at once; ask for one at a time")
+    if not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 1:
+        raise ProblemError(f"{ranks} devices share a sequence; write a whole number from 1")
+    if problem.window is not None and np.any(problem.window):
+        raise ProblemError(
+            "a window leaves most steps of a ring without work, and is not shared over devices "
+            "here; leave the window out, or split heads or batch"
+        )
+    decode = problem.seq_q == 1
+    if way == "tree" and not (decode and problem.direction == "fwd"):
+        raise ProblemError("tree is for one query a sequence, forward; take ring, gather, ulysses")
+    if way in ("gather", "ulysses") and decode and ranks > 1:
+        raise ProblemError(f"one query cannot be dealt out to {ranks} devices; take tree or ring")
+    if not decode and problem.seq_q != problem.seq_kv:
+        raise ProblemError(
+            f"{problem.seq_q:,} queries and {problem.seq_kv:,} keys: devices share one sequence of "
+            "both; give as many of each, or one query"
+        )
+    if way == "ulysses":
+        _check_heads(problem, ranks)
+
+
+def _check_heads(problem: Attention, ranks: int) -> None:
+    queries, keys = problem.heads_q, problem.heads_kv
+    can = [
+        n for n in range(1, queries + 1) if queries % n == 0 and (keys % n == 0 or n % keys == 0)
+    ]
+    if ranks not in can:
+        raise ProblemError(
+            f"ulysses deals {queries} query and {keys} key-value heads out evenly, which "
+            f"{ranks} devices do not allow; take {', '.join(map(str, can))} devices, or ring"
+        )

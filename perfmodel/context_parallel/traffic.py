@@ -1,0 +1,81 @@
+"""What the devices of a group exchange, out of the counting rule.
+
+Each way to share attention is a split axis and the axis along which its tensors lie in memory, here
+and nowhere a formula. Forward and backward, tokens in shards on either side:
+
+    ring, gather    queries split; K, V (and dK, dV) lie along the keys
+    ulysses         heads split; all else lies along the tokens
+    tree            keys split; O and the statistics of the softmax are summed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from perfmodel.algorithms import Attention
+from perfmodel.count.exchanges import Exchange
+from perfmodel.elements import element
+from perfmodel.operators.mesh import crossing
+
+_GRADIENTS = ("dK", "dV")
+
+# Way → the axis that is split, and of each pass the axis that a tensor's shards lie along. The
+# backward pass of a gather and of Ulysses finds its inputs as the forward pass has left them.
+_LIES: Mapping[str, tuple[str, Mapping[str, Mapping[str, str]]]] = {
+    "ring": (
+        "q",
+        {"fwd": {"K": "x", "V": "x"}, "bwd": {"K": "x", "V": "x", "dK": "x", "dV": "x"}},
+    ),
+    "gather": ("q", {"fwd": {"K": "x", "V": "x"}, "bwd": {"dK": "x", "dV": "x"}}),
+    "ulysses": (
+        "g",
+        {
+            "fwd": {"Q": "q", "K": "x", "V": "x", "O": "q"},
+            "bwd": {"dO": "q", "dQ": "q", "dK": "x", "dV": "x"},
+        },
+    ),
+    "tree": ("x", {"fwd": {}}),
+}
+
+
+def exchanged(
+    way: str, problem: Attention, ranks: int, *, gradient: str = "fp32"
+) -> tuple[Exchange, ...]:
+    """Exchanges of one pass of a problem, `problem.direction`, shared among `ranks` devices.
+
+    `gradient` is the type in which parts of dK and dV are sent to be summed; they are computed in
+    the problem's.
+    """
+    axis, lies = _LIES[way]
+    stored = {(tensor, axis): along for tensor, along in lies[problem.direction].items()}
+    streams = way != "gather"  # there the kernels begin once all keys have come
+    found = crossing(replace(problem, causal=False), {axis: ranks}, stored, fused=streams)
+    wider = float(element(gradient).bits / problem.elements()["gradient"].bits)
+    return tuple(_wider(one, wider) if one.tensor in _GRADIENTS else one for one in found)
+
+
+def _wider(exchange: Exchange, times: float) -> Exchange:
+    """The same in a type of so many times the bytes, where parts are summed on the way."""
+    if exchange.kind != "reduce-scatter":
+        return exchange
+    return replace(
+        exchange,
+        tensor_bytes=exchange.tensor_bytes * times,
+        sent_bytes=exchange.sent_bytes * times,
+    )
+
+
+def ring_held_bytes(problem: Attention, ranks: int) -> float:
+    """Bytes of a device in a ring: its queries and output, keys and values in use and on the way.
+
+    With as many key-value as query heads six blocks, whatever the number of devices (2310.01889,
+    table 1).
+    """
+    sizes, elements = problem.sizes(), problem.elements()
+    heads = sizes["b"] * sizes["g"]
+    rows = heads * sizes["r"] * sizes["q"] / ranks
+    cells = heads * sizes["x"] / ranks
+    own = rows * (sizes["d"] * elements["data"].bytes + sizes["e"] * elements["output"].bytes)
+    passing = cells * (sizes["d"] + sizes["e"]) * elements["kv"].bytes
+    return float(own + 2 * passing)

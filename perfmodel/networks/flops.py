@@ -1,0 +1,71 @@
+"""Model FLOPs of a training token, by the conventions that people report MFU in.
+
+A product of a token with a weight takes two operations forward and four backward, attention 4·s·a·k
+a token and layer forward over s keys of a heads of width k, and twice that backward:
+
+    megatron   6·W + 12·Σ s·a·k        W: weights of products, the head among them, the input
+                                       embedding not (Korthikanti et al., 2205.05198, Eq. 7)
+    causal     6·W + 6·Σ (s + 1)·a·k   the half of the scores that a causal mask leaves
+    palm       6·N + 12·Σ s·a·k        N: all parameters but the input embedding (PaLM, 2204.02311,
+                                       appendix B; nanoGPT, torchtitan)
+    palm-all   6·N + 12·Σ s·a·k        N with the embeddings (llm-foundry)
+
+    narayanan  8·(W − head) + 6·head + 16·Σ s·a·k   with the forward pass of all layers once more
+                                       (Narayanan et al., 2104.04473, Eq. 3)
+
+Recomputation is in none of the others. Of experts those that a token meets count.
+"""
+
+from __future__ import annotations
+
+from perfmodel.errors import UnknownName
+from perfmodel.networks.expand import active_count, parameters
+from perfmodel.networks.network import Network, SelfAttention
+
+CONVENTIONS = {
+    "megatron": "weights of products and the head, attention without a mask (Korthikanti, Eq. 7)",
+    "causal": "the same, half of the scores where attention is causal",
+    "narayanan": "as megatron, the layers' forward pass twice (Narayanan, Eq. 3)",
+    "palm": "6 N without the input embedding, attention without a mask (PaLM, appendix B)",
+    "palm-all": "6 N with the embeddings, attention without a mask (llm-foundry)",
+}
+"""Every convention, and what it counts."""
+
+
+def flops_per_token(network: Network, seq: int, convention: str = "megatron") -> float:
+    """Operations of one token's forward and backward pass; raises `UnknownName`."""
+    if convention not in CONVENTIONS:
+        raise UnknownName("MFU convention", convention, CONVENTIONS)
+    weights = {
+        "palm": lambda: active_count(network, input_embedding=False),
+        "palm-all": lambda: active_count(network),
+    }.get(convention, lambda: _multiplied(network))()
+    scores = sum(
+        block.repeat * _scores(attention, seq, causal=convention == "causal")
+        for block in (*network.encoder, *network.blocks)
+        for attention in (block.attention, block.cross)
+        if attention is not None
+    )
+    if convention == "narayanan":
+        head = network.vocabulary * network.hidden
+        return 8.0 * (weights - head) + 6.0 * head + 8.0 * scores
+    return 6.0 * weights + 6.0 * scores
+
+
+def _multiplied(network: Network) -> int:
+    """Weights of products that one token meets: matrices, and the head's table."""
+    matrices = sum(
+        weight.active * repeat
+        for weight, repeat in parameters(network)
+        if weight.kind == "matrix" and weight.name not in ("pooler.weight", "next sentence.weight")
+    )
+    head = network.head in ("language", "pretraining")
+    return matrices + head * network.vocabulary * network.hidden
+
+
+def _scores(of: SelfAttention, seq: int, *, causal: bool) -> float:
+    """Operations a token of both products forward, over three: s·a·(k + v) and the mask's half."""
+    reach = of.window or of.chunk
+    keys = min(reach, seq) if reach else seq
+    seen = (seq + 1) / 2 if causal and of.causal and keys == seq else keys
+    return seen * of.heads * (of.score_width + of.value_width)

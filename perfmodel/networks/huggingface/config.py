@@ -1,0 +1,219 @@
+"""A config.json read key by key: what was read, what was missing, what nobody read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from perfmodel.errors import ProblemError, SpecError, UnknownName, reason
+from perfmodel.plaintext import printable, quoted
+
+TEXT = "text_config"
+"""Where a file of a model of several kinds of input has its language model."""
+MOST_BYTES = 2**20
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_new",
+    "gelu_fast": "gelu_new",
+    "gelu_pytorch_tanh": "gelu_new",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
+"""What files call activations, and what we do."""
+HIDDEN = ("hidden_size", "n_embd", "d_model", "n_embed")
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv")
+INNER = ("intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size")
+EXPERTS = ("num_local_experts", "n_routed_experts", "num_experts")
+_COMMON = """
+attention_bias head_dim hidden_act kv_lora_rank layer_types mlp_bias moe_intermediate_size
+num_experts_per_tok q_lora_rank qk_nope_head_dim qk_rope_head_dim sliding_window
+tie_word_embeddings v_head_dim vocab_size
+"""
+COMMON = frozenset((*HIDDEN, *LAYERS, *HEADS, *KV_HEADS, *INNER, *EXPERTS, *_COMMON.split()))
+"""Keys that several families read."""
+_WITHOUT_EFFECT = """
+_attn_implementation _attn_implementation_autoset _flash_attn_2_enabled _name_or_path _num_labels
+alibi_bias_max architectures attention_dropout attention_probs_dropout_prob attn_impl attn_pdrop
+attn_scale attn_temperature_tuning attn_uses_sequence_id auto_map aux_loss_alpha bad_words_ids
+begin_suppress_tokens boi_token_index bos_token_id cache_implementation chunk_size_feed_forward
+classifier_dropout decoder_start_token_id directionality dtype early_stopping embd_pdrop
+embedding_fraction eoi_token_index eos_token_id ep_size finetuning_task floor_scale
+for_llm_compressor gradient_checkpointing id2label image_token_index init_config init_device
+init_std initial_context_length initializer_factor initializer_range is_encoder_decoder
+keys_to_ignore_at_inference label2id layer_norm_eps layer_norm_epsilon layerdrop logit_scale
+max_position_embeddings mm_tokens_per_image model_type moe_jitter_noise n_ctx n_group n_positions
+norm_topk_prob num_labels original_max_position_embeddings output_attentions output_hidden_states
+output_past output_router_logits pad_token_id partial_rotary_factor pooler_fc_size
+pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type prefix prefix_lm
+prefix_token_id pretraining_tp problem_type query_pre_attn_scalar relative_attention_max_distance
+reorder_and_upcast_attn rms_norm_eps rope_interleave rope_local_base_freq rope_parameters
+rope_scaling rope_theta rotary rotary_dim routed_scaling_factor router_aux_loss_coef router_dtype
+router_ignore_padding_tokens router_jitter_noise router_type router_z_loss_coef
+scale_attn_by_inverse_layer_idx scale_attn_weights scoring_func seq_aux softmax_scale
+summary_activation summary_first_dropout summary_proj_to_labels summary_type summary_use_proj
+swiglu_alpha swiglu_limit task_specific_params tokenizer_class topk_group topk_method torch_dtype
+torchscript transformers_version use_bfloat16 use_cache use_return_dict verbose
+"""
+WITHOUT_EFFECT = frozenset(_WITHOUT_EFFECT.split())
+"""Keys that change no size, kernel or type that a network says: tokens, starts of training, files;
+they are left out without a word."""
+
+
+class Config:
+    """The keys of one file; each method marks what it reads.
+
+    `usual` are sizes that a family's files leave out where they are these.
+    """
+
+    def __init__(
+        self, data: Mapping[str, Any], usual: Mapping[str, int] | None = None, below: str = ""
+    ) -> None:
+        self.data, self.usual, self._below = data, usual or {}, below
+        self.notes: list[str] = []
+        self._read: set[str] = set()
+        self._defaults: list[str] = []
+        self._below_it: list[Config] = []
+
+    def whole(self, *keys: str) -> int:
+        """The whole number of the first key that is there, else the usual one; raises
+        `ProblemError` without either."""
+        found = self.maybe(*keys)
+        if found is None:
+            others = f" (or {', '.join(keys[1:])})" if len(keys) > 1 else ""
+            raise ProblemError(f"lacks {self._below}{keys[0]}{others}; add it")
+        return found
+
+    def maybe(self, *keys: str) -> int | None:
+        """The same, and None where there is none or null."""
+        key, value = self._first(keys)
+        if value is None and key in self.usual:
+            self._defaults.append(f"{key} {self.usual[key]}")
+            return self.usual[key]
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self.wrong(key, value, "a whole number, 0 or more")
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false."""
+        _, value = self._first((key,))
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self.wrong(key, value, "true or false")
+        return value
+
+    def share(self, *keys: str) -> float:
+        """A share such as a dropout, 0 where there is none."""
+        key, value = self._first(keys)
+        if value is None:
+            return 0.0
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+            raise self.wrong(key, value, "a share below 1, such as 0.1")
+        return float(value)
+
+    def activation(self, *keys: str, default: str) -> str:
+        """What we call the activation that the file names."""
+        key, value = self._first(keys)
+        if value is not None and not isinstance(value, str):
+            raise self.wrong(key, value, "a text")
+        return known(value or default)
+
+    def word(self, key: str, default: str) -> str:
+        """A text."""
+        _, value = self._first((key,))
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            raise self.wrong(key, value, "a text")
+        return value
+
+    def listed(self, key: str, kind: type) -> list[Any] | None:
+        """A list of texts or of whole numbers; None where there is none."""
+        _, value = self._first((key,))
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(item, kind) for item in value):
+            raise self.wrong(key, value, "a list of texts" if kind is str else "a list of numbers")
+        return value
+
+    def nested(self, key: str) -> Config:
+        """The mapping below a key, empty where there is none; its notes are ours."""
+        _, value = self._first((key,))
+        if value is not None and not isinstance(value, Mapping):
+            raise self.wrong(key, value, "a mapping")
+        found = Config(value or {}, below=f"{key}.")
+        found.notes = self.notes
+        self._below_it.append(found)
+        return found
+
+    def left_out(self, key: str, what: str) -> None:
+        """Note that the file asks for something that a network does not describe."""
+        _, value = self._first((key,))
+        if value:
+            self.notes.append(f"{self._below}{key}: {what}")
+
+    def wrong(self, key: str, value: Any, wanted: str) -> ProblemError:
+        """The error of a value of another type."""
+        shown = quoted(value if isinstance(value, str) else json.dumps(value, default=str))
+        return ProblemError(f"{self._below}{key} is {shown}; it is {wanted}")
+
+    def remarks(self) -> tuple[str, ...]:
+        """Everything that a person should know of the file once it has been read."""
+        found = list(dict.fromkeys(self.notes))
+        if self._defaults:
+            taken = ", ".join(dict.fromkeys(self._defaults))
+            found.append(f"not in the file, the family's default taken: {taken}")
+        unread = self.unread()
+        if unread:
+            found.append(f"not recognised, left out: {', '.join(unread)}")
+        return tuple(found)
+
+    def unread(self) -> list[str]:
+        """Keys that nobody read and that may matter, those of nested mappings too."""
+        known = self._read | WITHOUT_EFFECT
+        own = [self._below + printable(key)[:60] for key in self.data if key not in known]
+        return own + [key for below in self._below_it for key in below.unread()]
+
+    def _first(self, keys: Sequence[str]) -> tuple[str, Any]:
+        """The first of the keys that is there and not null; all are marked as read."""
+        self._read.update(keys)
+        for key in keys:
+            if self.data.get(key) is not None:
+                return key, self.data[key]
+        return keys[0], None
+
+
+def known(activation: str) -> str:
+    """What we call an activation; raises `UnknownName` for others."""
+    if activation not in ACTIVATIONS:
+        raise UnknownName("activation", activation, ACTIVATIONS)
+    return ACTIVATIONS[activation]
+
+
+def load(path: str | Path) -> dict[str, Any]:
+    """The mapping of a JSON file; raises `SpecError` in one line."""
+    try:
+        with Path(path).open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        raise SpecError(f"{path}: cannot be read: {reason(error)}; check the path") from None
+    if len(content) > MOST_BYTES:
+        raise SpecError(f"{path}: larger than {MOST_BYTES // 1024} KiB; is it a config.json?")
+    try:
+        found = json.loads(content)
+    except UnicodeDecodeError:
+        raise SpecError(f"{path}: not UTF-8 text") from None
+    except (json.JSONDecodeError, RecursionError, ValueError) as error:
+        said = getattr(error, "msg", "nested too deeply")
+        raise SpecError(f"{path}:{getattr(error, 'lineno', 1)}: not JSON: {said}") from None
+    if not isinstance(found, dict):
+        raise SpecError(f"{path}: holds no mapping; a config.json is {{...}}")
+    return found

@@ -1,0 +1,261 @@
+"""Families after Llama: RMS norms, rotary positions, gated inner layers, often experts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from perfmodel.errors import ProblemError
+from perfmodel.networks.huggingface.config import (
+    EXPERTS,
+    HEADS,
+    HIDDEN,
+    INNER,
+    KV_HEADS,
+    LAYERS,
+    Config,
+)
+from perfmodel.networks.network import Block, Latent, Mlp, Network, SelfAttention
+
+SLIDING, CHUNKED = ("sliding_attention", "local", "sliding"), ("chunked_attention",)
+_FULL = ("full_attention", "global", "full")
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What a family does where its files say nothing."""
+
+    qkv_bias: bool = False
+    """Whether queries, keys and values have biases in any case (Qwen2)."""
+    bias: bool = False
+    """Default of `attention_bias`."""
+    head_norm: bool = False
+    """Whether heads are normalised (Qwen3, Gemma 3)."""
+    tied: bool = False
+    """Default of `tie_word_embeddings`."""
+    activation: str = "silu"
+    """Default of `hidden_act`."""
+    sinks: bool = False
+    """Whether heads have sinks (gpt-oss)."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """What layers of one network share."""
+
+    hidden: int
+    """Width of the residual stream."""
+    layers: int
+    """Layers."""
+    attention: SelfAttention
+    """Attention without a window."""
+    mlp: Mlp
+    """A dense inner layer."""
+
+
+def base(
+    config: Config, habits: Habits, *, inner: Sequence[str] = INNER, latent: Latent | None = None
+) -> Base:
+    """Sizes that every family has; `inner` are the keys of a dense inner layer."""
+    hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
+    kv_heads, head_size = config.maybe(*KV_HEADS) or heads, config.maybe("head_dim")
+    if latent is not None:  # where both keys mean nothing
+        kv_heads, head_size = heads, latent.nope + latent.rope
+    bias = config.flag("attention_bias", habits.bias)
+    attention = SelfAttention(
+        heads,
+        kv_heads,
+        head_size or shared_out(hidden, heads),
+        qkv_bias=bias or habits.qkv_bias,
+        output_bias=bias,
+        head_norm=habits.head_norm,
+        sinks=habits.sinks,
+        latent=latent,
+    )
+    activation = config.activation("hidden_activation", "hidden_act", default=habits.activation)
+    mlp = Mlp(config.whole(*inner), activation=activation, bias=config.flag("mlp_bias", False))
+    return Base(hidden, layers, attention, mlp)
+
+
+def shared_out(hidden: int, heads: int) -> int:
+    """Width of a head where nothing else is said."""
+    if not heads or hidden % heads:
+        fits = [n for n in range(1, min(hidden, 4 * heads) + 1) if hidden % n == 0]
+        raise ProblemError(
+            f"width {hidden:,} does not divide by {heads} heads; give head_dim, or "
+            f"heads of {', '.join(map(str, fits[-6:]))}"
+        )
+    return hidden // heads
+
+
+def network(config: Config, habits: Habits, blocks: Iterable[Block], hidden: int) -> Network:
+    """The network of some layers, one after another."""
+    return Network(
+        "imported",
+        hidden,
+        config.whole("vocab_size"),
+        runs(blocks),
+        tied=config.flag("tie_word_embeddings", habits.tied),
+        dropout=config.share("resid_pdrop"),
+    )
+
+
+def runs(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """Layers, equal neighbours as one block with how often it comes."""
+    found: list[Block] = []
+    for block in blocks:
+        if found and replace(found[-1], repeat=1) == block:
+            found[-1] = replace(block, repeat=found[-1].repeat + 1)
+        else:
+            found.append(block)
+    return tuple(found)
+
+
+def windows(config: Config, of: Base, window: int, sliding: Iterable[bool]) -> list[SelfAttention]:
+    """Attention by layer: `layer_types` where a file has them, else `sliding`."""
+    types = config.listed("layer_types", str)
+    if types is None:
+        return [replace(of.attention, window=window if one else 0) for one in sliding]
+    if len(types) != of.layers:
+        raise ProblemError(f"layer_types has {len(types)} entries for {of.layers} layers")
+    for kind in types:
+        if kind not in (*SLIDING, *_FULL):
+            raise ProblemError(
+                f"layers of kind {kind} are none of attention that is known "
+                f"({', '.join((*SLIDING, *_FULL))}); only transformers are read"
+            )
+    return [replace(of.attention, window=window if kind in SLIDING else 0) for kind in types]
+
+
+def llama(config: Config, habits: Habits) -> Network:
+    """Llama 1 to 3, Mistral: every layer alike, a window where there is one."""
+    of = base(config, habits)
+    window = config.maybe("sliding_window") or 0
+    attention = windows(config, of, window, [bool(window)] * of.layers)
+    return network(config, habits, (Block(each, of.mlp) for each in attention), of.hidden)
+
+
+def mixtral(config: Config) -> Network:
+    """Experts in every layer."""
+    of = base(config, Habits())
+    mlp = replace(
+        of.mlp, experts=config.whole(*EXPERTS), chosen=config.whole("num_experts_per_tok")
+    )
+    window = config.maybe("sliding_window") or 0
+    blocks = (Block(replace(of.attention, window=window), mlp) for _ in range(of.layers))
+    return network(config, Habits(), blocks, of.hidden)
+
+
+def qwen(config: Config, habits: Habits, *, experts: bool = False, shared: bool = False) -> Network:
+    """Qwen2 and Qwen3: a window that is mostly off; experts in some layers or all."""
+    if experts and shared:
+        habits = replace(habits, qkv_bias=config.flag("qkv_bias", True))
+    of = base(config, habits)
+    window = config.maybe("sliding_window") or 0
+    on = config.flag("use_sliding_window", False)
+    first = config.maybe("max_window_layers") or 0
+    attention = windows(config, of, window, (on and i >= first for i in range(of.layers)))
+    mlps = _sparse(config, of, shared=shared) if experts else [of.mlp] * of.layers
+    blocks = (Block(*pair) for pair in zip(attention, mlps, strict=True))
+    return network(config, habits, blocks, of.hidden)
+
+
+def _sparse(config: Config, of: Base, *, shared: bool) -> list[Mlp]:
+    """Inner layers by layer: which are dense `mlp_only_layers` and `decoder_sparse_step` say."""
+    step = config.maybe("decoder_sparse_step") or 1
+    dense = config.listed("mlp_only_layers", int) or []
+    sparse = replace(
+        of.mlp,
+        inner=config.whole("moe_intermediate_size"),
+        experts=config.whole(*EXPERTS),
+        chosen=config.whole("num_experts_per_tok"),
+        shared_inner=config.whole("shared_expert_intermediate_size") if shared else 0,
+        shared_gate=shared,
+    )
+    return [of.mlp if i in dense or (i + 1) % step else sparse for i in range(of.layers)]
+
+
+def deepseek(config: Config, *, router_bias: bool) -> Network:
+    """DeepSeek-V2 and V3: latent attention; dense layers first, then experts and shared ones."""
+    latent = Latent(
+        kv_rank=config.whole("kv_lora_rank"),
+        nope=config.whole("qk_nope_head_dim"),
+        rope=config.whole("qk_rope_head_dim"),
+        value=config.whole("v_head_dim"),
+        q_rank=config.maybe("q_lora_rank") or 0,
+    )
+    of = base(config, Habits(), latent=latent)
+    inner = config.whole("moe_intermediate_size")
+    sparse = replace(
+        of.mlp,
+        inner=inner,
+        experts=config.whole(*EXPERTS),
+        chosen=config.whole("num_experts_per_tok"),
+        shared_inner=(config.maybe("n_shared_experts") or 0) * inner,
+        router_bias=router_bias,
+    )
+    first, step = config.maybe("first_k_dense_replace") or 0, config.maybe("moe_layer_freq") or 1
+    config.left_out("num_nextn_predict_layers", "layers that predict further tokens are left out")
+    blocks = (
+        Block(of.attention, of.mlp if i < first or i % step else sparse) for i in range(of.layers)
+    )
+    return network(config, Habits(), blocks, of.hidden)
+
+
+def gpt_oss(config: Config) -> Network:
+    """gpt-oss: windows in every other layer, sinks, biases in experts too."""
+    habits = Habits(bias=True, sinks=True)
+    of = base(config, habits)
+    window = config.whole("sliding_window")
+    mlp = replace(
+        of.mlp,
+        bias=True,
+        experts=config.whole(*EXPERTS),
+        chosen=config.whole("num_experts_per_tok", "experts_per_token"),
+        router_bias=True,
+    )
+    attention = windows(config, of, window, (i % 2 == 0 for i in range(of.layers)))
+    return network(config, habits, (Block(each, mlp) for each in attention), of.hidden)
+
+
+def llama4(config: Config) -> Network:
+    """Llama 4: chunks and rotary positions in most layers; experts in all or every other one."""
+    dense = "intermediate_size_mlp"
+    of = base(config, Habits(), inner=(dense,))
+    chunk = config.maybe("attention_chunk_size") or 0
+    every = config.maybe("no_rope_layer_interval") or 4
+    rotary = config.listed("no_rope_layers", int) or [
+        int((i + 1) % every != 0) for i in range(of.layers)
+    ]
+    config.listed("layer_types", str)  # says again what no_rope_layers says
+    inner, step = config.whole("intermediate_size"), config.maybe("interleave_moe_layer_step") or 1
+    sparse = config.listed("moe_layers", int)
+    if sparse is None:
+        sparse = list(range(step - 1, of.layers, step))
+    mlp = replace(
+        of.mlp,
+        inner=inner,
+        experts=config.whole(*EXPERTS),
+        chosen=config.whole("num_experts_per_tok"),
+        shared_inner=inner,
+    )
+    config.left_out("use_qk_norm", "a norm of queries and keys without weights is left out")
+    attention = (
+        replace(of.attention, rotary=bool(one), chunk=chunk if one else 0)
+        for one in rotary[: of.layers]
+    )
+    blocks = (Block(one, mlp if i in sparse else of.mlp) for i, one in enumerate(attention))
+    return network(config, Habits(), blocks, of.hidden)
+
+
+def gemma(config: Config, *, head_norm: bool, pattern: int) -> Network:
+    """Gemma 2 and 3: gated gelu, norms around each part, windows in all but every n-th layer."""
+    habits = Habits(head_norm=head_norm, tied=True, activation="gelu_pytorch_tanh")
+    of = base(config, habits)
+    window = config.whole("sliding_window")
+    every = config.maybe("sliding_window_pattern", "_sliding_window_pattern") or pattern
+    for key in ("attn_logit_softcapping", "final_logit_softcapping"):
+        config.left_out(key, "a soft cap is left out")
+    attention = windows(config, of, window, ((i + 1) % every != 0 for i in range(of.layers)))
+    blocks = (Block(each, of.mlp, sandwich=True) for each in attention)
+    return network(config, habits, blocks, of.hidden)

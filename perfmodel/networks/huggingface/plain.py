@@ -1,0 +1,202 @@
+"""Older families: layer norms, learned positions or slopes, biases; and encoder-decoders."""
+
+from __future__ import annotations
+
+from perfmodel.errors import ProblemError
+from perfmodel.networks.huggingface.config import HEADS, HIDDEN, INNER, LAYERS, Config, known
+from perfmodel.networks.huggingface.gated import runs, shared_out
+from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
+
+_ALIBI = "slopes by distance, which have no weights, are left out"
+
+
+def bert(config: Config) -> Network:
+    """BERT: an encoder, norms behind the sums."""
+    hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
+    if config.word("position_embedding_type", "absolute") != "absolute":
+        config.notes.append("position_embedding_type: positions are taken as learned ones")
+    attention = SelfAttention(
+        heads, heads, shared_out(hidden, heads), causal=config.flag("is_decoder", False),
+        qkv_bias=True, output_bias=True, rotary=False,
+    )  # fmt: skip
+    mlp = _mlp(config, hidden, config.activation("hidden_act", default="gelu"))
+    both = "BertForPreTraining" in (config.listed("architectures", str) or [])
+    if not both:
+        config.notes.append("taken with the pooler; the heads of pre-training: BertForPreTraining")
+    return Network(
+        "imported", hidden, config.whole("vocab_size"),
+        (Block(attention, mlp, layers, norm_after=True),),
+        norm="layernorm", norm_bias=True, positions=config.whole("max_position_embeddings"),
+        token_types=config.whole("type_vocab_size"), embedding_norm=True, final_norm=False,
+        tied=config.flag("tie_word_embeddings", True),
+        head="pretraining" if both else "pooler", head_bias=both,
+        dropout=config.share("hidden_dropout_prob"),
+    )  # fmt: skip
+
+
+def gpt2(config: Config) -> Network:
+    """GPT-2: one product for queries, keys and values."""
+    hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
+    config.left_out("add_cross_attention", "attention to an encoder is left out")
+    attention = SelfAttention(
+        heads, heads, shared_out(hidden, heads),
+        qkv_bias=True, output_bias=True, rotary=False, joined=True,
+    )  # fmt: skip
+    mlp = _mlp(config, hidden, config.activation("activation_function", default="gelu_new"))
+    return Network(
+        "imported", hidden, config.whole("vocab_size"), (Block(attention, mlp, layers),),
+        norm="layernorm", norm_bias=True,
+        positions=config.whole("n_positions", "n_ctx", "max_position_embeddings"),
+        tied=config.flag("tie_word_embeddings", True), dropout=config.share("resid_pdrop"),
+    )  # fmt: skip
+
+
+def gptj(config: Config) -> Network:
+    """GPT-J: attention and inner layer side by side behind one norm; biases in the latter."""
+    hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
+    attention = SelfAttention(heads, heads, shared_out(hidden, heads))
+    mlp = _mlp(config, hidden, config.activation("activation_function", default="gelu_new"))
+    return Network(
+        "imported", hidden, config.whole("vocab_size"),
+        (Block(attention, mlp, layers, parallel=True),), norm="layernorm", norm_bias=True,
+        tied=config.flag("tie_word_embeddings", False), head_bias=True,
+        dropout=config.share("resid_pdrop"),
+    )  # fmt: skip
+
+
+def opt(config: Config) -> Network:
+    """OPT: two positions more than tokens."""
+    hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
+    if (config.maybe("word_embed_proj_dim") or hidden) != hidden:
+        raise ProblemError(
+            "word_embed_proj_dim differs from the width (OPT-350M); embeddings of another width "
+            "are not described"
+        )
+    bias = config.flag("enable_bias", True)
+    affine = config.flag("layer_norm_elementwise_affine", True)
+    if not affine:
+        config.notes.append("layer_norm_elementwise_affine: norms are taken with weights")
+    attention = SelfAttention(
+        heads, heads, shared_out(hidden, heads),
+        qkv_bias=bias, output_bias=bias, rotary=False,
+    )  # fmt: skip
+    config.share("activation_dropout")
+    mlp = _mlp(config, hidden, config.activation("activation_function", default="relu"), bias)
+    before = config.flag("do_layer_norm_before", True)
+    return Network(
+        "imported", hidden, config.whole("vocab_size"),
+        (Block(attention, mlp, layers, norm_after=not before),), norm="layernorm",
+        norm_bias=True, positions=config.whole("max_position_embeddings") + 2,
+        final_norm=before and not config.flag("_remove_final_layer_norm", False),
+        tied=config.flag("tie_word_embeddings", True), dropout=config.share("dropout"),
+    )  # fmt: skip
+
+
+def mpt(config: Config) -> Network:
+    """MPT: biases unless `no_bias`, learned positions unless slopes (`alibi`)."""
+    hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
+    bias = not config.flag("no_bias", True)
+    how = config.nested("attn_config")
+    alibi = how.flag("alibi", True)
+    if alibi:
+        config.notes.append(f"alibi: {_ALIBI}")
+    kind = how.word("attn_type", "multihead_attention")
+    one = kind == "multiquery_attention"
+    kv_heads = 1 if one else how.maybe("kv_n_heads") or heads
+    for key in ("qk_ln", "clip_qkv"):
+        how.left_out(key, "is left out")
+    attention = SelfAttention(
+        heads, kv_heads, shared_out(hidden, heads),
+        qkv_bias=bias, output_bias=bias, rotary=how.flag("rope", False), joined=True,
+    )  # fmt: skip
+    mlp = Mlp(config.whole("expansion_ratio") * hidden, False, "gelu", bias)
+    learned = config.flag("learned_pos_emb", True) and not alibi and not attention.rotary
+    config.share("emb_pdrop")
+    config.word("norm_type", "")
+    config.word("name", "")
+    config.maybe("max_seq_len")
+    return Network(
+        "imported", hidden, config.whole("vocab_size"), (Block(attention, mlp, layers),),
+        norm="layernorm", norm_bias=bias,
+        positions=config.whole("max_seq_len") if learned else 0,
+        tied=config.flag("tie_word_embeddings", True), dropout=config.share("resid_pdrop"),
+    )  # fmt: skip
+
+
+def falcon(config: Config) -> Network:
+    """Falcon: one head of keys, or several in its newer form; parts side by side."""
+    hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
+    newer = config.flag("new_decoder_architecture", False)
+    one = config.flag("multi_query", True) and not newer
+    grouped = config.maybe("num_kv_heads", "n_head_kv", "num_key_value_heads")
+    norms = config.maybe("num_ln_in_parallel_attn") or (2 if newer else 1)
+    parallel = config.flag("parallel_attn", True) or newer
+    bias, alibi = config.flag("bias", False), config.flag("alibi", False)
+    if alibi:
+        config.notes.append(f"alibi: {_ALIBI}")
+    attention = SelfAttention(
+        heads, 1 if one else (grouped or heads) if newer else heads,
+        shared_out(hidden, heads),
+        qkv_bias=bias, output_bias=bias, rotary=not alibi, joined=True,
+    )  # fmt: skip
+    mlp = _mlp(config, hidden, config.activation("activation", default="gelu"), bias)
+    block = Block(attention, mlp, layers, parallel=parallel, own_norm=parallel and norms == 2)
+    return Network(
+        "imported", hidden, config.whole("vocab_size"), (block,), norm="layernorm",
+        norm_bias=True, tied=config.flag("tie_word_embeddings", True),
+        dropout=config.share("hidden_dropout"),
+    )  # fmt: skip
+
+
+def t5(config: Config, *, experts: bool = False) -> Network:
+    """T5, and Switch with experts in every n-th layer; both have an encoder."""
+    hidden, heads = config.whole(*HIDDEN), config.whole(*HEADS)
+    layers = config.whole("num_layers", "num_hidden_layers")
+    size, inner = config.whole("d_kv"), config.whole("d_ff")
+    said = config.word("dense_act_fn" if experts else "feed_forward_proj", "relu")
+    for key in ("dense_act_fn", "feed_forward_proj"):
+        config.word(key, "")
+    config.flag("is_gated_act", False)
+    gated = said.startswith("gated-")
+    activation = "gelu_new" if said == "gated-gelu" else known(said.removeprefix("gated-"))
+    mlp = Mlp(inner, gated, activation)
+    buckets = config.whole("relative_attention_num_buckets")
+    decoder = config.maybe("num_decoder_layers") or layers
+    stacks = []
+    for count, causal in ((layers, False), (decoder, True)):
+        attention = SelfAttention(
+            heads, heads, size, causal=causal, rotary=False, relative_buckets=buckets
+        )
+        cross = SelfAttention(heads, heads, size, causal=False, rotary=False) if causal else None
+        key = "num_sparse_decoder_layers" if causal else "num_sparse_encoder_layers"
+        step = _step(count, config.whole(key)) if experts else 0
+        mlps = (_switch(config, mlp) if _is_sparse(i, step) else mlp for i in range(count))
+        stacks.append(runs(Block(attention, each, cross=cross) for each in mlps))
+    return Network(
+        "imported", hidden, config.whole("vocab_size"), stacks[1], encoder=stacks[0],
+        tied=config.flag("tie_word_embeddings", True), dropout=config.share("dropout_rate"),
+    )  # fmt: skip
+
+
+def _switch(config: Config, mlp: Mlp) -> Mlp:
+    """An inner layer of experts, of which a token goes to one."""
+    config.maybe("expert_capacity", "decoder_sparse_step", "encoder_sparse_step")
+    config.flag("add_router_probs", False)
+    return Mlp(
+        mlp.inner, mlp.gated, mlp.activation, experts=config.whole("num_experts"), chosen=1,
+        router_bias=config.flag("router_bias", False),
+    )  # fmt: skip
+
+
+def _step(layers: int, sparse: int) -> int:
+    """Every how many layers one has experts."""
+    return max(layers // sparse, 1) if sparse else 0
+
+
+def _is_sparse(layer: int, step: int) -> bool:
+    return step == 1 or (step > 1 and layer % step == 1)
+
+
+def _mlp(config: Config, hidden: int, activation: str, bias: bool = True) -> Mlp:
+    """Two products; four times as wide as the model unless the file says otherwise."""
+    return Mlp(config.maybe(*INNER) or 4 * hidden, False, activation, bias)

@@ -1,0 +1,240 @@
+"""What a network is: sizes, blocks in order, embeddings and heads. No batch, no device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from perfmodel.errors import ProblemError
+
+Norm = Literal["layernorm", "rmsnorm"]
+ACTIVATIONS = ("gelu", "gelu_new", "relu", "silu")
+"""Activations of the inner layer: the error function's, tanh's approximation of it, relu, silu."""
+
+
+@dataclass(frozen=True)
+class Latent:
+    """Multi-head latent attention: queries, keys and values through low ranks (DeepSeek-V2,
+    2405.04434, section 2.1)."""
+
+    kv_rank: int
+    """Width of the latent that keys and values come from."""
+    nope: int
+    """Width of a head's part without rotary positions."""
+    rope: int
+    """Width of its part with them, which all heads' keys share."""
+    value: int
+    """Width of a head's values."""
+    q_rank: int = 0
+    """Width of the queries' latent; 0: queries come from the hidden state itself."""
+
+
+@dataclass(frozen=True)
+class SelfAttention:
+    """Attention of a block: multi-head, grouped, or latent."""
+
+    heads: int
+    """Query heads."""
+    kv_heads: int
+    """Key-value heads; as many as query heads in plain multi-head attention."""
+    head_size: int
+    """Width of a head."""
+    causal: bool = True
+    """Whether a token sees only itself and those before it."""
+    window: int = 0
+    """Nearest keys that a query sees; 0: all."""
+    chunk: int = 0
+    """Tokens of a chunk, beyond which none is seen (Llama 4's local layers); 0: no chunks."""
+    qkv_bias: bool = False
+    """Whether the projections of queries, keys and values have a bias."""
+    output_bias: bool = False
+    """Whether the output projection has one."""
+    head_norm: bool = False
+    """Whether each head's queries and keys are normalised (RMS, a weight of a head's width)."""
+    rotary: bool = True
+    """Whether queries and keys are rotated by their positions."""
+    joined: bool = False
+    """Whether the model's own code has one product for queries, keys and values."""
+    sinks: bool = False
+    """Whether each head has a learned score that takes part in its softmax (gpt-oss)."""
+    relative_buckets: int = 0
+    """Learned biases a head by distance (T5), in the first block of a stack; 0: none."""
+    latent: Latent | None = None
+    """Latent attention, in place of plain projections."""
+
+    def __post_init__(self) -> None:
+        for name in ("heads", "kv_heads", "head_size"):
+            _at_least_one(f"attention: {name}", getattr(self, name))
+        if self.heads % self.kv_heads:
+            raise ProblemError(
+                f"heads must be a multiple of kv_heads, but {self.heads} heads are not one of "
+                f"{self.kv_heads}; {_divisors(self.heads)} divide them"
+            )
+        _not_negative("attention: window", self.window)
+        _not_negative("attention: chunk", self.chunk)
+        if self.window and self.chunk:
+            raise ProblemError("attention has a window or chunks, not both; drop one")
+
+    @property
+    def score_width(self) -> int:
+        """Width of a head's queries and keys."""
+        return self.head_size if self.latent is None else self.latent.nope + self.latent.rope
+
+    @property
+    def value_width(self) -> int:
+        """Width of a head's values."""
+        return self.head_size if self.latent is None else self.latent.value
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """The inner layer of a block: two products, or three where gated; one, or one of many experts.
+
+    With experts a router sends each token to `chosen` of them.
+    """
+
+    inner: int
+    """Width of the inner layer; of one expert's where there are experts."""
+    gated: bool = True
+    """Whether a second product gates the first."""
+    activation: str = "silu"
+    """One of `ACTIVATIONS`."""
+    bias: bool = False
+    """Whether its products have biases, in experts too."""
+    experts: int = 0
+    """Experts; 0: the layer is dense."""
+    chosen: int = 0
+    """Experts that a token goes to."""
+    shared_inner: int = 0
+    """Width of the expert that every token goes to; 0: none."""
+    shared_gate: bool = False
+    """Whether a learned gate of one number a token weighs the shared expert (Qwen2-MoE)."""
+    router_bias: bool = False
+    """Whether each expert has a bias in the choice (DeepSeek-V3) or in the router (gpt-oss)."""
+    capacity: float = 1.0
+    """Rows of the fullest expert over those of an even spread."""
+
+    def __post_init__(self) -> None:
+        _at_least_one("mlp: inner", self.inner)
+        if self.activation not in ACTIVATIONS:
+            from perfmodel.errors import UnknownName
+
+            raise UnknownName("activation", self.activation, ACTIVATIONS)
+        _not_negative("mlp: experts", self.experts)
+        if self.experts and not 1 <= self.chosen <= self.experts:
+            raise ProblemError(
+                f"a token goes to {self.chosen} of {self.experts} experts; "
+                f"chosen is from 1 to {self.experts}"
+            )
+        if self.chosen and not self.experts:
+            raise ProblemError("mlp: chosen goes with experts; give experts, or drop it")
+        if self.capacity < 1.0:
+            raise ProblemError("mlp: capacity is 1 where tokens spread evenly, and more elsewhere")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One layer, or several equal ones: attention and an inner layer, each with a residual."""
+
+    attention: SelfAttention
+    """Attention of the tokens among themselves."""
+    mlp: Mlp
+    """The inner layer."""
+    repeat: int = 1
+    """How many layers are like this."""
+    norm_after: bool = False
+    """Whether norms follow the residual sums (BERT); else they stand before each part."""
+    parallel: bool = False
+    """Whether attention and inner layer read one norm and are added together (PaLM, Falcon)."""
+    own_norm: bool = False
+    """Whether the inner layer of a parallel block has a norm of its own (Falcon-40B, GPT-NeoX)."""
+    sandwich: bool = False
+    """Whether each part has a second norm behind it (Gemma 2 and 3)."""
+    cross: SelfAttention | None = None
+    """Attention to the encoder's output, between the two parts of a decoder's layer."""
+
+    def __post_init__(self) -> None:
+        _at_least_one("block: repeat", self.repeat)
+        if self.own_norm and not self.parallel:
+            raise ProblemError("block: own_norm goes with parallel; give both, or drop it")
+
+
+@dataclass(frozen=True)
+class Network:
+    """A transformer. Raises `ProblemError` and `UnknownName`, in one line, for sizes without
+    meaning."""
+
+    name: str
+    """What results call it."""
+    hidden: int
+    """Width of the residual stream."""
+    vocabulary: int
+    """Tokens that there are; rows of the embedding."""
+    blocks: tuple[Block, ...]
+    """Layers in order; of an encoder-decoder those of the decoder."""
+    encoder: tuple[Block, ...] = ()
+    """Layers of the encoder, where there is one beside."""
+    norm: Norm = "rmsnorm"
+    """Which norm its layers have."""
+    norm_bias: bool = False
+    """Whether layer norms have a bias beside their weight."""
+    positions: int = 0
+    """Rows of a table of learned positions; 0: none."""
+    token_types: int = 0
+    """Rows of a table of token types (BERT's segments)."""
+    embedding_norm: bool = False
+    """Whether a norm follows the embeddings."""
+    final_norm: bool = True
+    """Whether a norm stands before the head."""
+    tied: bool = False
+    """Whether the head has the embedding's weight."""
+    head: Literal["language", "pretraining", "pooler", "none"] = "language"
+    """`language`: logits of every token; `pretraining`: BERT's two heads; `pooler`: BERT's dense
+    layer over the first token; `none`."""
+    head_bias: bool = False
+    """Whether the language head has a bias."""
+    dropout: float = 0.0
+    """Share of activations that training drops by default."""
+    family: str = ""
+    """Whose code it is: bert, gpt2, llama, ..."""
+    about: str = ""
+    """One line for a person."""
+    source: str = ""
+    """Where its sizes come from."""
+    sizes: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """Published totals to hold it against: `parameters`, `active`."""
+
+    def __post_init__(self) -> None:
+        _at_least_one("hidden", self.hidden)
+        _at_least_one("vocabulary", self.vocabulary)
+        _not_negative("positions", self.positions)
+        if not self.blocks:
+            raise ProblemError(f"network {self.name} has no blocks; add one")
+        if not 0.0 <= self.dropout < 1.0:
+            raise ProblemError(f"dropout is {self.dropout}; it is a share below 1, such as 0.1")
+        if self.norm not in ("layernorm", "rmsnorm"):
+            from perfmodel.errors import UnknownName
+
+            raise UnknownName("norm", self.norm, ("layernorm", "rmsnorm"))
+
+    @property
+    def layers(self) -> int:
+        """Layers of the decoder, or of an encoder without one."""
+        return sum(block.repeat for block in self.blocks)
+
+
+def _at_least_one(name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ProblemError(f"{name} is {value}; it is a whole number from 1 on")
+
+
+def _not_negative(name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ProblemError(f"{name} is {value}; it is a whole number, 0 or more")
+
+
+def _divisors(number: int) -> str:
+    """What divides a count of heads, for complaints."""
+    found = [str(one) for one in range(1, number + 1) if number % one == 0]
+    return ", ".join(found[-12:])

@@ -1,0 +1,397 @@
+"""Attention of a layer: one fused kernel, or products and a softmax with the scores in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.elements import element
+from perfmodel.networks.network import SelfAttention
+from perfmodel.networks.operations.maps import Pass, chain
+from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
+from perfmodel.networks.recorder import Operands, Recorder
+from perfmodel.networks.value import Value, Weight
+
+_Operand = Value | tuple[Value, ...]
+_Three = tuple[tuple[Value, ...], tuple[Value, ...], tuple[Value, ...]]
+"""Queries, keys and values, each of one tensor or several side by side."""
+
+
+@dataclass(frozen=True)
+class AttentionOperation(Operation):
+    """What fused and unfused attention share."""
+
+    of: SelfAttention
+    """Heads, mask and widths."""
+    q: tuple[Value, ...]
+    """Queries, tokens × heads · width; several tensors where they lie side by side."""
+    k: tuple[Value, ...]
+    """Keys, tokens × key-value heads · width, those of a cache among them."""
+    v: tuple[Value, ...]
+    """Values."""
+    batch: int
+    """Sequences."""
+    heads: int
+    """Query heads of this device."""
+    kv_heads: int
+    """Key-value heads of this device."""
+    seq_q: int
+    """Queries of a sequence."""
+    seq_kv: int
+    """Keys of a sequence."""
+    dropout: bool = False
+    """Whether scores are dropped."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """Queries, keys, values."""
+        return (*self.q, *self.k, *self.v)
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """A score of its own for each head, where heads have sinks."""
+        return (Weight(f"{self.name}.sinks", (self.heads,), "vector"),) if self.of.sinks else ()
+
+    @property
+    def data(self) -> str:
+        """Type of the queries."""
+        return self.q[0].dtype
+
+    @property
+    def tokens(self) -> int:
+        """Queries of all sequences."""
+        return self.batch * self.seq_q
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """Tokens × heads · width of the values."""
+        cols = self.heads * self.of.value_width
+        return (Value(f"{self.name}.out", self.tokens, cols, self.data),)
+
+    def _gradients(self) -> _Three:
+        """Those of queries, of keys and of values."""
+        q, k, v = (
+            tuple(gradient_of(x, self.name) for x in group) for group in (self.q, self.k, self.v)
+        )
+        return q, k, v
+
+
+@dataclass(frozen=True)
+class FusedAttention(AttentionOperation):
+    """One kernel forward; backward the kernels that recompute the scores."""
+
+    @property
+    def saves(self) -> tuple[Value, ...]:
+        """Inputs and output."""
+        return (*self.inputs, *self.outputs)
+
+    @property
+    def statistics(self) -> tuple[Value, ...]:
+        """Logarithm of the sum of exponentials, a number a query and head."""
+        return (Value(f"{self.name}.lse", self.tokens, self.heads, "fp32"),)
+
+    def problem(self, direction: str) -> Attention:
+        """The operator at its sizes; chunks that see nothing of each other are sequences."""
+        window = self.of.window if 0 < self.of.window < self.seq_kv else None
+        wide, chunk = self.of.value_width, self.of.chunk
+        chunks = self.seq_q // chunk if 0 < chunk < self.seq_q and self.seq_q % chunk == 0 else 1
+        return Attention(
+            self.batch * chunks,
+            self.heads,
+            self.kv_heads,
+            self.seq_q // chunks,
+            self.seq_kv // chunks,
+            self.of.score_width,
+            None if wide == self.of.score_width else wide,
+            causal=self.of.causal,
+            window=window,
+            dtype=self.data,
+            direction=direction,  # type: ignore[arg-type]
+            dropout=self.dropout,
+        )
+
+    def forward(self, to: Recorder) -> None:
+        """One kernel."""
+        reads: Operands = {"Q": self.q, "K": self.k, "V": self.v}
+        kernel = self.setting.flash_kernel()
+        problem = self.problem("fwd")
+        to.run(
+            self.name,
+            "attention",
+            problem,
+            reads,
+            {"O": self.outputs[0]},
+            implementation=kernel,
+        )
+
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """One operator: recompute, and the three gradients."""
+        made = self._gradients()
+        (statistic,) = self.statistics
+        reads: Operands = {
+            "Q": self.q, "K": self.k, "V": self.v, "dO": gradients[0], "O": self.outputs[0],
+            "L": statistic,
+        }  # fmt: skip
+        writes = dict(zip(("dQ", "dK", "dV"), made, strict=True))
+        kernel = self.setting.flash_kernel()
+        name = f"{self.name}.gradient"
+        to.run(name, "attention", self.problem("bwd"), reads, writes, implementation=kernel)
+        return tuple(each for group in made for each in group)
+
+
+@dataclass(frozen=True)
+class UnfusedAttention(AttentionOperation):
+    """Products of heads in batches, a softmax over scores, and maps, each a kernel.
+
+    Grouped keys are repeated for every query head, as plain operators need them.
+    """
+
+    @property
+    def pairs(self) -> int:
+        """Sequences times heads: products of a batch."""
+        return self.batch * self.heads
+
+    @property
+    def score_rows(self) -> int:
+        """Rows of the scores."""
+        return self.pairs * self.seq_q
+
+    def _scores(self, mark: str, dtype: str = "") -> Value:
+        return Value(f"{self.name}.{mark}", self.score_rows, self.seq_kv, dtype or self.data)
+
+    @property
+    def _laid(self) -> tuple[tuple[Value, ...], ...]:
+        """Queries, keys and values as the products read them: heads one after another."""
+        if not self._moves:
+            return self.q, self.k, self.v
+        width, value = self.of.score_width, self.of.value_width
+        shapes = {
+            "q": (self.pairs * self.seq_q, width),
+            "k": (self.pairs * self.seq_kv, width),
+            "v": (self.pairs * self.seq_kv, value),
+        }
+        return tuple(
+            (Value(f"{self.name}.{part}", *shape, self.data),) for part, shape in shapes.items()
+        )
+
+    @property
+    def _moves(self) -> bool:
+        return self.setting.stack.head_copies or self.heads != self.kv_heads
+
+    @property
+    def _wide_softmax(self) -> bool:
+        """Whether autocast keeps the softmax's result in fp32 beside its 16-bit copy."""
+        return self.setting.stack.autocast and not self.setting.wide
+
+    @property
+    def weights_of(self) -> Value:
+        """The softmax's result."""
+        return self._scores("weights", "fp32" if self._wide_softmax else "")
+
+    @property
+    def saves(self) -> tuple[Value, ...]:
+        """What the products read, the weights, and what was kept of them."""
+        kept = [*(each for group in self._laid for each in group), self.weights_of]
+        if self._wide_softmax and not self.dropout:
+            kept.append(self._scores("narrow"))
+        if self.dropout:
+            kept += [self._scores("mask", "int8"), self._scores("dropped")]
+        return tuple(kept)
+
+    def _product(self, m: int, n: int, k: int) -> Matmul:
+        return Matmul(m, n, k, self.pairs, self.setting.multiplied)
+
+    def _run_product(
+        self, to: Recorder, mark: str, problem: Matmul, a: _Operand, b: _Operand, c: _Operand
+    ) -> None:
+        name = f"{self.name}.{mark}"
+        to.run(name, "matmul", problem, {"A": a, "B": b}, {"C": c}, implementation="torch")
+
+    def _copies(self, to: Recorder, mark: str, pairs: Sequence[tuple[_Operand, _Operand]]) -> None:
+        """Copies between tokens × heads and heads × tokens; of keys, to every query head."""
+        for i, (x, y) in enumerate(pairs):
+            few = min(_bytes(x), _bytes(y))
+            more, less = int(_bytes(x) // few), int(_bytes(y) // few)
+            size = int(few // element(self.data).bytes)
+            rows = self.seq_q if size % self.seq_q == 0 else 1
+            problem = Rowwise(
+                "pointwise",
+                size // rows,
+                rows,
+                self.data,
+                inputs=more,
+                outputs=less,
+            )
+            to.run(f"{self.name}.{mark} {i + 1}", "pointwise", problem, {"X": x}, {"Y": y})
+
+    def _passes(self) -> list[Pass]:
+        """Maps between the first product and the softmax."""
+        stack = self.setting.stack
+        found: list[Pass] = []
+        if stack.joins_maps:
+            return found
+        if stack.scale_pass:
+            found.append(Pass("div_scalar"))
+        if stack.mask == "pass":
+            found.append(Pass("where" if self.of.causal else "add"))
+        return found
+
+    def forward(self, to: Recorder) -> None:
+        """Copies, scores, scale and mask, softmax, dropout, values, and the copy back."""
+        q, k, v = self._laid
+        if self._moves:
+            self._copies(to, "copy", [(self.q, q), (self.k, k), (self.v, v)])
+        width, value = self.of.score_width, self.of.value_width
+        scores = self._scores("scores")
+        self._run_product(to, "scores", self._product(self.seq_q, self.seq_kv, width), q, k, scores)
+        before = scores
+        if self._passes():
+            before = self._scores("masked")
+            chain(to, f"{self.name}.mask", "pointwise", self._passes(), (scores,), (before,))
+        weights = self._softmax(to, before)
+        if self.dropout:
+            weights = self._drop(to, weights)
+        out = self.outputs[0]
+        laid = out
+        if self._moves:
+            laid = Value(f"{self.name}.laid", self.score_rows, value, out.dtype)
+        product = self._product(self.seq_q, value, self.seq_kv)
+        self._run_product(to, "values", product, weights, v, laid)
+        if self._moves:
+            self._copies(to, "copy back", [(laid, out)])
+
+    def _softmax(self, to: Recorder, scores: Value) -> Value:
+        """The softmax; with autocast in fp32, and its result narrowed."""
+        weights = self.weights_of
+        problem = Rowwise(
+            "softmax",
+            scores.rows,
+            scores.cols,
+            scores.dtype,
+            output_dtype=weights.dtype if weights.dtype != scores.dtype else None,
+        )
+        library = self.setting.stack.library
+        to.run(
+            f"{self.name}.softmax",
+            "softmax",
+            problem,
+            {"X": scores},
+            {"Y": weights},
+            implementation=library,
+        )
+        if not self._wide_softmax or self.dropout:
+            return weights
+        narrow = self._scores("narrow")
+        chain(
+            to, f"{self.name}.narrow", "pointwise", _narrowing(narrow.dtype), (weights,), (narrow,)
+        )
+        return narrow
+
+    def _drop(self, to: Recorder, weights: Value) -> Value:
+        """Dropout of the weights: a kernel, or none where the compiler joins it to the softmax."""
+        dropped, mask = self._scores("dropped"), self._scores("mask", "int8")
+        problem = Rowwise(
+            "pointwise",
+            weights.rows,
+            weights.cols,
+            weights.dtype,
+            "dropout",
+            output_dtype=dropped.dtype if dropped.dtype != weights.dtype else None,
+            also_outputs=1,
+            also_dtype="int8",
+        )
+        reads: Operands = {"X": weights, "U": ()}
+        to.run(f"{self.name}.dropout", "pointwise", problem, reads, {"Y": dropped, "W": mask})
+        return dropped
+
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """Two products, dropout, softmax, mask and scale backwards, two products, copies."""
+        q, k, v = self._laid
+        name, value, width = self.name, self.of.value_width, self.of.score_width
+        out = gradients[0]
+        if self._moves:
+            laid = Value(f"{name}.d laid", self.score_rows, value, out.dtype)
+            self._copies(to, "gradient copy", [(out, laid)])
+            out = laid
+        kept = self.weights_of
+        if self.dropout:
+            kept = self._scores("dropped")
+        elif self._wide_softmax:
+            kept = self._scores("narrow")
+        dv = _all_gradients(v, name)
+        dp = self._scores("d weights")
+        back = self._product(self.seq_kv, value, self.seq_q)
+        self._run_product(to, "d values", back, kept, out, dv)
+        back = self._product(self.seq_q, self.seq_kv, value)
+        self._run_product(to, "d weights", back, out, v, dp)
+        ds = self._softmax_gradient(to, self._undrop(to, dp))
+        dq, dk = _all_gradients(q, name), _all_gradients(k, name)
+        back = self._product(self.seq_q, width, self.seq_kv)
+        self._run_product(to, "d queries", back, ds, k, dq)
+        back = self._product(self.seq_kv, width, self.seq_q)
+        self._run_product(to, "d keys", back, ds, q, dk)
+        made: _Three = (dq, dk, dv)
+        if self._moves:
+            ours = self._gradients()
+            self._copies(to, "gradient copy back", list(zip(made, ours, strict=True)))
+            made = ours
+        return tuple(each for group in made for each in group)
+
+    def _undrop(self, to: Recorder, dp: Value) -> Value:
+        """The gradient through dropout, and to fp32 where autocast has the softmax there."""
+        if not self.dropout and not self._wide_softmax:
+            return dp
+        made = self._scores("d softmax", self.weights_of.dtype)
+        if not self.dropout:
+            widened = (Pass("copy", "data", "fp32"),)
+            chain(to, f"{self.name}.widen", "pointwise", widened, (dp,), (made,))
+            return made
+        mask = self._scores("mask", "int8")
+        problem = Rowwise(
+            "pointwise",
+            dp.rows,
+            dp.cols,
+            dp.dtype,
+            output_dtype=made.dtype if made.dtype != dp.dtype else None,
+            also_inputs=1,
+            also_dtype="int8",
+        )
+        reads = {"X": dp, "U": mask}
+        to.run(f"{self.name}.dropout gradient", "pointwise", problem, reads, {"Y": made})
+        return made
+
+    def _softmax_gradient(self, to: Recorder, dp: Value) -> Value:
+        """Of the softmax, then of mask and scale."""
+        weights = self.weights_of
+        ds = self._scores("d scores", dp.dtype)
+        problem = Rowwise("softmax", dp.rows, dp.cols, dp.dtype, direction="bwd")
+        to.run(
+            f"{self.name}.softmax gradient",
+            "softmax",
+            problem,
+            {"Y": weights, "dY": dp},
+            {"dX": ds},
+            implementation=self.setting.stack.library,
+        )
+        data = self.data  # an additive mask hands its gradient on
+        passes = [Pass(one.variant, data, data) for one in self._passes() if one.variant != "add"]
+        if self._wide_softmax:
+            passes.insert(0, Pass("copy", "fp32", data))
+        if not passes:
+            return ds
+        made = self._scores("d product")
+        chain(to, f"{self.name}.mask gradient", "pointwise", passes, (ds,), (made,))
+        return made
+
+
+def _narrowing(dtype: str) -> tuple[Pass, ...]:
+    return (Pass("copy", "fp32", dtype),)
+
+
+def _bytes(operand: _Operand) -> float:
+    return sum(v.bytes for v in (operand if isinstance(operand, tuple) else (operand,)))
+
+
+def _all_gradients(group: tuple[Value, ...], mark: str) -> tuple[Value, ...]:
+    return tuple(gradient_of(x, f"{mark}, by head") for x in group)

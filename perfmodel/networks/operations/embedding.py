@@ -1,0 +1,101 @@
+"""Embeddings: rows of a table picked by tokens, sums with positions and types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfmodel.algorithms import Rowwise
+from perfmodel.networks.operations.operation import Gradients, Operation
+from perfmodel.networks.recorder import Operands, Recorder
+from perfmodel.networks.value import Value, Weight
+
+
+@dataclass(frozen=True)
+class Embedding(Operation):
+    """Tokens → rows of a table; with `added` tables, whose rows are added to them."""
+
+    rows: int
+    """Tokens."""
+    hidden: int
+    """Columns."""
+    vocabulary: int
+    """Rows of the table on this device."""
+    added: tuple[tuple[str, int], ...] = ()
+    """Further tables, name and rows: positions, token types."""
+    shared: bool = False
+    """Whether the main table is another segment's."""
+    distances: tuple[int, int] = (0, 0)
+    """Rows and columns of a table of biases by distance, which attention adds to its scores."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """None that have a gradient."""
+        return ()
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """Tokens × hidden."""
+        return (Value(f"{self.name}.out", self.rows, self.hidden, self.setting.data),)
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """The tables."""
+        main = Weight(
+            f"{self.name}.weight", (self.vocabulary, self.hidden), "embedding", shared=self.shared
+        )
+        others = (
+            Weight(f"{self.name}.{name}", (rows, self.hidden), "embedding")
+            for name, rows in self.added
+        )
+        if not self.distances[0]:
+            return (main, *others)
+        return (main, *others, Weight(f"{self.name}.distances", self.distances, "embedding"))
+
+    @property
+    def _tables(self) -> tuple[Weight, ...]:
+        """Those whose rows are added up."""
+        return self.weights[: 1 + len(self.added)]
+
+    def forward(self, to: Recorder) -> None:
+        """A gather for each table, and a sum for each further one."""
+        found: Value | None = None
+        for i, weight in enumerate(self._tables):
+            table = to.weight(weight, self.setting.data)
+            last = i == len(self._tables) - 1
+            picked = Value(f"{weight.name} rows", self.rows, self.hidden, self.setting.data)
+            made = self.outputs[0] if last and found is None else picked
+            self._gather(to, weight, table, made)
+            if found is None:
+                found = made
+                continue
+            total = (
+                self.outputs[0]
+                if last
+                else Value(f"{weight.name} sum", self.rows, self.hidden, made.dtype)
+            )
+            add = Rowwise("pointwise", self.rows, self.hidden, made.dtype, inputs=2)
+            to.run(f"{weight.name} add", "embedding", add, {"X": (found, made)}, {"Y": total})
+            found = total
+
+    def _gather(self, to: Recorder, weight: Weight, table: Value, made: Value) -> None:
+        """Rows picked from a table; one smaller than what is picked from it stays in the caches."""
+        name, within = f"{weight.name} gather", table.bytes < made.bytes
+        inputs = 0 if within else 1
+        gather = Rowwise("pointwise", self.rows, self.hidden, made.dtype, inputs=inputs)
+        reads: Operands = {"X": () if within else table}
+        to.run(name, "embedding", gather, reads, {"Y": made}, part=() if within else ("X",))
+
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """The table's gradient zeroed, and rows added into it."""
+        dtype = self.setting.data
+        for weight in self._tables:
+            rows = weight.shape[0]
+            made = Value(f"d({weight.name})", rows, self.hidden, dtype)
+            zero = Rowwise("pointwise", rows, self.hidden, dtype, inputs=0)
+            to.run(f"{weight.name} zero", "embedding", zero, {"X": ()}, {"Y": made})
+            add = Rowwise("pointwise", self.rows, self.hidden, dtype, inputs=2, outputs=0)
+            name = f"{weight.name} scatter"
+            twice = (gradients[0], Value(f"{weight.name} old", self.rows, self.hidden, dtype))
+            to.run(name, "embedding", add, {"X": twice}, {})
+        return ()

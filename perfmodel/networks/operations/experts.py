@@ -1,0 +1,142 @@
+"""Mixture of experts: tokens to their experts' rows, and back into sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfmodel.algorithms import Rowwise
+from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
+from perfmodel.networks.recorder import Recorder
+from perfmodel.networks.value import Value
+
+
+@dataclass(frozen=True)
+class Choice(Operation):
+    """Softmax of the router's scores, and which experts are the largest."""
+
+    scores: Value
+    """Tokens × experts."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The scores."""
+        return (self.scores,)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """Weights of the experts."""
+        x = self.scores
+        return (Value(f"{self.name}.out", x.rows, x.cols, x.dtype),)
+
+    @property
+    def saves(self) -> tuple[Value, ...]:
+        """The weights."""
+        return self.outputs
+
+    def forward(self, to: Recorder) -> None:
+        """A softmax, and a pass over it."""
+        x, y = self.scores, self.outputs[0]
+        problem = Rowwise("softmax", x.rows, x.cols, x.dtype)
+        to.run(self.name, "pointwise", problem, {"X": x}, {"Y": y})
+        most = Rowwise("pointwise", x.rows, x.cols, x.dtype, outputs=0)
+        to.run(f"{self.name}.largest", "pointwise", most, {"X": y}, {})
+
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """Of the softmax."""
+        x = self.scores
+        made = gradient_of(x, self.name)
+        problem = Rowwise("softmax", x.rows, x.cols, x.dtype, direction="bwd")
+        reads = {"Y": self.outputs[0], "dY": gradients[0]}
+        to.run(f"{self.name}.gradient", "pointwise", problem, reads, {"dX": made})
+        return (made,)
+
+
+@dataclass(frozen=True)
+class Permute(Operation):
+    """Each token's row to each of its experts: tokens × chosen rows, expert by expert."""
+
+    x: Value
+    """Tokens × hidden."""
+    rows: int
+    """Rows of all experts of this device together."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """X."""
+        return (self.x,)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """Rows by expert."""
+        return (Value(f"{self.name}.out", self.rows, self.x.cols, self.x.dtype),)
+
+    def forward(self, to: Recorder) -> None:
+        """A gather: each row is written, and read where it lies."""
+        _spread(to, self.name, self.x, self.outputs[0])
+
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """Rows summed into their tokens."""
+        made = gradient_of(self.x, self.name)
+        _gathered(to, f"{self.name}.gradient", gradients[0], made)
+        return (made,)
+
+
+@dataclass(frozen=True)
+class Combine(Operation):
+    """Rows of the experts, weighted, summed into their tokens."""
+
+    x: Value
+    """Rows by expert."""
+    weights_of: Value
+    """The experts' weights."""
+    tokens: int
+    """Tokens of this device."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """Rows, and weights."""
+        return (self.x, self.weights_of)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """Tokens × hidden."""
+        return (Value(f"{self.name}.out", self.tokens, self.x.cols, self.x.dtype),)
+
+    @property
+    def saves(self) -> tuple[Value, ...]:
+        """The rows, for the weights' gradient."""
+        return (self.x,)
+
+    def forward(self, to: Recorder) -> None:
+        """One pass."""
+        _gathered(to, self.name, self.x, self.outputs[0])
+
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """Rows of the gradient, and the weights' dot products."""
+        made = gradient_of(self.x, self.name)
+        _spread(to, f"{self.name}.gradient", gradients[0], made)
+        dots = Rowwise("pointwise", self.x.rows, self.x.cols, self.x.dtype, inputs=2, outputs=0)
+        reads = {"X": (self.x, made)}
+        scores = gradient_of(self.weights_of, self.name)
+        to.run(f"{self.name}.weights gradient", "pointwise", dots, reads, {})
+        fill = Rowwise("pointwise", scores.rows, scores.cols, scores.dtype, inputs=0)
+        to.run(f"{self.name}.scores", "pointwise", fill, {"X": ()}, {"Y": scores})
+        return (made, scores)
+
+
+def _spread(to: Recorder, name: str, x: Value, y: Value) -> None:
+    """Every row of y is a copy of one of x: read for each, from a cache where it is still there."""
+    problem = Rowwise("pointwise", y.rows, y.cols, y.dtype)
+    if x.bytes >= y.bytes:
+        to.run(name, "pointwise", problem, {"X": x}, {"Y": y}, part=("X",))
+        return
+    whole = Rowwise("pointwise", x.rows, x.cols, x.dtype, outputs=y.rows // x.rows)
+    to.run(name, "pointwise", whole, {"X": x}, {"Y": y}, part=("Y",))
+
+
+def _gathered(to: Recorder, name: str, x: Value, y: Value) -> None:
+    """Every row of y is a sum of rows of x."""
+    many = max(x.rows // y.rows, 1)
+    problem = Rowwise("pointwise", y.rows, y.cols, y.dtype, inputs=many)
+    to.run(name, "pointwise", problem, {"X": x}, {"Y": y}, part=("X",))

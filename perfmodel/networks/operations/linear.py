@@ -1,0 +1,179 @@
+"""A linear layer: Y = X·W + b forward, dX = dY·Wᵀ and dW = Xᵀ·dY backward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from perfmodel.algorithms import Matmul, Rowwise
+from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
+from perfmodel.networks.recorder import Operands, Recorder
+from perfmodel.networks.value import Value, Weight
+
+# 4 bytes less 2.
+_SPARED = "fp16"
+
+
+@dataclass(frozen=True)
+class Linear(Operation):
+    """[rows, n, k]: X of rows × k by W of k × n; of `groups` of them, each on its share of rows.
+
+    Biases are added by the product (an epilogue); their gradient is a column sum of dY.
+    """
+
+    x: Value
+    """What it reads."""
+    out: int
+    """Columns that it makes."""
+    bias: bool = False
+    """Whether it has one."""
+    to: tuple[Value, ...] = ()
+    """Where its columns go, side by side, where not to one tensor."""
+    split: str = ""
+    """`out` where devices have shares of W's columns, `in` where of its rows; empty: all of W."""
+    weight: Weight | None = None
+    """The parameter, where it is not its own."""
+    groups: int = 1
+    """Products of as many parameters, each on its share of the rows: experts."""
+    owned: int = 0
+    """Parameters that there are, where some meet no row; 0: one a product."""
+    chosen: int = 0
+    """Parameters of those that one token meets."""
+    dtype: str = ""
+    """Type that it multiplies in, where that is not the setting's."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """X."""
+        return (self.x,)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """Y, or what its columns are."""
+        return self.to or (Value(f"{self.name}.out", self.x.rows, self.out, self.x.dtype),)
+
+    @property
+    def matrix(self) -> Weight:
+        """W."""
+        if self.weight is not None:
+            return self.weight
+        return self._parameter("weight", (self.x.cols, self.out), self.groups)
+
+    def _parameter(self, part: str, shape: tuple[int, ...], count: int) -> Weight:
+        kind: Literal["matrix", "vector"] = "matrix" if len(shape) > 1 else "vector"
+        name = f"{self.name}.{part}"
+        return Weight(name, shape, kind, count, self.chosen, expert=self.chosen > 0)
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """W, and b where there is one."""
+        if self.weight is not None:
+            found = (self.weight,)
+        else:
+            count = self.owned or self.groups
+            found = (self._parameter("weight", (self.x.cols, self.out), count),)
+        if not self.bias:
+            return found
+        return (*found, self._parameter("bias", (self.out,), self.owned or self.groups))
+
+    @property
+    def saves(self) -> tuple[Value, ...]:
+        """X, for the weight's gradient, in the type that it was multiplied in."""
+        return (self._stored(self.x, "cast"),)
+
+    @property
+    def multiplied(self) -> str:
+        """Type of the product."""
+        return self.dtype or self.setting.dtype
+
+    def _run_product(
+        self, to: Recorder, mark: str, sizes: tuple[int, int, int], reads: Operands, made: Operands
+    ) -> None:
+        """A product of the groups: one kernel, or one for each where the stack loops over them."""
+        m, n, k = sizes
+        each = self.groups if self.setting.stack.experts_apart else 1
+        problem = Matmul(m, n, k, self.groups // each, self.multiplied)
+        name = f"{self.name}{mark}"
+        to.run(name, "matmul", problem, reads, made, implementation="torch", repeat=each)
+
+    @property
+    def _type(self) -> str:
+        """Type of the product's operands in memory."""
+        return "fp32" if self.multiplied == "tf32" else self.multiplied
+
+    def _stored(self, value: Value, mark: str) -> Value:
+        """An operand in that type."""
+        if value.dtype == self._type:
+            return value
+        name = f"{self.name}: {value.name} as {self._type} ({mark})"
+        return Value(name, value.rows, value.cols, self._type)
+
+    def _typed(self, to: Recorder, value: Value, mark: str) -> Value:
+        """The operand, narrowed by a kernel of its own where it has another type."""
+        made = self._stored(value, mark)
+        if made != value:
+            cast = Rowwise(
+                "pointwise", value.rows, value.cols, value.dtype, output_dtype=made.dtype
+            )
+            to.run(f"{self.name}.{mark}", "pointwise", cast, {"X": value}, {"Y": made})
+        return made
+
+    def forward(self, to: Recorder) -> None:
+        """One product."""
+        if self.setting.stack.autocast and not self.setting.wide and self.weight is None:
+            self._cast(to)
+        x, w = self._typed(to, self.x, "cast"), to.weight(self.matrix, self._type)
+        sizes = (self.x.rows // self.groups, self.out, self.x.cols)
+        self._run_product(to, "", sizes, {"A": x, "B": w}, {"C": self.outputs})
+
+    def _cast(self, to: Recorder) -> None:
+        """The weight's copy in the product's type, as autocast makes one in each pass."""
+        name, rows, cols = self.matrix.name, self.groups * self.x.cols, self.out
+        whole = Value(f"{name} in fp32", rows, cols, "fp32")
+        to.weights[whole.name] = None
+        problem = Rowwise("pointwise", rows, cols, "fp32", output_dtype=self._type)
+        narrow = Value(name, rows, cols, self._type)
+        to.run(f"{self.name}.weight cast", "pointwise", problem, {"X": whole}, {"Y": narrow})
+
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """Two products: dgrad and wgrad, and the bias's sum."""
+        dys = tuple(gradients)
+        rows, k = self.x.rows // self.groups, self.x.cols
+        dy = tuple(self._typed(to, each, f"cast {i}") for i, each in enumerate(dys))
+        dx = gradient_of(self.x, self.name)
+        w = to.weight(self.matrix, self._type)
+        self._run_product(to, ".dgrad", (rows, k, self.out), {"A": dy, "B": w}, {"C": dx})
+        self._weight_gradient(to, dy)
+        if self.bias:
+            b = self._bias_sum(dys)
+            to.run(f"{self.name}.bias gradient", "pointwise", b, {"X": dys}, {})
+        return (dx,)
+
+    def _weight_gradient(self, to: Recorder, dy: tuple[Value, ...]) -> None:
+        rows, k = self.x.rows // self.groups, self.x.cols
+        (x,) = self.saves
+        made = Value(f"d({self.matrix.name})", self.groups * self.out, k, self._output)
+        self._run_product(to, ".wgrad", (self.out, k, rows), {"A": dy, "B": x}, {"C": made})
+        if self.setting.stack.main_gradients:
+            self._accumulate(to, made)
+
+    def _accumulate(self, to: Recorder, made: Value) -> None:
+        """The fp32 sum of a step's gradients, read and written (Megatron-LM,
+        gradient_accumulation_fusion: inside the product, at its end, when nothing multiplies)."""
+        # 4 bytes read and 4 written, less what the product would have written in its own type.
+        size = Rowwise("pointwise", made.rows, made.cols, "fp32", output_dtype=_SPARED)
+        before = Value(f"main {made.name}", made.rows, made.cols, "fp32")
+        after = Value(f"main {made.name} new", made.rows, made.cols, _SPARED)
+        to.run(f"{self.name}.main gradient", "pointwise", size, {"X": before}, {"Y": after})
+
+    @property
+    def _output(self) -> str:
+        """Type of what a product writes."""
+        return matmul_format(self.multiplied).output
+
+    def _bias_sum(self, dys: tuple[Value, ...]) -> Rowwise:
+        first = dys[0]
+        cols = sum(each.cols for each in dys)
+        return Rowwise("pointwise", first.rows, cols, first.dtype, outputs=0)

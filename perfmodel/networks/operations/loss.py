@@ -1,0 +1,113 @@
+"""Cross-entropy over logits: softmax, the target's logarithm, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfmodel.algorithms import Rowwise
+from perfmodel.networks.operations.maps import Pass, chain
+from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
+from perfmodel.networks.recorder import Recorder
+from perfmodel.networks.value import Value
+
+# Megatron-LM's vocabulary-parallel loss (tensor_parallel/cross_entropy.py): in fp32 the maximum,
+# less the maximum, exponentials, their sum, the quotient; backward the product with the loss's
+# gradient. Between them devices exchange a number a token.
+_BY_PARTS = (
+    Pass("copy", "data", "fp32"),
+    Pass("add", "fp32", "", writes=0),
+    Pass("sub", "fp32", "fp32"),
+    Pass("exp", "fp32", "fp32"),
+    Pass("add", "fp32", "", writes=0),
+    Pass("div", "fp32", "fp32"),
+)
+_BY_PARTS_BACK = Pass("mul_scalar", "fp32", "fp32")
+
+
+@dataclass(frozen=True)
+class Loss(Operation):
+    """Cross-entropy. `eager`: an fp32 copy of the logits, its logarithmic softmax, both in memory
+    (4 + 4 bytes a logit beside the logits); `parts`: a kernel for each step of it, in fp32, in
+    place; `fused`: in place, in one pass each way."""
+
+    logits: Value
+    """Tokens × vocabulary."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The logits."""
+        return (self.logits,)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """The loss: one number, with no tensor of its own."""
+        return ()
+
+    @property
+    def _eager(self) -> bool:
+        return self.setting.stack.loss == "eager"
+
+    @property
+    def _by_parts(self) -> bool:
+        return self.setting.stack.loss == "parts"
+
+    def _wide(self, part: str) -> Value:
+        return Value(f"{self.name}.{part}", self.logits.rows, self.logits.cols, "fp32")
+
+    @property
+    def saves(self) -> tuple[Value, ...]:
+        """The softmax's logarithm in fp32, or the logits in whose place the gradient goes."""
+        if self._eager or self._by_parts:
+            return (self._wide("softmax"),)
+        return (self.logits,)
+
+    def forward(self, to: Recorder) -> None:
+        """Cast and softmax, a pass for each step, or one reading pass."""
+        x = self.logits
+        if self._by_parts:
+            passes = [p for p in _BY_PARTS if x.dtype != "fp32" or p.variant != "copy"]
+            chain(to, self.name, "loss", passes, (x,), self.saves)
+            return
+        if not self._eager:
+            problem = Rowwise("pointwise", x.rows, x.cols, x.dtype, "exp", outputs=0)
+            to.run(self.name, "loss", problem, {"X": x}, {})
+            return
+        if x.dtype != "fp32":
+            wide = self._wide("logits")
+            chain(to, f"{self.name}.cast", "loss", (Pass("copy", "data", "fp32"),), (x,), (wide,))
+            x = wide
+        problem = Rowwise("softmax", x.rows, x.cols, "fp32")
+        library = self.setting.stack.library
+        to.run(self.name, "loss", problem, {"X": x}, {"Y": self.saves[0]}, implementation=library)
+
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """Softmax less the target, cast back; or in place."""
+        x = self.logits
+        made = gradient_of(x, self.name)
+        if self._by_parts:
+            typed = Pass("copy", "fp32", x.dtype)
+            passes = [_BY_PARTS_BACK, *([typed] if x.dtype != "fp32" else [])]
+            chain(to, f"{self.name}.gradient", "loss", passes, self.saves, (made,))
+            return (made,)
+        if not self._eager:
+            problem = Rowwise("pointwise", x.rows, x.cols, x.dtype, "exp")
+            to.run(f"{self.name}.gradient", "loss", problem, {"X": x}, {"Y": made})
+            return (made,)
+        seed = self._wide("target")
+        fill = Rowwise("pointwise", x.rows, x.cols, "fp32", inputs=0)
+        to.run(f"{self.name}.target", "loss", fill, {"X": ()}, {"Y": seed})
+        dx = made if x.dtype == "fp32" else self._wide("gradient")
+        problem = Rowwise("softmax", x.rows, x.cols, "fp32", direction="bwd")
+        to.run(
+            f"{self.name}.gradient",
+            "loss",
+            problem,
+            {"Y": self.saves[0], "dY": seed},
+            {"dX": dx},
+            implementation=self.setting.stack.library,
+        )
+        if x.dtype != "fp32":
+            cast = (Pass("copy", "fp32", x.dtype),)
+            chain(to, f"{self.name}.cast back", "loss", cast, (dx,), (made,))
+        return (made,)

@@ -1,0 +1,350 @@
+"""Element-wise operations: activations, dropout, residual sums, rotary positions.
+
+Each is a chain of passes over tensors of one shape. A pass that joins several operations is one
+kernel, as a fused kernel or a compiler makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfmodel.algorithms import Rowwise
+from perfmodel.algorithms.rowwise import VARIANTS
+from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
+from perfmodel.networks.recorder import Recorder
+from perfmodel.networks.setting import Setting
+from perfmodel.networks.value import Value
+
+_MASK = "int8"
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One element-wise kernel of a chain; `data` stands for the type of the chain's tensors."""
+
+    variant: str
+    """The map."""
+    reads_type: str = "data"
+    """Type of what it reads."""
+    writes_type: str = "data"
+    """Type of what it writes."""
+    reads: int = 1
+    """Tensors that it reads."""
+    writes: int = 1
+    """Tensors that it writes; 0: a sum, which leaves next to nothing."""
+    makes: int | None = None
+    """The place of the one of the chain's outputs that it writes; None: all of them, of the last
+    pass, and a temporary, of others."""
+
+
+def chain(
+    to: Recorder,
+    name: str,
+    kind: str,
+    passes: Sequence[Pass],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    aside: Sequence[Value] = (),
+) -> None:
+    """Record passes one after another: each reads what the one before left.
+
+    Maps that compute no more than an operation an input are the same map to the model, and so go
+    through it together.
+
+    The first reads the inputs, the last writes the outputs. Further tensors that a pass reads are
+    inputs, or those kept `aside`, of its type.
+    """
+    first = inputs[0]
+    left: list[Value] = list(inputs)
+    others = [*inputs, *aside]
+    for i, one in enumerate(passes):
+        typed = first.dtype if one.reads_type == "data" else one.reads_type
+        made = first.dtype if one.writes_type == "data" else one.writes_type
+        # What the one before left, as far as it is of the type that is read; else what was kept.
+        reads = [v for v in left if v.dtype == typed][: one.reads]
+        more = [v for v in others if v.dtype == typed and v not in reads]
+        reads += more[: one.reads - len(reads)]
+        for j in range(one.reads - len(reads)):
+            reads.append(Value(f"{name}.kept {i}.{j}", first.rows, first.cols, typed))
+        writes = _written(name, i, one, made, first, outputs, last=i == len(passes) - 1)
+        problem = Rowwise(
+            "pointwise",
+            first.rows,
+            first.cols,
+            typed,
+            one.variant if one.variant in VARIANTS else "",
+            inputs=one.reads,
+            outputs=one.writes,
+            output_dtype=made if made != typed and one.writes else None,
+        )
+        operands = {"Y": tuple(writes)} if writes else {}
+        called = name if len(passes) == 1 else f"{name} {i + 1}"
+        to.run(called, kind, problem, {"X": tuple(reads)}, operands)
+        left = writes if writes and one.makes is None else left
+
+
+def _written(
+    name: str,
+    i: int,
+    one: Pass,
+    dtype: str,
+    like: Value,
+    outputs: Sequence[Value],
+    *,
+    last: bool,
+) -> list[Value]:
+    """What a pass writes: outputs of the chain, or temporaries."""
+    if one.makes is not None:
+        return [outputs[one.makes]]
+    if last and one.writes == len(outputs):
+        return list(outputs)
+    return [Value(f"{name}.{i}.{j}", like.rows, like.cols, dtype) for j in range(one.writes)]
+
+
+@dataclass(frozen=True)
+class Map(Operation):
+    """A chain of passes forward, and one backward."""
+
+    xs: tuple[Value, ...]
+    """What it reads."""
+    passes: tuple[Pass, ...]
+    """Its kernels."""
+    back: tuple[Pass, ...]
+    """Those of its gradient."""
+    kept: tuple[Value, ...] = ()
+    """What its backward pass reads beside the gradient."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """What it reads."""
+        return self.xs
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """One tensor."""
+        first = self.xs[0]
+        return (Value(f"{self.name}.out", first.rows, first.cols, first.dtype),)
+
+    @property
+    def saves(self) -> tuple[Value, ...]:
+        """What was declared."""
+        return self.kept
+
+    def forward(self, to: Recorder) -> None:
+        """Its passes."""
+        chain(to, self.name, "pointwise", self.passes, self.xs, self.outputs)
+
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """Its gradient's passes."""
+        made = tuple(gradient_of(x, self.name) for x in self.xs)
+        if not self.back:  # a sum hands its gradient on
+            return tuple(gradients[0] for _ in self.xs)
+        name = f"{self.name}.gradient"
+        chain(to, name, "pointwise", self.back, tuple(gradients), made, aside=self.kept)
+        return made
+
+
+@dataclass(frozen=True)
+class Dropout(Operation):
+    """Dropout, and with it the residual sum where a stack joins the two."""
+
+    x: Value
+    """What it drops from."""
+    residual: Value | None = None
+    """What it is added to."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """X, and the residual."""
+        return (self.x,) if self.residual is None else (self.x, self.residual)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """One tensor."""
+        return (Value(f"{self.name}.out", self.x.rows, self.x.cols, self.x.dtype),)
+
+    @property
+    def mask(self) -> Value:
+        """A byte an element: what was kept."""
+        return Value(f"{self.name}.mask", self.x.rows, self.x.cols, _MASK)
+
+    @property
+    def saves(self) -> tuple[Value, ...]:
+        """The mask."""
+        return (self.mask,)
+
+    def forward(self, to: Recorder) -> None:
+        """One kernel, which writes the mask."""
+        problem = self._map("dropout", len(self.inputs), writes_mask=True)
+        reads = {"X": self.inputs, "U": ()}
+        to.run(self.name, "pointwise", problem, reads, {"Y": self.outputs[0], "W": self.mask})
+
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """One kernel, which reads it; the residual's gradient goes on as it is."""
+        dx = gradient_of(self.x, self.name)
+        problem = self._map("", 1, writes_mask=False)
+        reads = {"X": gradients[0], "U": self.mask}
+        to.run(f"{self.name}.gradient", "pointwise", problem, reads, {"Y": dx})
+        return (dx,) if self.residual is None else (dx, gradients[0])
+
+    def _map(self, variant: str, inputs: int, *, writes_mask: bool) -> Rowwise:
+        return Rowwise(
+            "pointwise",
+            self.x.rows,
+            self.x.cols,
+            self.x.dtype,
+            variant,
+            inputs=inputs,
+            also_inputs=int(not writes_mask),
+            also_outputs=int(writes_mask),
+            also_dtype=_MASK,
+        )
+
+
+# Kernels of Hugging Face's gelu_new (NewGELUActivation: 0.5 x (1 + tanh(√(2/π)(x + 0.044715 x³)))),
+# as plain operators: power, product, sum, product, tanh, sum, half, product.
+_GELU_NEW = (
+    Pass("pow_scalar"),
+    Pass("mul_scalar"),
+    Pass("add", reads=2),
+    Pass("mul_scalar"),
+    Pass("tanh"),
+    Pass("add_scalar"),
+    Pass("mul_scalar"),
+    Pass("mul", reads=2),
+)
+# Gradients by autograd, from the last operator to the first: of the product two, of the half one,
+# of tanh, the scale, and of the cube's way a scale, a power and two products; then two sums.
+_GELU_NEW_BACK = (
+    Pass("mul", reads=2),
+    Pass("mul", reads=2),
+    Pass("mul_scalar"),
+    Pass("mul", reads=2),
+    Pass("mul_scalar"),
+    Pass("mul_scalar"),
+    Pass("pow_scalar"),
+    Pass("mul", reads=2),
+    Pass("mul", reads=2),
+    Pass("add", reads=2),
+    Pass("add", reads=2),
+)
+
+
+# Activations that one kernel computes as another one of as many operations.
+_SINGLE = {"gelu_new": "gelu"}
+
+
+def activation(name: str, setting: Setting, x: Value, kind: str, gate: Value | None) -> Map:
+    """The activation of an inner layer; of two tensors where it is gated."""
+    if gate is not None:
+        return _gated(name, setting, x, gate, kind)
+    if kind == "gelu_new" and setting.stack.plain_gelu_new:
+        # Beside x the cube's operand is x again; tanh's result, the half and the sum are kept.
+        kept = (Value(f"{name}.{i}", x.rows, x.cols, x.dtype) for i in range(3))
+        return Map(name, setting, (x,), _GELU_NEW, _GELU_NEW_BACK, (x, *kept))
+    variant = _SINGLE.get(kind, kind)
+    made = Value(f"{name}.out", x.rows, x.cols, x.dtype)
+    # A relu's gradient asks only where its result is positive.
+    read = made if kind == "relu" else x
+    gradient = {"relu": "where"}.get(variant, f"{variant}_gradient")
+    return Map(name, setting, (x,), (Pass(variant),), (Pass(gradient, reads=2),), (read,))
+
+
+def _gated(name: str, setting: Setting, up: Value, gate: Value, kind: str) -> Map:
+    """Two kernels by plain operators, one where fused: gate's activation times up."""
+    if setting.stack.fused_gate:
+        joined = (Pass("silu_mul", reads=2),), (Pass("silu_mul_gradient", reads=3, writes=2),)
+        return Map(name, setting, (gate, up), *joined, (gate, up))
+    single = _SINGLE.get(kind, kind)
+    active = Value(f"{name}.active", up.rows, up.cols, up.dtype)
+    back = (
+        Pass("mul", reads=2, makes=1),
+        Pass("mul", reads=2),
+        Pass(f"{single}_gradient", reads=2, makes=0),
+    )
+    forward = (Pass(single), Pass("mul", reads=2))
+    return Map(name, setting, (gate, up), forward, back, (gate, up, active))
+
+
+# Rotary positions by plain operators (transformers, apply_rotary_pos_emb): halves swapped and
+# negated, products with sine and cosine, their sum; for queries, then for keys.
+_ROTARY = (Pass("copy"), Pass("mul"), Pass("mul"), Pass("add", reads=2))
+
+
+@dataclass(frozen=True)
+class Rotary(Operation):
+    """Rotary positions of queries and keys (RoFormer, 2104.09864, section 3.2.2)."""
+
+    q: Value
+    """Queries."""
+    k: Value
+    """Keys."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """Queries and keys."""
+        return (self.q, self.k)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """Both, rotated."""
+        return tuple(
+            Value(f"{self.name}.{part}", x.rows, x.cols, x.dtype)
+            for part, x in (("q", self.q), ("k", self.k))
+        )
+
+    def forward(self, to: Recorder) -> None:
+        """One kernel for both, or four for each."""
+        self._rotate(to, self.name, self.inputs, self.outputs)
+
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """The same by the opposite angle."""
+        made = tuple(gradient_of(x, self.name) for x in self.inputs)
+        self._rotate(to, f"{self.name}.gradient", tuple(gradients), made)
+        return made
+
+    def _rotate(
+        self, to: Recorder, name: str, reads: tuple[Value, ...], writes: tuple[Value, ...]
+    ) -> None:
+        if not self.setting.stack.fused_rotary:
+            for part, x, y in zip(("q", "k"), reads, writes, strict=True):
+                chain(to, f"{name} of {part}", "pointwise", _ROTARY, (x,), (y,))
+            return
+        cols = sum(x.cols for x in reads)
+        problem = Rowwise("pointwise", reads[0].rows, cols, reads[0].dtype, "rotary")
+        to.run(name, "pointwise", problem, {"X": reads}, {"Y": writes})
+
+
+@dataclass(frozen=True)
+class Repeat(Operation):
+    """A tensor next to itself several times: what all heads share, for each of them."""
+
+    x: Value
+    """What it reads."""
+    times: int
+    """How often."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """X."""
+        return (self.x,)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """Its columns, so many times."""
+        x = self.x
+        return (Value(f"{self.name}.out", x.rows, x.cols * self.times, x.dtype),)
+
+    def forward(self, to: Recorder) -> None:
+        """One kernel."""
+        x = self.x
+        copy = Rowwise("pointwise", x.rows, x.cols, x.dtype, outputs=self.times)
+        to.run(self.name, "pointwise", copy, {"X": x}, {"Y": self.outputs[0]})
+
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """Their sum."""
+        x, made = self.x, gradient_of(self.x, self.name)
+        add = Rowwise("pointwise", x.rows, x.cols, x.dtype, inputs=self.times)
+        to.run(f"{self.name}.gradient", "pointwise", add, {"X": gradients[0]}, {"Y": made})
+        return (made,)

@@ -1,0 +1,157 @@
+"""Norms: layer norm in one kernel; an RMS norm in one, or in the several of plain operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfmodel.algorithms import Rowwise
+from perfmodel.networks.operations.maps import Pass, chain
+from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
+from perfmodel.networks.recorder import Recorder
+from perfmodel.networks.value import Value, Weight
+
+# Hugging Face's LlamaRMSNorm (modeling_llama.py): to fp32, square, mean, scale by the root, back,
+# weight. The mean reads and leaves a number a row. In fp32 the casts are no kernels.
+_WIDENED = (
+    Pass("copy", "data", "fp32"),
+    Pass("mul", "fp32", "fp32"),
+    Pass("add", "fp32", "", writes=0),
+    Pass("mul", "fp32", "fp32"),
+    Pass("copy", "fp32", "data"),
+    Pass("mul", "data", "data"),
+)
+# Its gradient by autograd: of the weight's product (two: one summed over rows), the casts, of the
+# scaled product (two, one summed over the row), of the square, and the sum of both ways.
+_WIDENED_BACK = (
+    Pass("mul", "data", "data"),
+    Pass("mul", "data", "", reads=2, writes=0),
+    Pass("copy", "data", "fp32"),
+    Pass("mul", "fp32", "fp32"),
+    Pass("mul", "fp32", "", reads=2, writes=0),
+    Pass("mul", "fp32", "fp32", reads=2),
+    Pass("add", "fp32", "fp32", reads=2),
+    Pass("copy", "fp32", "data"),
+)
+
+
+@dataclass(frozen=True)
+class Norm(Operation):
+    """A layer norm or an RMS norm over rows."""
+
+    x: Value
+    """What it reads."""
+    op: str
+    """layernorm or rmsnorm."""
+    bias: bool = False
+    """Whether it has a bias beside its weight."""
+    shared: bool = False
+    """Whether its weight is counted elsewhere: one for all heads."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """X."""
+        return (self.x,)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """Y."""
+        return (Value(f"{self.name}.out", self.x.rows, self.x.cols, self.x.dtype),)
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """Weight, and bias where there is one."""
+        gamma = Weight(f"{self.name}.weight", (self.x.cols,), "vector")
+        beta = Weight(f"{self.name}.bias", (self.x.cols,), "vector")
+        return (gamma, beta) if self.bias else (gamma,)
+
+    @property
+    def fused(self) -> bool:
+        """Whether it is one kernel."""
+        return self.op == "layernorm" or self.setting.stack.fused_norm
+
+    @property
+    def saves(self) -> tuple[Value, ...]:
+        """X; of plain operators its fp32 copy, and what the weight multiplies."""
+        if self.fused:
+            return (self.x,)
+        rows, cols = self.x.rows, self.x.cols
+        scaled = Value(f"{self.name}.scaled", rows, cols, self.x.dtype)
+        if self.setting.wide:
+            return (self.x, scaled)
+        return (Value(f"{self.name}.wide", rows, cols, "fp32"), scaled)
+
+    @property
+    def statistics(self) -> tuple[Value, ...]:
+        """Reciprocal deviation a row; a layer norm's mean as well."""
+        kept = ("mean", "rstd") if self.op == "layernorm" else ("rstd",)
+        return tuple(Value(f"{self.name}.{name}", self.x.rows, 1, "fp32") for name in kept)
+
+    def _problem(self, direction: str) -> Rowwise:
+        return Rowwise(
+            self.op,
+            self.x.rows,
+            self.x.cols,
+            self.x.dtype,
+            direction=direction,  # type: ignore[arg-type]
+        )
+
+    def _vectors(self, to: Recorder) -> dict[str, Value]:
+        names = ("gamma", "beta") if self.op == "layernorm" else ("gamma",)
+        found = {}
+        for name in names:
+            weight = Weight(f"{self.name}.{name}", (self.x.cols,), "vector")
+            to.weights[weight.name] = None
+            found[name] = Value(weight.name, 1, self.x.cols, self.x.dtype)
+        return found
+
+    def forward(self, to: Recorder) -> None:
+        """One kernel, or six."""
+        if not self.fused:
+            passes = _narrow(_WIDENED) if self.setting.wide else _WIDENED
+            chain(to, self.name, "norm", passes, (self.x,), self.outputs)
+            return
+        kept = (
+            {}
+            if not self.setting.training
+            else {value.name.rpartition(".")[2]: value for value in self.statistics}
+        )
+        to.run(
+            self.name,
+            "norm",
+            self._problem("fwd"),
+            {"X": self.x, **self._vectors(to)},
+            {"Y": self.outputs[0], **kept},
+            implementation=self.setting.stack.library if self.op == "layernorm" else None,
+        )
+
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """The gradient of X, and those of the weights summed over rows."""
+        dx, name = gradient_of(self.x, self.name), f"{self.name}.gradient"
+        if not self.fused:
+            passes = _narrow(_WIDENED_BACK) if self.setting.wide else _WIDENED_BACK
+            chain(to, name, "norm", passes, (gradients[0],), (dx,), aside=self.saves)
+            return (dx,)
+        kept = {value.name.rpartition(".")[2]: value for value in self.statistics}
+        vectors = self._vectors(to)
+        made = {
+            f"d{role}": Value(f"d({v.name})", 1, v.cols, v.dtype) for role, v in vectors.items()
+        }
+        to.run(
+            name,
+            "norm",
+            self._problem("bwd"),
+            {"X": self.x, "dY": gradients[0], "gamma": vectors["gamma"], **kept},
+            {"dX": dx, **made},
+            implementation=self.setting.stack.library if self.op == "layernorm" else None,
+        )
+        return (dx,)
+
+
+def _narrow(passes: tuple[Pass, ...]) -> tuple[Pass, ...]:
+    """The passes where everything is fp32 already: casts are none."""
+    return tuple(
+        Pass(one.variant, "data", "data" if one.writes else "", one.reads, one.writes)
+        for one in passes
+        if one.variant != "copy"
+    )

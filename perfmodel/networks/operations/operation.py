@@ -1,0 +1,62 @@
+"""What every operation has: inputs, outputs, weights, what it saves, and its two passes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfmodel.networks.recorder import Recorder
+from perfmodel.networks.setting import Setting
+from perfmodel.networks.value import Value, Weight
+
+Gradients = Sequence[Value | None]
+"""Of inputs, in their order; None where none is needed."""
+
+
+@dataclass(frozen=True)
+class Operation(ABC):
+    """One operation of a layer, which may take several kernels."""
+
+    name: str
+    """Unique within its segment; its kernels' names begin with it."""
+    setting: Setting
+    """How it runs."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> tuple[Value, ...]:
+        """Tensors that it reads and that have gradients."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> tuple[Value, ...]:
+        """Tensors that it makes."""
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """Parameters that it owns or shares."""
+        return ()
+
+    @property
+    def saves(self) -> tuple[Value, ...]:
+        """Tensors of the forward pass that its backward pass reads."""
+        return ()
+
+    @property
+    def statistics(self) -> tuple[Value, ...]:
+        """What it saves beside them that grows with rows and not with their width."""
+        return ()
+
+    @abstractmethod
+    def forward(self, to: Recorder) -> None:
+        """Record the kernels of the forward pass."""
+
+    @abstractmethod
+    def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
+        """Record those of the backward pass; `gradients` are of the outputs, in their order."""
+
+
+def gradient_of(value: Value, mark: str) -> Value:
+    """The gradient of a tensor, made by the operation `mark`."""
+    return Value(f"d({value.name}) of {mark}", value.rows, value.cols, value.dtype)

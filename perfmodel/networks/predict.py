@@ -1,0 +1,105 @@
+"""Network × setting × device → how long its passes take, and where the time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from perfmodel.graph import Graph, Node, touches
+from perfmodel.graph.asks import Ask, answers, ask
+from perfmodel.graph.spread import Spread
+from perfmodel.hardware import Device
+from perfmodel.networks.expand import expand
+from perfmodel.networks.network import Network
+from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
+from perfmodel.networks.segment import PassGraph, Segment
+from perfmodel.networks.setting import Setting
+from perfmodel.networks.sustained import sustained
+from perfmodel.operators import operator_of
+from perfmodel.prediction import Prediction
+from perfmodel.timing.constants import Constants, default
+from perfmodel.timing.machine import machine
+
+_HARNESS = "kernel"
+
+
+def predict_network(
+    network: Network, setting: Setting, device: Device, *, constants: Constants | None = None
+) -> NetworkPrediction:
+    """Predict a forward pass over a network, and a backward pass where it trains.
+
+    Every distinct kernel is timed once, alike ones as arrays, each with what the kernels before it
+    left in the caches. Raises what `expand` and `perfmodel.predict.predict` raise.
+    """
+    if constants is None:
+        return _by_default(network, setting, Held(device))
+    return _predicted(network, setting, device, constants)
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A device by which object it is: plans of a sweep ask for the same one."""
+
+    device: Device
+    """The device."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Held) and other.device is self.device
+
+    def __hash__(self) -> int:
+        return id(self.device)
+
+
+@lru_cache(maxsize=512)
+def _by_default(network: Network, setting: Setting, held: Held) -> NetworkPrediction:
+    return _predicted(network, setting, held.device, default())
+
+
+def _predicted(
+    network: Network, setting: Setting, device: Device, constants: Constants
+) -> NetworkPrediction:
+    values = sustained(constants, device)
+    passes = _passes(expand(network, setting), setting)
+    asked = [one for _, _, _, graph in passes for one in _asks(graph.graph, device)]
+    found = iter(answers(asked, device, harness=_HARNESS, constants=values))
+    gap = float(machine(device).at_clock(values["kernel_gap"]))
+    made = []
+    for segment, repeat, way, graph in passes:
+        kernels = tuple(
+            _kernel(node.name, kind, next(found), node)
+            for node, kind in zip(graph.graph.nodes, graph.kinds, strict=True)
+        )
+        made.append(PassTime(segment.name, way, repeat, kernels, gap, graph.exchanges))
+    return NetworkPrediction(network, setting, device.slug, tuple(made))
+
+
+_Entry = tuple[Segment, int, str, PassGraph]
+
+
+def _passes(segments: Sequence[Segment], setting: Setting) -> list[_Entry]:
+    """Forward passes in order, then backward ones from the last."""
+    found: list[_Entry] = [(one, one.repeat, "forward", one.forward) for one in segments]
+    if setting.training:
+        back = ((one, one.repeat, "backward", one.backward) for one in reversed(segments))
+        found += [entry for entry in back if entry[3].recorder.nodes]
+    return found
+
+
+def _asks(graph: Graph, device: Device) -> list[Ask]:
+    """What is asked of each node: with what others of its pass left in the caches."""
+    found = touches.reuses(graph, [0.0] * len(graph.nodes), device, again=False)
+    return [ask(node, {}, left) for node, left in zip(graph.nodes, found, strict=True)]
+
+
+def _kernel(name: str, kind: str, found: Prediction, node: Node) -> KernelTime:
+    """A node's time without a harness's start, and its range, which goes with it."""
+    seconds = node.repeat * (found.seconds - found.terms["launch"])
+    share = seconds / found.seconds
+    spread = Spread(
+        operator_of(node.problem).family(node.problem),
+        seconds,
+        found.low_seconds * share,
+        found.high_seconds * share,
+    )
+    return KernelTime(name, kind, spread, found, node.repeat)

@@ -1,0 +1,234 @@
+"""Networks in YAML: a file as networks, and a network as the text of a file.
+
+    name: mixtral-8x7b
+    source: "Mixtral (2401.04088); config.json"
+    hidden: 4096
+    vocabulary: 32000
+    blocks:
+      - repeat: 32
+        attention: {heads: 32, kv_heads: 8, head_size: 128}
+        mlp: {inner: 14336, experts: 8, chosen: 2}
+
+Keys are the fields of `network.Network` and its parts; what is left out has the field's default.
+Layers that alternate are written as `{repeat: 12, blocks: [one, other]}`. A file of several
+networks has them under `networks`, each below its name and with `aliases`. network.schema.json is
+the JSON Schema of both (schema.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfmodel import yamltable
+from perfmodel.entries import Misfit, made, written
+from perfmodel.errors import SpecError, nearest
+from perfmodel.hardware import yamlfile
+from perfmodel.networks.network import Block, Network
+from perfmodel.plaintext import quoted
+
+SEVERAL = "networks"
+"""The key of a file that holds several networks."""
+TOTALS = ("parameters", "active")
+"""What may stand under `sizes`."""
+MOST_BLOCKS = 10_000
+"""Entries of a list of blocks, repeated ones counted as often as they are."""
+_LONGEST = 64  # blocks of a sequence that is looked for when a network is written
+_MAPPING = "tag:yaml.org,2002:map"
+_STACKS = ("encoder", "blocks")
+_LINES = ("name", "about", "source", "family")  # one line of printable text each
+_FIRST = ("name", "about", "source", "family", "sizes")  # in the order of a written file
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A network of a file."""
+
+    network: Network
+    """The network."""
+    aliases: tuple[str, ...] = ()
+    """Further names of it."""
+
+
+def read(path: str | Path) -> tuple[Entry, ...]:
+    """The networks of a YAML file; raises `SpecError`, "file:line: message", in one line."""
+    text = yamlfile.read(Path(path))
+    found = yamltable.compiled(Path(path), text)
+    if found is None:
+        return parse(text, str(path))
+    return _networks(found)
+
+
+def parse(text: str, where: str = "<text>") -> tuple[Entry, ...]:
+    """The networks that a text describes; raises `SpecError` as `read` does."""
+    document = yamlfile.parse(text, where)
+    try:
+        return _networks(document.data)
+    except _Wrong as wrong:
+        raise SpecError(document.error(wrong.path, wrong.said)) from None
+
+
+def made_of(data: Mapping[str, Any]) -> Network:
+    """The network in plain data, keys as in YAML; raises `SpecError`."""
+    try:
+        return _entry((), data).network
+    except _Wrong as wrong:
+        raise SpecError(f"network {quoted(str(data.get('name', '')))}: {wrong.said}") from None
+
+
+def text(network: Network) -> str:
+    """The text of a file of one network, which `parse` reads back as an equal one."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Parts of a block stand on one line."""
+
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+            return super().increase_indent(flow, False)
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    Dumper.add_representer(
+        _Flow, lambda dumper, data: dumper.represent_mapping(_MAPPING, data, flow_style=True)
+    )
+    return str(yaml.dump(plain(network), Dumper=Dumper, sort_keys=False, width=100,
+                         allow_unicode=True, default_flow_style=False))  # fmt: skip
+
+
+def plain(network: Network) -> dict[str, Any]:
+    """A network as the plain data of a file; defaults are left out."""
+    found = written(network, without=_STACKS)
+    first = {key: found.pop(key) for key in _FIRST if key in found}
+    if "sizes" in first:
+        first["sizes"] = _Flow(first["sizes"])
+    stacks = {key: _shortened(getattr(network, key)) for key in _STACKS if getattr(network, key)}
+    return {**first, **found, **stacks}
+
+
+class _Wrong(Exception):
+    """What is wrong in a document, and where."""
+
+    def __init__(self, path: Sequence[str | int], said: str) -> None:
+        super().__init__(path, said)
+        self.path, self.said = tuple(path), said
+
+
+class _Flow(dict[str, Any]):
+    """A mapping that is written on one line."""
+
+
+def _networks(data: Mapping[str, Any]) -> tuple[Entry, ...]:
+    """Every network of a document."""
+    if SEVERAL not in data:
+        return (_entry((), data),)
+    for key in data:
+        if key != SEVERAL:
+            raise _Wrong((key,), f"{key}: a file of several networks has them all below {SEVERAL}")
+    table = data[SEVERAL]
+    if not isinstance(table, Mapping) or not table:
+        raise _Wrong((SEVERAL,), f"{SEVERAL} is a mapping, such as {{name: {{hidden: ...}}}}")
+    return tuple(_entry((SEVERAL, name), said, name) for name, said in table.items())
+
+
+def _entry(path: tuple[str, ...], said: Any, name: str | None = None) -> Entry:
+    """The network at a place of a document; its name may stand above it."""
+    try:
+        if not isinstance(said, Mapping):
+            raise Misfit("", f"{quoted(str(said))} is no mapping; write hidden: 4096 and so on")
+        aliases = () if name is None else _aliases(said.get("aliases", []))
+        stacks = {key: _blocks(key, said[key]) for key in _STACKS if key in said}
+        apart = {*stacks, *(("aliases",) if name is not None else ())}
+        rest = {key: value for key, value in said.items() if key not in apart}
+        given = stacks if name is None else {"name": name, **stacks}
+        return Entry(_checked(made(Network, rest, given)), aliases)
+    except Misfit as misfit:
+        here = [int(key) if key.isdecimal() else key for key in misfit.key.split(".") if key]
+        named = f"{name}: " if name is not None else ""
+        raise _Wrong((*path, *here), f"{named}{misfit}") from None
+
+
+def _checked(network: Network) -> Network:
+    """The network, if its texts are lines and its totals are known ones."""
+    for key in _LINES:
+        if not getattr(network, key).isprintable():
+            raise Misfit(key, "is one line of printable text; drop line ends and the like")
+    for key in network.sizes:
+        if key not in TOTALS:
+            raise Misfit(f"sizes.{key}", f"there is no such total; {nearest(key, TOTALS)}")
+    return network
+
+
+def _aliases(said: Any) -> tuple[str, ...]:
+    if not isinstance(said, list) or not all(isinstance(item, str) for item in said):
+        raise Misfit("aliases", "is a list of further names, such as [llama3]")
+    return tuple(said)
+
+
+def _blocks(key: str, said: Any) -> tuple[Block, ...]:
+    """The blocks of a list, in which `{repeat: 12, blocks: [...]}` stands for many."""
+    if not isinstance(said, list) or not said:
+        raise Misfit(key, "is a list of blocks; write - {attention: {...}, mlp: {...}}")
+    found: list[Block] = []
+    for place, item in enumerate(said):
+        try:
+            found += (
+                _several(item)
+                if isinstance(item, Mapping) and "blocks" in item
+                else [made(Block, item)]
+            )
+        except Misfit as misfit:
+            raise misfit.under(str(place)).under(key) from None
+        if len(found) > MOST_BLOCKS:
+            raise Misfit(key, f"more than {MOST_BLOCKS:,} blocks; join equal ones by repeat")
+    return tuple(found)
+
+
+def _several(said: Mapping[str, Any]) -> list[Block]:
+    for key in said:
+        if key not in ("repeat", "blocks"):
+            raise Misfit(key, "blocks that alternate are {repeat: 12, blocks: [one, other]}")
+    times = said.get("repeat")
+    if isinstance(times, bool) or not isinstance(times, int) or not 1 <= times <= MOST_BLOCKS:
+        raise Misfit("repeat", f"{times!r} is no whole number from 1 to {MOST_BLOCKS:,}")
+    inner = _blocks("blocks", said["blocks"])
+    if len(inner) * times > MOST_BLOCKS:
+        raise Misfit("repeat", f"{times:,} times {len(inner):,} blocks are too many")
+    return [*inner] * times
+
+
+def _shortened(blocks: tuple[Block, ...]) -> list[Any]:
+    """Blocks as entries, a sequence that comes again at once written once."""
+    found: list[Any] = []
+    place = 0
+    while place < len(blocks):
+        length, times = _period(blocks, place)
+        inner = [_block(block) for block in blocks[place : place + length]]
+        found += inner if times == 1 else [{"repeat": times, "blocks": inner}]
+        place += length * times
+    return found
+
+
+def _period(blocks: tuple[Block, ...], place: int) -> tuple[int, int]:
+    """Length and repetitions of the sequence from `place` that covers most, the shortest such."""
+    best = (1, 1)
+    for length in range(1, min((len(blocks) - place) // 2, _LONGEST) + 1):
+        once, times = blocks[place : place + length], 1
+        while blocks[place + length * times :][:length] == once:
+            times += 1
+        if times > 1 and length * times > best[0] * best[1]:
+            best = (length, times)
+    return best
+
+
+def _block(block: Block) -> dict[str, Any]:
+    """A block as an entry: how often first, each part on a line."""
+    found = written(block)
+    times = {"repeat": found.pop("repeat")} if "repeat" in found else {}
+    return times | {key: _flat(value) for key, value in found.items()}
+
+
+def _flat(value: Any) -> Any:
+    return _Flow({k: _flat(v) for k, v in value.items()}) if isinstance(value, dict) else value

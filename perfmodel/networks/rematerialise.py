@@ -1,0 +1,95 @@
+"""Rematerialisation: what a layer keeps for its backward pass, and which kernels run again.
+
+    none          every tensor that the backward pass reads
+    selective     all but what grows with the square of the sequence: scores, weights, their masks
+                  (Korthikanti et al., 2205.05198, section 5); with one fused kernel there is none
+    selective-op  the outputs of attention and of the first, third, ... product (PyTorch's
+                  selective checkpointing by torchtitan's policy "op", which saves odd counts)
+    full          the layer's input
+    host          as none, but on the host: nothing stays on the device
+
+What is kept is read off the operations; what is not kept is computed again by their own forward
+kernels, just before the layer's backward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, get_args
+
+from perfmodel.errors import UnknownName
+from perfmodel.networks.operations.attention import AttentionOperation, UnfusedAttention
+from perfmodel.networks.operations.linear import Linear
+from perfmodel.networks.operations.operation import Operation
+from perfmodel.networks.segment import Segment
+from perfmodel.networks.value import Value
+
+Mode = Literal["none", "selective", "selective-op", "full", "host"]
+MODES: tuple[str, ...] = get_args(Mode)
+"""Every mode."""
+
+
+def mode(name: str) -> Mode:
+    """The mode of that name; raises `UnknownName`."""
+    if name not in MODES:
+        raise UnknownName("recomputation", name, MODES)
+    return name  # type: ignore[return-value]
+
+
+def kept(segment: Segment, by: Mode) -> tuple[Value, ...]:
+    """Tensors of one layer that stay on the device until its backward pass."""
+    if by == "none" or not segment.block:
+        return segment.saved
+    if by == "host":
+        return ()
+    if by == "selective":
+        core = {value.name for value in _cores(segment)}
+        return tuple(value for value in segment.saved if value.name not in core)
+    entry = segment.operations[0].inputs
+    if by == "full":
+        return entry
+    found = {value.name: value for one in _stored(segment) for value in one.outputs}
+    return (*entry, *found.values())
+
+
+def kept_bytes(segment: Segment, by: Mode) -> float:
+    """Bytes of these, and of the numbers a row beside them."""
+    whole = sum(value.bytes for value in kept(segment, by))
+    if by in ("none", "selective") or not segment.block:
+        return whole + segment.statistics_bytes
+    if by == "selective-op":
+        stored = _stored(segment)
+        return whole + sum(value.bytes for one in stored for value in one.statistics)
+    return whole
+
+
+def again(segment: Segment, by: Mode) -> tuple[int, ...]:
+    """Kernels of the forward pass that run again before the backward pass, by their place."""
+    names = [node.name for node in segment.forward.recorder.nodes]
+    if by in ("none", "host") or not segment.block:
+        return ()
+    if by == "full":
+        return tuple(range(len(names)))
+    if by == "selective":
+        cores = tuple(f"{one.name}." for one in _unfused(segment))
+        return tuple(i for i, name in enumerate(names) if name.startswith(cores or "\0"))
+    done = {one.name for one in _stored(segment)}
+    return tuple(i for i, name in enumerate(names) if name not in done)
+
+
+def _unfused(segment: Segment) -> list[UnfusedAttention]:
+    return [one for one in segment.operations if isinstance(one, UnfusedAttention)]
+
+
+def _cores(segment: Segment) -> Iterable[Value]:
+    """What unfused attention keeps of its scores."""
+    for one in _unfused(segment):
+        yield from (value for value in one.saves if value.rows == one.score_rows
+                    and value.cols == one.seq_kv)  # fmt: skip
+
+
+def _stored(segment: Segment) -> list[Operation]:
+    """Operations whose outputs are kept: attention, and every second product."""
+    products = [one for one in segment.operations if isinstance(one, Linear)]
+    attention = [one for one in segment.operations if isinstance(one, AttentionOperation)]
+    return [*attention, *products[0::2]]

@@ -1,0 +1,93 @@
+"""The JSON Schema of a file of networks, generated from the dataclasses and committed beside them.
+
+Editors use it to complete and check such files. After a change of a field, write it again:
+
+    python -c "from perfmodel.networks import schema; schema.write()"
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from perfmodel.entryschema import array_of, object_of
+from perfmodel.networks.network import ACTIVATIONS, Block, Network
+from perfmodel.networks.reading import MOST_BLOCKS, SEVERAL, TOTALS
+
+PATH = Path(__file__).with_name("network.schema.json")
+
+
+def text() -> str:
+    """The schema, as the committed file has it."""
+    network = _network()
+    named = {**network, "properties": dict(network["properties"])}
+    named["properties"]["aliases"] = array_of({"type": "string"}, "Further names of the network.")
+    del named["properties"]["name"]
+    named["required"] = [key for key in network["required"] if key != "name"]
+    several = {
+        "type": "object",
+        "properties": {
+            SEVERAL: {
+                "type": "object",
+                "description": "Networks by name.",
+                "minProperties": 1,
+                "additionalProperties": named,
+            }
+        },
+        "required": [SEVERAL],
+        "additionalProperties": False,
+    }
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A network, or several",
+        "if": {"required": [SEVERAL]},
+        "then": several,
+        "else": network,
+        "$defs": {"block": _block(), "blocks": _blocks()},
+    }
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def write() -> None:
+    """Replace the committed file."""
+    PATH.write_text(text(), encoding="utf-8")
+
+
+def _network() -> dict[str, Any]:
+    found = object_of(Network)
+    for key in ("blocks", "encoder"):
+        said = found["properties"][key]["description"]
+        found["properties"][key] = {"$ref": "#/$defs/blocks", "description": said}
+    totals = {key: {"type": "integer", "minimum": 0} for key in TOTALS}
+    found["properties"]["sizes"] |= {"properties": totals, "additionalProperties": False}
+    return found
+
+
+def _block() -> dict[str, Any]:
+    found = object_of(Block)
+    found["properties"]["mlp"]["properties"]["activation"]["enum"] = list(ACTIVATIONS)
+    return found
+
+
+def _blocks() -> dict[str, Any]:
+    """A list of blocks, some of which stand for several that alternate."""
+    several = {
+        "type": "object",
+        "description": "Blocks that alternate, so many times.",
+        "properties": {
+            "repeat": {"type": "integer", "minimum": 1, "maximum": MOST_BLOCKS},
+            "blocks": {"$ref": "#/$defs/blocks"},
+        },
+        "required": ["repeat", "blocks"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "array",
+        "minItems": 1,
+        "items": {
+            "if": {"required": ["blocks"]},
+            "then": several,
+            "else": {"$ref": "#/$defs/block"},
+        },
+    }

@@ -1,0 +1,143 @@
+"""A segment: operations of one kind of layer, its two passes as graphs, and what it keeps."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from perfmodel.graph import Graph
+from perfmodel.networks.operations.exchange import Exchange
+from perfmodel.networks.operations.linear import Linear
+from perfmodel.networks.operations.maps import Map, Pass
+from perfmodel.networks.operations.operation import Operation
+from perfmodel.networks.recorder import Exchanged, Recorder
+from perfmodel.networks.value import Value, Weight
+
+
+@dataclass(frozen=True)
+class PassGraph:
+    """One pass over a segment."""
+
+    recorder: Recorder
+    """What was recorded."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The class of each node."""
+        return tuple(self.recorder.kinds)
+
+    @property
+    def exchanges(self) -> tuple[Exchanged, ...]:
+        """What devices exchange."""
+        return tuple(self.recorder.exchanges)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Its kernels and tensors, checked."""
+        return self.recorder.graph()
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Layers that are alike: `repeat` of them, one after another."""
+
+    name: str
+    """embedding, block, head; numbered where there are several."""
+    repeat: int
+    """How many there are."""
+    operations: tuple[Operation, ...]
+    """Of one of them, in order."""
+    last: bool = False
+    """Whether nothing follows that hands a gradient back."""
+    block: bool = False
+    """Whether it is layers of the stack, which may recompute; else embeddings or a head."""
+
+    @cached_property
+    def forward(self) -> PassGraph:
+        """The forward pass of one layer."""
+        to = Recorder(f"{self.name}, forward")
+        for operation in self.operations:
+            operation.forward(to)
+        return PassGraph(to)
+
+    @cached_property
+    def backward(self) -> PassGraph:
+        """The backward pass of one layer: each operation's, from the last to the first.
+
+        A tensor that several operations read has the sum of their gradients.
+        """
+        to = Recorder(f"{self.name}, backward")
+        found: dict[str, list[Value]] = defaultdict(list)
+        if not self.last:
+            for y in self.operations[-1].outputs:
+                found[y.name].append(Value(f"d({y.name})", y.rows, y.cols, y.dtype))
+        for operation in reversed(self.operations):
+            said = [self._sum(to, y, found.pop(y.name, [])) for y in operation.outputs]
+            if any(one is None for one in said):
+                continue  # nothing trains behind it
+            self._gather_again(to, operation)
+            made = operation.backward(to, [one for one in said if one is not None])
+            for x, dx in zip(operation.inputs, made, strict=True):
+                if dx is not None:
+                    found[x.name].append(dx)
+        for x in self.operations[0].inputs:
+            self._sum(to, x, found[x.name])
+        return PassGraph(to)
+
+    def _sum(self, to: Recorder, of: Value, parts: Sequence[Value]) -> Value | None:
+        """One gradient of several: a pass for each beyond the first."""
+        if not parts:
+            return None
+        total = parts[0]
+        for part in parts[1:]:
+            name = f"sum {len(to.nodes)} of d({of.name})"
+            setting = self.operations[0].setting
+            add = Map(name, setting, (total, part), (Pass("add", reads=2),), ())
+            add.forward(to)
+            total = add.outputs[0]
+        return total
+
+    def _gather_again(self, to: Recorder, operation: Operation) -> None:
+        """A product whose input is stored in shards needs it whole for the weight's gradient."""
+        source = self._sources.get(operation.inputs[0].name) if operation.inputs else None
+        if isinstance(operation, Linear) and source is not None:
+            moved = source.whole_bytes
+            name = f"{operation.name}.input again"
+            to.exchange(name, "all-gather", source.axis, moved, source.x, source.outputs[0])
+
+    @cached_property
+    def _sources(self) -> dict[str, Exchange]:
+        """Gathers by what they make."""
+        return {
+            one.outputs[0].name: one
+            for one in self.operations
+            if isinstance(one, Exchange) and one.way == "gather"
+        }
+
+    @cached_property
+    def saved(self) -> tuple[Value, ...]:
+        """Tensors of one layer that its backward pass reads, each once; gathered ones as shards."""
+        found: dict[str, Value] = {}
+        for operation in self.operations:
+            for value in operation.saves:
+                source = self._sources.get(value.name)
+                kept = value if source is None else source.x
+                found[kept.name] = kept
+        return tuple(found.values())
+
+    @cached_property
+    def saved_bytes(self) -> float:
+        """Bytes of these."""
+        return sum(value.bytes for value in self.saved)
+
+    @cached_property
+    def statistics_bytes(self) -> float:
+        """Bytes of a number or two a row that norms and attention keep beside them."""
+        return sum(value.bytes for one in self.operations for value in one.statistics)
+
+    @cached_property
+    def weights(self) -> tuple[Weight, ...]:
+        """Parameters of one layer."""
+        return tuple(weight for one in self.operations for weight in one.weights)

@@ -1,0 +1,103 @@
+"""How a network runs: types, stack, batch, and which share of each tensor a device has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from perfmodel.elements import element
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.networks.stack import Stack, load
+
+NARROW = ("fp8", "nvfp4")
+"""Types of linear layers alone, between activations of 16 bits."""
+DTYPES = ("fp32", "tf32", "fp16", "bf16", *NARROW)
+"""Types of the products."""
+
+
+@dataclass(frozen=True)
+class Shards:
+    """How many devices share the tensors of one layer."""
+
+    tensor: int = 1
+    """Devices that heads, inner layers and the vocabulary are split over."""
+    sequence: bool = False
+    """Whether those devices split the rows of norms, dropout and residuals too (Korthikanti)."""
+    context: int = 1
+    """Devices that a sequence's tokens are split over, attention included."""
+    expert: int = 1
+    """Devices that the experts are split over."""
+    expert_tensor: bool = True
+    """Whether each expert is split over the devices of `tensor` as well."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The circumstances of one pass. Raises `ProblemError` and `UnknownName` in one line."""
+
+    batch: int
+    """Sequences of a micro-batch on one device."""
+    seq: int
+    """Tokens of each."""
+    past: int = 0
+    """Tokens before them, whose keys and values are cached."""
+    training: bool = False
+    """Whether a backward pass follows."""
+    dtype: str = "bf16"
+    """Type of the products."""
+    stack: Stack = field(default_factory=lambda: load("eager"))
+    """What runs it."""
+    attention: str = ""
+    """`unfused`, `flash`, or the name of a fused kernel; empty: the stack's."""
+    dropout: float | None = None
+    """Share dropped in training; None: the network's."""
+    loss: bool = True
+    """Whether training has its loss inside: cross-entropy, forward and backward."""
+    ends: bool = True
+    """Whether embeddings and head run as well; else the layers alone."""
+    logits: str = "all"
+    """Tokens with logits: `all`, or the `last` of each sequence."""
+    shards: Shards = field(default_factory=Shards)
+    """What each device has."""
+
+    def __post_init__(self) -> None:
+        for name in ("batch", "seq"):
+            if getattr(self, name) < 1:
+                raise ProblemError(f"{name} is {getattr(self, name)}; it is 1 or more")
+        if self.past < 0:
+            raise ProblemError(f"past is {self.past}; it is 0 or more")
+        if self.dtype not in DTYPES:
+            raise UnknownName("type of a network's products", self.dtype, DTYPES)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a device and pass."""
+        return self.batch * self.seq // self.shards.context
+
+    @property
+    def data(self) -> str:
+        """Type of activations in memory."""
+        if self.dtype in NARROW:
+            return "bf16"
+        return "fp32" if self.dtype == "tf32" else self.dtype
+
+    @property
+    def multiplied(self) -> str:
+        """Type of products that are not of linear layers: of attention, and of the head."""
+        return self.data if self.dtype in NARROW else self.dtype
+
+    @property
+    def wide(self) -> bool:
+        """Whether activations are fp32."""
+        return element(self.data).bytes == 4
+
+    @property
+    def fused_attention(self) -> str:
+        """The fused kernel of attention; empty where it is unfused."""
+        said = self.attention or self.stack.attention
+        if said == "unfused":
+            return ""
+        return self.stack.flash_kernel or "flash" if said == "flash" else said
+
+    def flash_kernel(self) -> str | None:
+        """The kernel's name for the time model; None: a good library's."""
+        return None if self.fused_attention == "flash" else self.fused_attention

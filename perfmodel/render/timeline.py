@@ -1,0 +1,201 @@
+"""A pipeline as a chart: a row a stage, its passes in colours, bubble where the row is grey."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfmodel.errors import ProblemError
+from perfmodel.render.figure import BLACK, STYLE
+from perfmodel.render.labels import text_inches
+from perfmodel.units import seconds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from perfmodel.training.pipeline import Event, Timeline
+    from perfmodel.training.pipeline.task import Pass
+
+# Of each pass a light shade for the first chunk and a dark one for the last; light ones bear black
+# numbers. Hues of the palette in figure.py.
+_SHADES: dict[Pass, tuple[str, str]] = {
+    "F": ("#BFDDF0", "#0072B2"),
+    "B": ("#BFE6D9", "#00805B"),
+    "BW": ("#BFE6D9", "#00805B"),
+    "W": ("#FBE3B0", "#C47F00"),
+}
+_CALLED: dict[Pass, str] = {
+    "F": "forward",
+    "B": "backward: input",
+    "W": "backward: weights",
+    "BW": "backward",
+}
+_BUBBLE = "#E4E4E4"
+_ROW = 0.8  # height of a bar, of a row of 1
+_NUMBER = 6.0  # points of a micro-batch's number
+
+_Bar = tuple[
+    float, float, float, float, str, int
+]  # start, length, low edge, height, colour, number
+
+
+def timeline_chart(
+    found: Timeline, *, width: float = 7.2, height: float | None = None, title: str = ""
+) -> Figure:
+    """The chart as a figure of `width` × `height` inches.
+
+    Numbers are micro-batches, where they fit. Tasks that are joined share their bar, F above.
+    Raises `ProblemError` for several plans at once, and for a pipeline in which nothing takes time.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    if found.ends.ndim > 1:
+        raise ProblemError(f"{found.ends.shape[1]} plans at once; draw the timeline of one")
+    if not found.barrier_seconds > 0:
+        raise ProblemError("nothing takes any time in this pipeline, so there is nothing to draw")
+    plan = found.schedule
+    tall = height or 0.95 + min(0.26, 6.0 / plan.stages) * plan.stages
+    with rc_context(STYLE):
+        figure = Figure(figsize=(width, tall), layout="constrained")
+        axes = figure.add_subplot()
+        bars = [bar for event in found.events() for bar in _bars(event, plan.chunks)]
+        _rows(axes, found)
+        _draw(axes, bars)
+        _frame(axes, found)
+        axes.set_title(title or _title(found), loc="left", pad=16)
+        _key(axes, found)
+        figure.draw_without_rendering()
+        _numbers(axes, bars)
+    return figure
+
+
+def _bars(event: Event, chunks: int) -> list[_Bar]:
+    """A bar for each task; two that are joined lie one above the other."""
+    found: list[_Bar] = []
+    tall = _ROW / len(event.tasks)
+    for place, task in enumerate(event.tasks):
+        low = event.stage - _ROW / 2 + place * tall
+        length = event.end_seconds - event.start_seconds
+        colour = _shade(task.name, task.chunk, chunks)
+        found.append((event.start_seconds, length, low, tall, colour, task.micro_batch))
+    return found
+
+
+def _shade(name: Pass, chunk: int, chunks: int) -> str:
+    """From light for the first chunk to dark for the last."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    light, dark = (np.array(to_rgb(colour)) for colour in _SHADES[name])
+    share = chunk / (chunks - 1) if chunks > 1 else 0.0
+    return to_hex(light + share * (dark - light))
+
+
+def _rows(axes: Axes, found: Timeline) -> None:
+    """A grey strip behind each stage over the whole step: what shows of it is bubble."""
+    start = float(found.first_seconds.min())
+    for stage in range(found.schedule.stages):
+        axes.broken_barh(
+            [(start, float(found.barrier_seconds))],
+            (stage - _ROW / 2, _ROW),
+            facecolors=_BUBBLE,
+            linewidth=0,
+            gid=f"bubble-{stage}",
+        )
+
+
+def _draw(axes: Axes, bars: Sequence[_Bar]) -> None:
+    """The bars, one collection a colour, height and row."""
+    alike: dict[tuple[float, float, str], list[tuple[float, float]]] = defaultdict(list)
+    for start, length, low, tall, colour, _ in bars:
+        alike[low, tall, colour].append((start, length))
+    edge = 0.4 if len(bars) < 1500 else 0.0
+    for (low, tall, colour), spans in alike.items():
+        axes.broken_barh(
+            spans, (low, tall), facecolors=colour, edgecolor="white", linewidth=edge, zorder=2
+        )
+
+
+def _frame(axes: Axes, found: Timeline) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    start, length = float(found.first_seconds.min()), float(found.barrier_seconds)
+    stages = found.schedule.stages
+    axes.set_xlim(start, start + length)
+    axes.set_ylim(stages - 0.5, -0.5)
+    axes.yaxis.set_major_locator(MaxNLocator(min(stages, 16), integer=True))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds(value) if value else "0"))
+    axes.set(xlabel="Time", ylabel="Stage")
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def _title(found: Timeline) -> str:
+    plan = found.schedule
+    chunks = f" of {plan.chunks} chunks" if plan.chunks > 1 else ""
+    return (
+        f"{plan.kind}: {plan.stages} stages{chunks}, {plan.micro_batches} micro-batches, "
+        f"{seconds(float(found.seconds))}, {float(found.bubble_share):.1%} bubble"
+    )
+
+
+def _key(axes: Axes, found: Timeline) -> None:
+    """What the colours mean, between title and rows."""
+    from matplotlib.patches import Patch
+
+    used = {task.name for stage in found.schedule.tasks for task in stage}
+    split = "B" in used
+    names = [name for name in _SHADES if name in used and not (name == "BW" and split)]
+    chunks = found.schedule.chunks
+    patches = [Patch(facecolor=_shade(name, 0, chunks), label=_CALLED[name]) for name in names]
+    patches.append(Patch(facecolor=_BUBBLE, label="bubble"))
+    if chunks > 1:
+        patches.append(
+            Patch(facecolor=_shade("F", chunks - 1, chunks), label="darker: later chunk")
+        )
+    axes.legend(
+        handles=patches,
+        loc="lower left",
+        bbox_to_anchor=(0, 1.0),
+        ncols=len(patches),
+        borderaxespad=0.1,
+        handlelength=1.0,
+        handleheight=0.8,
+        columnspacing=1.2,
+        borderpad=0.1,
+    )
+
+
+def _numbers(axes: Axes, bars: Sequence[_Bar]) -> None:
+    """Micro-batches' numbers on bars that are wide and high enough."""
+    box = axes.get_window_extent()
+    dpi = axes.figure.dpi
+    low, high = axes.get_xlim()
+    across = box.width / dpi / (high - low)
+    upright = box.height / dpi / abs(np.subtract(*axes.get_ylim()))
+    wide = {number: text_inches(str(number), _NUMBER) for number in {bar[5] for bar in bars}}
+    for start, length, edge, tall, colour, number in bars:
+        if length * across < wide[number] + 0.03 or tall * upright < _NUMBER / 72:
+            continue
+        axes.text(
+            start + length / 2,
+            edge + tall / 2,
+            str(number),
+            ha="center",
+            va="center_baseline",
+            fontsize=_NUMBER,
+            color=BLACK if _is_light(colour) else "white",
+            zorder=3,
+        )
+
+
+def _is_light(colour: str) -> bool:
+    """Whether black is easier to read on it than white (relative luminance, roughly)."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(colour)
+    return 0.299 * red + 0.587 * green + 0.114 * blue > 0.5

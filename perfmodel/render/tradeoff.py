@@ -1,0 +1,106 @@
+"""Plans by memory and speed: what recomputation, shards and micro-batches trade."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from perfmodel.errors import ProblemError
+from perfmodel.render.figure import BLACK, CYCLE, GREY, STYLE
+from perfmodel.training.result import Step
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_GIB = 2**30
+_MARKERS = "osD^vP*X"
+
+
+def tradeoff_chart(
+    found: Sequence[Step], *, width: float = 6.0, height: float = 3.8, title: str = ""
+) -> Figure:
+    """A point a plan: memory of its fullest device against tokens/s a device.
+
+    Colours are recomputation, shapes numbers of devices. The line joins plans that no other beats
+    in both. Raises `ProblemError` where there is no plan.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    if not found:
+        raise ProblemError("no plan can be laid out, so there is nothing to draw")
+    modes = list(dict.fromkeys(step.plan.recompute for step in found))
+    counts = sorted({step.plan.devices for step in found})
+    with rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        axes = figure.add_subplot()
+        for step in found:
+            shape = _MARKERS[counts.index(step.plan.devices) % len(_MARKERS)]
+            axes.plot(
+                step.memory.total_bytes / _GIB,
+                step.tokens_per_second_per_device,
+                shape,
+                color=CYCLE[modes.index(step.plan.recompute) % len(CYCLE)],
+                markersize=5,
+                markeredgewidth=0,
+                alpha=1.0 if step.memory.fits else 0.35,
+            )
+        _front(axes, found)
+        _capacity(axes, found)
+        axes.set_xlabel("memory of the fullest device (GiB)")
+        axes.set_ylabel("tokens/s a device")
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        axes.set_title(title or f"{found[0].network.name} on {found[0].device}")
+        _legend(axes, modes, counts)
+    return figure
+
+
+def _front(axes: Axes, found: Sequence[Step]) -> None:
+    """Plans that no other beats in memory and speed."""
+    ordered = sorted(found, key=lambda one: (one.memory.total_bytes, -one.tokens_per_second))
+    best: list[Step] = []
+    for step in ordered:
+        ahead = best[-1].tokens_per_second_per_device if best else 0.0
+        if step.tokens_per_second_per_device > ahead:
+            best.append(step)
+    axes.plot(
+        [step.memory.total_bytes / _GIB for step in best],
+        [step.tokens_per_second_per_device for step in best],
+        color=GREY,
+        linewidth=0.8,
+        zorder=0,
+    )
+
+
+def _capacity(axes: Axes, found: Sequence[Step]) -> None:
+    """What a device has."""
+    room = found[0].memory.capacity_bytes
+    if room is None:
+        return
+    axes.axvline(room / _GIB, color=BLACK, linewidth=0.8, linestyle="--")
+    axes.annotate(
+        f"{room / _GIB:.0f} GiB",
+        (room / _GIB, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(-3, -3),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+    )
+
+
+def _legend(axes: Axes, modes: Sequence[str], counts: Sequence[int]) -> None:
+    """Colours and shapes, outside of the points."""
+    from matplotlib.lines import Line2D
+
+    def key(label: str, colour: str, shape: str) -> Line2D:
+        return Line2D([], [], color=colour, marker=shape, linestyle="", label=label)
+
+    keys = [key(f"recompute {m}", CYCLE[i % len(CYCLE)], "o") for i, m in enumerate(modes)]
+    if len(counts) > 1:
+        shapes = (_MARKERS[i % len(_MARKERS)] for i in range(len(counts)))
+        keys += [key(f"{n:,} devices", GREY, s) for n, s in zip(counts, shapes, strict=True)]
+    axes.legend(handles=keys, loc="center left", bbox_to_anchor=(1.0, 0.5))

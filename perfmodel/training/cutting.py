@@ -1,0 +1,208 @@
+"""Steps of an update cut into kernels, each a declared algorithm.
+
+One kernel a step, or as few as their dependences allow: what reads a sum over an axis that the sum
+was taken along waits for it, and so is in a later kernel; sums along different axes go through a
+tensor differently, and so do not share one. What a kernel makes goes to memory where a later one
+reads it, where it is the weight or a state, and where no step reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from perfmodel.algorithms.case import Declaration
+from perfmodel.algorithms.declaration import declare
+from perfmodel.training.launching import Style
+from perfmodel.training.update import COPY, GRADIENTS, WEIGHTS, Rule, Stage, Types, listed, place
+
+ELEMENTS, CHUNKS, CHUNK = "p", "c", "e"
+"""Axes of steps over all tensors: their elements, or chunks of these and the elements of one."""
+
+Steps = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Steps of an update that share a kernel."""
+
+    name: str
+    """Its step, or its first and its last."""
+    declaration: Declaration
+    """What it computes; its parameters are the extents of its axes."""
+
+    @cached_property
+    def lists(self) -> int:
+        """Lists of tensors that it walks side by side."""
+        algorithm = self.declaration.algorithm
+        whole = [
+            part for part in algorithm.tensors.values() if set(part.axes) == set(algorithm.axes)
+        ]
+        moved = {*algorithm.inputs, *algorithm.outputs}
+        return len({place(part.name) for part in whole if part.name in moved})
+
+    @cached_property
+    def work(self) -> tuple[Any, ...]:
+        """What it costs, whatever its tensors are called: equal where kernels take equal time."""
+        algorithm = self.declaration.algorithm
+
+        def kind(name: str) -> tuple[Any, ...]:
+            part = algorithm.tensors[name]
+            return part.axes, part.element
+
+        return (
+            algorithm.axes,
+            tuple(sorted(kind(name) for name in algorithm.inputs)),
+            tuple(sorted(kind(name) for name in algorithm.outputs)),
+            tuple(sorted((s.kind, s.reduces, s.vector, s.special) for s in algorithm.steps)),
+        )
+
+
+def kernels(rule: Rule, stage: Stage, types: Types, style: Style) -> tuple[Kernel, ...]:
+    """The kernels of a stage, in order; none of a product."""
+    steps = dict(stage.steps)
+    apart = False
+    if types.copy is not None and stage.weights_to is not None:
+        steps[COPY] = {"map": stage.weights_to, "to": COPY, "vector": 1}
+        apart = style.copy == "apart"
+    if style.passes == "each" and not stage.fused:
+        groups = [[name] for name in _ordered(steps)]
+    else:
+        groups = _fewest(steps)
+    if apart and [COPY] not in groups:
+        groups = [*([name for name in group if name != COPY] for group in groups), [COPY]]
+    axes = _axes(stage, steps)
+    return tuple(_kernel(rule, types, steps, group, axes) for group in groups)
+
+
+def _inputs(step: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a step reads."""
+    return listed(step["map"] if "map" in step else step["reduction"])
+
+
+def _makers(steps: Steps) -> dict[str, str]:
+    """The step that makes each tensor."""
+    return {made: name for name, step in steps.items() for made in listed(step["to"])}
+
+
+def _ordered(steps: Steps) -> list[str]:
+    """Steps in an order in which every tensor is made before it is read."""
+    makers = _makers(steps)
+    done: dict[str, None] = {}
+
+    def visit(name: str) -> None:
+        for read in _inputs(steps[name]):
+            if read in makers and makers[read] not in done:
+                visit(makers[read])
+        done[name] = None
+
+    for name in steps:
+        if name not in done:
+            visit(name)
+    return list(done)
+
+
+def _fewest(steps: Steps) -> list[list[str]]:
+    """As few groups as the sums allow."""
+    makers = _makers(steps)
+    level: dict[str, int] = {}
+    groups: dict[tuple[int, tuple[str, ...]], list[str]] = {}
+    along: dict[int, tuple[str, ...]] = {}
+    for name in _ordered(steps):
+        before = [makers[read] for read in _inputs(steps[name]) if read in makers]
+        waits = (level[each] + ("reduction" in steps[each]) for each in before)
+        level[name] = max(waits, default=0)
+        over = listed(steps[name].get("over", ()))
+        first = along.setdefault(level[name], over) if over else ()
+        groups.setdefault((level[name], () if over == first else over), []).append(name)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _axes(stage: Stage, steps: Steps) -> dict[str, tuple[str, ...]]:
+    """The axes of every tensor of the steps."""
+    chunked = any(CHUNK in listed(step.get("over", ())) for step in steps.values())
+    run = (CHUNKS, CHUNK) if chunked else (ELEMENTS,)
+    whole: tuple[str, ...] = run if stage.axes is None else tuple(stage.axes)
+    found = {
+        name: listed(stage.along.get(place(name), whole))
+        for step in steps.values()
+        for name in (*_inputs(step), *listed(step["to"]))
+    }
+    for step in steps.values():
+        over = listed(step.get("over", ()))
+        for name in listed(step["to"]) if over else ():
+            found[name] = tuple(axis for axis in whole if axis not in over)
+    return found
+
+
+def _merged(steps: Steps, outputs: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The steps of one kernel with its maps, which share their axes, as one: as many operations.
+
+    No map of a kernel reads a sum that is taken in it, so that all maps may come first.
+    """
+    maps = {name: step for name, step in steps.items() if "map" in step}
+    sums = {name: dict(step) for name, step in steps.items() if name not in maps}
+    if len(maps) < 2:
+        return {**{name: dict(step) for name, step in maps.items()}, **sums}
+    made = _makers(maps)
+    summed = {name for step in sums.values() for name in _inputs(step)}
+    read = dict.fromkeys(name for step in maps.values() for name in _inputs(step))
+    merged = {
+        "map": [name for name in read if name not in made],
+        "to": [name for name in made if name in outputs or name in summed],
+        **{key: sum(step.get(key, 0) for step in maps.values()) for key in ("vector", "special")},
+    }
+    return {_span(list(maps)): merged, **sums}
+
+
+def _span(names: Sequence[str]) -> str:
+    """What to call several steps together."""
+    return names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}"
+
+
+def _outputs(rule: Rule, steps: Steps, own: Steps) -> list[str]:
+    """What a kernel of some of the steps leaves in memory."""
+    held = {state.name for state in rule.states} | {WEIGHTS, GRADIENTS, COPY}
+    final: dict[str, str] = {}
+    for name in _makers(steps):
+        final[place(name)] = max(final.get(place(name), ""), name, key=len)
+    read = {name for step in own.values() for name in _inputs(step)}
+    later = {name for each, step in steps.items() if each not in own for name in _inputs(step)}
+
+    def left(name: str) -> bool:
+        kept = place(name) in held and final[place(name)] == name
+        return kept or name in later or name not in read
+
+    return [name for name in _makers(own) if left(name)]
+
+
+def _kernel(
+    rule: Rule,
+    types: Types,
+    steps: Steps,
+    group: Sequence[str],
+    axes: Mapping[str, tuple[str, ...]],
+) -> Kernel:
+    """The kernel of a group of steps."""
+    own = {name: steps[name] for name in group}
+    outputs = _outputs(rule, steps, own)
+    merged = _merged(own, outputs)
+    named = dict.fromkeys(
+        name for step in merged.values() for name in (*_inputs(step), *listed(step["to"]))
+    )
+    tensors = {
+        name: {"axes": list(axes[name]), "element": rule.type_of(name, types)} for name in named
+    }
+    used = dict.fromkeys(axis for name in named for axis in axes[name])
+    declaration = declare(
+        name=_span(list(own)),
+        parameters=dict.fromkeys(used, 1024),
+        axes={axis: axis for axis in used},
+        types={tensor["element"]: tensor["element"] for tensor in tensors.values()},
+        tensors=tensors,
+        steps=merged,
+        outputs=outputs,
+    )
+    return Kernel(declaration.name, declaration)

@@ -1,0 +1,47 @@
+"""A plan on a system: its fabric, with collectives timed as the library would run them."""
+
+from __future__ import annotations
+
+from perfmodel.collectives import Collective, predict_collective
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device, System, systems
+from perfmodel.training.fabric import Ask, Fabric, Taken
+from perfmodel.training.plan import Plan
+
+
+def fabric(plan: Plan, device: Device, system: System | None = None) -> Fabric:
+    """The fabric of a plan on a system, or on the usual one of the device.
+
+    Raises `ProblemError` for more devices than the system joins.
+    """
+    if plan.devices == 1:
+        return Fabric(plan)
+    joined = system or usual_system(device)
+    if plan.devices > joined.devices:
+        raise ProblemError(
+            f"the plan takes {plan.devices:,} devices and {joined.slug} joins {joined.devices:,}; "
+            f"take {joined.devices:,} at most"
+        )
+    return Fabric(plan, joined.node_devices, _ask(joined))
+
+
+def usual_system(device: Device) -> System:
+    """The system that is made of a device: the one with the fewest levels of those with a file,
+    else what the links of its own spec make."""
+    made = systems.made_of(device.slug)
+    return min(made, key=lambda one: (-one.node_devices, one.slug)) if made else (
+        systems.of_device(device)
+    )  # fmt: skip
+
+
+def _ask(system: System) -> Ask:
+    """Times of collectives on a system."""
+
+    def answer(op: str, tensor_bytes: float, ranks: int, near: int) -> Taken:
+        problem = Collective(op, round(tensor_bytes), ranks, near)
+        found = predict_collective(problem, system)
+        return Taken(
+            float(found.seconds[0]), float(found.low_seconds[0]), float(found.high_seconds[0])
+        )
+
+    return answer

@@ -1,0 +1,129 @@
+"""Memory of a training step on its fullest device, by kind.
+
+    weights, gradients, master weights, optimiser states, copies     by recipe and ZeRO stage
+    activations, logits                                              by what layers keep
+    gathered weights                                                 layers of FSDP that are whole
+    buffers, context, fragmentation                                  what no tensor of the model is
+
+Each is a line of its own, in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from perfmodel.networks.segment import Segment
+from perfmodel.training import optimisers
+from perfmodel.training.activations import activations
+from perfmodel.training.plan import Plan
+from perfmodel.training.precision import Precision
+from perfmodel.training.sharding import model_states
+from perfmodel.training.weightupdate import parameters_of
+
+# What a process holds on a device before any tensor: the driver's context with the kernels of
+# PyTorch's libraries, as nvidia-smi shows it beside the allocator's own count (0.4 to 0.6 GiB since
+# CUDA 11), and the workspace of cuBLAS (32 MiB a handle on Hopper, 8 MiB before: PyTorch,
+# CUDABlas.cpp).
+CONTEXT_BYTES = 512 * 2**20
+WORKSPACE_BYTES = 32 * 2**20
+# Channels and buffers of NCCL, a communicator (NCCL_BUFFSIZE 4 MiB, both ways, of 16 to 32
+# channels).
+COMMUNICATOR_BYTES = 2 * 4 * 2**20 * 24
+# How far the caching allocator's peak lies from the sum of the tensors: blocks of 2 MiB and 20 MiB
+# leave 4 to 10 % unused (PyTorch, CUDACachingAllocator.cpp); frameworks free some tensors early.
+_RANGE = (0.92, 1.12)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes on the fullest device."""
+
+    lines: Mapping[str, float]
+    """By kind; kinds of nothing are left out."""
+    capacity_bytes: float | None
+    """What the device has; None where its spec does not say."""
+
+    @cached_property
+    def total_bytes(self) -> float:
+        """All of it."""
+        return sum(self.lines.values())
+
+    @cached_property
+    def allocated_bytes(self) -> float:
+        """What an allocator of tensors counts: without context and communicators."""
+        apart = ("context", "communicators")
+        return sum(held for name, held in self.lines.items() if name not in apart)
+
+    @property
+    def low(self) -> float:
+        """Low end of the 80 % range, as a share of the whole."""
+        return _RANGE[0]
+
+    @property
+    def high(self) -> float:
+        """High end."""
+        return _RANGE[1]
+
+    @property
+    def fits(self) -> bool:
+        """Whether the device holds it."""
+        return self.capacity_bytes is None or self.total_bytes <= self.capacity_bytes
+
+    @property
+    def lacking_bytes(self) -> float:
+        """What it does not hold."""
+        return max(self.total_bytes - (self.capacity_bytes or self.total_bytes), 0.0)
+
+
+def memory(
+    parts: Sequence[tuple[Segment, int]],
+    plan: Plan,
+    precision: Precision,
+    capacity_bytes: float | None,
+    in_flight: float = 1.0,
+) -> Memory:
+    """What one device holds of layers, each segment with its number of layers there; `in_flight`
+    micro-batches wait at once."""
+    weights = [(w, count) for one, count in parts for w in one.weights if not w.shared]
+    count = sum(weight.elements * repeat for weight, repeat in weights)
+    states = 0.0
+    if plan.optimiser != "none":
+        states = optimisers.load(plan.optimiser).state_bytes(parameters_of(weights), precision)
+    held = activations(parts, plan, in_flight)
+    own = model_states(precision, count, states, stage=plan.zero, shards=plan.copies)
+    lines = {
+        "weights": float(own.weights),
+        "gradients": float(own.gradients),
+        "master weights": float(own.master),
+        "optimiser states": float(own.states),
+        "copies": count * precision.copy_bytes("step", "forward"),
+        "gathered weights": _gathered(parts, plan),
+        "activations": held.kept,
+        "layer at work": held.working if held.working > held.logits else 0.0,
+        "logits": held.logits if held.logits >= held.working else 0.0,
+        "workspace": WORKSPACE_BYTES,
+        "communicators": COMMUNICATOR_BYTES * _communicators(plan),
+        "context": CONTEXT_BYTES,
+    }
+    return Memory({name: size for name, size in lines.items() if size}, capacity_bytes)
+
+
+def _gathered(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float:
+    """Weights of the layer at work and of the one fetched ahead, whole, in the products' type; and
+    the gradients of one layer before they are scattered (FSDP)."""
+    if plan.zero < 3 or plan.copies == 1:
+        return 0.0
+    sizes = [
+        sum(w.elements for w in one.weights if not w.shared)
+        for one, count in parts
+        for _ in range(min(count, 2))
+    ]
+    first, second, *_ = (*sorted(sizes, reverse=True), 0)
+    return plan.data_bytes * (2 * first + second)
+
+
+def _communicators(plan: Plan) -> int:
+    """Groups of devices that a device belongs to."""
+    return sum(getattr(plan, axis) > 1 for axis in ("tensor", "pipeline", "data", "context"))

@@ -1,0 +1,76 @@
+"""What a training-run table measures, of a predicted step: by metric, in the metric's unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.training.cells import Row
+from perfmodel.training.step import Step
+
+# The words by which tables say how operations are counted, and the convention that is meant.
+_CONVENTIONS = {
+    "narayanan": "narayanan",
+    "korthikanti": "megatron",
+    "causal attention halved": "causal",
+    "palm": "palm",
+    "no causal": "megatron",
+    "not halved": "palm-all",
+    "as printed": "megatron",
+    "bf16 mfu": "megatron",
+}
+
+
+def convention_of(row: Row) -> str:
+    """How a row counts operations. Raises `ProblemError` where it does not say."""
+    said = str(row.get("convention") or "").lower()
+    for words, name in _CONVENTIONS.items():
+        if words in said:
+            return name
+    if "page counts" in said:  # Megatron-LM halves causal attention since 2025
+        return "causal" if "bridge" in str(row.get("software")).lower() else "megatron"
+    raise ProblemError("no convention of FLOPs is said; fill the column, or give times")
+
+
+def _device_hours(step: Step, row: Row, seconds: float) -> float:
+    tokens = row.get("tokens_total")
+    if not tokens or tokens != tokens:
+        raise ProblemError("device_hours needs tokens_total; fill the column")
+    return float(tokens) / step.plan.tokens * seconds * step.plan.devices / 3600.0
+
+
+_Read = Callable[[Step, Row, float], float]
+
+_METRICS: Mapping[str, _Read] = {
+    "step_ms": lambda _step, _row, seconds: seconds * 1e3,
+    "iteration_ms": lambda _step, _row, seconds: seconds * 1e3,
+    "forward_ms": lambda step, _row, seconds: step.forward_seconds * seconds / step.seconds * 1e3,
+    "backward_ms": lambda step, _row, seconds: step.backward_seconds * seconds / step.seconds * 1e3,
+    "tokens_per_s_per_device": lambda step, _row, seconds: (
+        step.plan.tokens / seconds / step.plan.devices
+    ),
+    "sequences_per_s": lambda step, _row, seconds: step.plan.global_batch / seconds,
+    "tflops_per_device": lambda step, row, seconds: (
+        step.flops_per_second_per_device(convention_of(row)) * step.seconds / seconds / 1e12
+    ),
+    "mfu_percent": lambda step, row, seconds: (
+        step.mfu(convention_of(row)) * step.seconds / seconds * 100.0
+    ),
+    "device_hours": _device_hours,
+}
+
+METRICS = (*_METRICS, "peak_gib")
+"""Every metric."""
+
+
+def value(step: Step, row: Row) -> tuple[float, float, float]:
+    """What a row's metric is of a step, with its range. Raises `UnknownName` for another metric."""
+    name = str(row["metric"])
+    if name == "peak_gib":
+        held = step.memory.allocated_bytes / 2**30
+        return held, held * step.memory.low, held * step.memory.high
+    if name not in _METRICS:
+        raise UnknownName("metric", name, METRICS)
+    ends = (step.seconds, step.low_seconds, step.high_seconds)
+    middle, low, high = (_METRICS[name](step, row, seconds) for seconds in ends)
+    return middle, min(low, high), max(low, high)

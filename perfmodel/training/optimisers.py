@@ -1,0 +1,214 @@
+"""Optimisers: what they keep of a tensor by its shape, and their update as problems to be timed.
+
+    adamw = load("adamw")
+    adamw.state_bytes(parameters, precision)
+    for work in adamw.problems(parameters, precision, style="foreach"):
+        one = predict(work.problem, device, schedule=work.schedule)
+        one.seconds * work.repeat * work.share_of_steps  # on the average over steps
+
+Each is declared in optimisers.yaml, which optimiserfile.py reads, as stages of steps and products
+(update.py). cutting.py makes kernels of the steps, expansion.py problems of the kernels. Bytes are
+those that the counting rule finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from perfmodel.algorithms.case import is_whole
+from perfmodel.algorithms.expressions import evaluate
+from perfmodel.algorithms.expressions import names as named
+from perfmodel.elements import element
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.plaintext import quoted
+from perfmodel.training.expansion import Expansion, Work, sizes, together
+from perfmodel.training.launching import Style
+from perfmodel.training.optimiserfile import Entry, Setting, document
+from perfmodel.training.parameter import Parameter
+from perfmodel.training.precision import Precision
+from perfmodel.training.update import Rule
+
+__all__ = ["Optimiser", "Work", "clippings", "load", "names", "styles"]
+
+STYLE = "multi-tensor"
+"""The style of an update of which nothing is said."""
+UNCLIPPED = "none"
+"""No clipping."""
+TOKENS = "tokens"
+"""The size that statistics over the tokens of a step have."""
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """How weights are updated."""
+
+    entry: Entry
+    """What is declared of it."""
+    given: Mapping[str, int] = field(default_factory=dict)
+    """Settings that differ from the declared ones."""
+
+    @property
+    def name(self) -> str:
+        """What a plan calls it."""
+        return self.entry.name
+
+    @property
+    def about(self) -> str:
+        """One line for a person."""
+        return self.entry.about
+
+    @property
+    def source(self) -> str:
+        """Paper and code that the update is declared from."""
+        return self.entry.source
+
+    @cached_property
+    def settings(self) -> Mapping[str, int]:
+        """Every setting with its value."""
+        return {**{s.name: s.value for s in self.entry.settings}, **self.given}
+
+    @cached_property
+    def needs_tokens(self) -> bool:
+        """Whether its work depends on the tokens of a step."""
+        return any(TOKENS in named(text) for rule in self.entry.rules for text in rule.expressions)
+
+    def state_bytes(self, parameters: Iterable[Parameter], precision: Precision) -> float:
+        """Bytes of all states of the parameters; moments are of the precision's type."""
+        total: float = sum(
+            evaluate(state.elements, {**self.settings, **sizes(piece)})
+            * element(state.type or precision.states).bytes
+            * piece.count
+            for rule, pieces in self._taken(parameters)
+            for piece in pieces
+            for state in rule.states
+        )
+        return total
+
+    def problems(
+        self,
+        parameters: Iterable[Parameter],
+        precision: Precision,
+        *,
+        style: str = STYLE,
+        clip: str = UNCLIPPED,
+        tokens: int | None = None,
+    ) -> tuple[Work, ...]:
+        """Every kernel of one update, in order, those of equal time together.
+
+        `style` is one of `styles`, `clip` one of `clippings`; `tokens` of the step are what K-FAC
+        takes its statistics over. Raises `UnknownName` for another style or clipping, and
+        `ProblemError` where tokens are needed and not given.
+        """
+        listed = tuple(parameters)
+        expansions = self._expansions(listed, precision, style, tokens)
+        if clip not in clippings():
+            raise UnknownName("clipping by the global norm", clip, clippings())
+        if clip != UNCLIPPED and listed:
+            types = replace(precision.updated, copy=None)
+            rule = document().clipping[clip]
+            expansions.insert(0, Expansion(rule, listed, types, styles()[style], {}))
+        return together(self.name, (each for one in expansions for each in one.launches()))
+
+    def traffic_bytes(
+        self, parameters: Iterable[Parameter], precision: Precision, **how: Any
+    ) -> float:
+        """Bytes that one update moves, on the average over steps; `how` as for `problems`."""
+        return sum(work.bytes for work in self.problems(parameters, precision, **how))
+
+    def transient_bytes(
+        self, parameters: Iterable[Parameter], precision: Precision, *, style: str = STYLE
+    ) -> float:
+        """Bytes of temporaries that kernels leave for one another, at the most.
+
+        One optimiser kernel after another frees what it took, so that the largest rule's is the
+        most. Those of steps over all tensors are counted, not those of one matrix at a time.
+        """
+        expansions = self._expansions(tuple(parameters), precision, style, tokens=1)
+        return max((each.transient_bytes() for each in expansions), default=0.0)
+
+    def _expansions(
+        self, parameters: Iterable[Parameter], precision: Precision, style: str, tokens: int | None
+    ) -> list[Expansion]:
+        if self.needs_tokens and tokens is None:
+            raise ProblemError(
+                f"{self.name} takes statistics over the tokens of a step; say how many there are"
+            )
+        if style not in styles():
+            raise UnknownName("style of an optimiser", style, styles())
+        values = {**self.settings, TOKENS: tokens}
+        return [
+            Expansion(rule, pieces, precision.updated, styles()[style], values)
+            for rule, pieces in self._taken(parameters)
+        ]
+
+    def _taken(
+        self, parameters: Iterable[Parameter]
+    ) -> Iterator[tuple[Rule, tuple[Parameter, ...]]]:
+        """Every rule that takes some tensors, with these, cut as it cuts them."""
+        listed = [(self._rule_of(parameter), parameter) for parameter in parameters]
+        for i, rule in enumerate(self.entry.rules):
+            pieces = tuple(
+                piece
+                for taker, parameter in listed
+                if taker == i
+                for piece in self._cut(rule, parameter)
+            )
+            if pieces:
+                yield rule, pieces
+
+    def _rule_of(self, parameter: Parameter) -> int:
+        """Which rule takes a tensor: the last takes any."""
+        for i, rule in enumerate(self.entry.rules):
+            fewest = evaluate(rule.fewest, self.settings)
+            if parameter.kind in rule.kinds and parameter.elements >= fewest:
+                return i
+        raise AssertionError(f"the last rule of {self.name} does not take {parameter}")
+
+    def _cut(self, rule: Rule, parameter: Parameter) -> tuple[Parameter, ...]:
+        if rule.cut is None:
+            return (parameter,)
+        return parameter.blocks(evaluate(rule.cut, self.settings))
+
+
+def names() -> tuple[str, ...]:
+    """Names of all optimisers."""
+    return tuple(document().optimisers)
+
+
+def styles() -> Mapping[str, Style]:
+    """Implementation styles by name."""
+    return document().styles
+
+
+def clippings() -> tuple[str, ...]:
+    """Ways of clipping by the global norm: not, with a kernel that scales, or folded."""
+    return (UNCLIPPED, *document().clipping)
+
+
+def load(name: str, **settings: int) -> Optimiser:
+    """The optimiser of this name, some of its settings changed: load("adam-8bit", block=256).
+
+    Raises `UnknownName` for another name or setting and `ProblemError` for a setting that is no
+    whole number, or one below its least.
+    """
+    wanted = "-".join(name.lower().replace("_", " ").split())
+    if wanted not in document().optimisers:
+        raise UnknownName("optimiser", name, names())
+    entry = document().optimisers[wanted]
+    known = {each.name: each for each in entry.settings}
+    for key, value in settings.items():
+        if key not in known:
+            raise UnknownName(f"setting of {entry.name}", key, known)
+        _check(entry.name, known[key], value)
+    return Optimiser(entry, settings)
+
+
+def _check(owner: str, setting: Setting, value: Any) -> None:
+    if not is_whole(value) or value < setting.least:
+        raise ProblemError(
+            f"{setting.name} of {owner} is {quoted(str(value))}; write a whole number of at least "
+            f"{setting.least} ({setting.meaning})"
+        )

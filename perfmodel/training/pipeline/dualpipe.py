@@ -1,0 +1,78 @@
+"""DualPipe and DualPipeV: a forward and a backward pass of two micro-batches run as one.
+
+DualPipe (DeepSeek-V3, 2412.19437, section 3.2.1 and figure 5) feeds micro-batches from both ends of
+the pipeline: stage d holds part d of the model for one direction and part p − 1 − d for the other,
+so that every parameter is held twice. F of one direction and BW of the other are computed together,
+each one's communication under the other's arithmetic. DualPipeV cuts this in half: two chunks a
+stage in a V, every parameter once. In both, a stage that is r steps from the outer end of a side of
+n stages runs, with m micro-batches in each direction (the authors' published code, eight steps):
+
+    2(n − 1 − r) F₀ · (r + 1) F₀F₁ · (n − 1 − r) B₁W F₁ · (m − 2n + r + 1) of F₀&BW₁ F₁&BW₀
+    · (n − 1 − r) BW₁ F₁&BW₀ · (r + 1) backwards of both, split half-way · (n − 1 − r) W B₀ · W left
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perfmodel.training.pipeline.task import Writer
+
+
+def dualpipe(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
+    """Two directions; the second half of the stages begins with the other one."""
+    side = stages // 2
+    orders = [_side(side, r, micro_batches // 2) for r in range(side)]
+    return [*orders, *(_mirrored(order) for order in reversed(orders))]
+
+
+def dualpipe_v(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
+    """One V."""
+    return [_side(stages, r, micro_batches) for r in range(stages)]
+
+
+def _mirrored(order: np.ndarray) -> np.ndarray:
+    """The same with the chunks exchanged."""
+    other = order.copy()
+    other[:, 1] = 1 - other[:, 1]
+    return other
+
+
+def _side(n: int, r: int, micro_batches: int) -> np.ndarray:
+    """The eight steps of the module."""
+    stage, inner = Writer(2), n - 1 - r
+    for _ in range(2 * inner):
+        stage.forward(0)
+    for _ in range(r + 1):
+        stage.forward(0)
+        stage.forward(1)
+    for _ in range(inner):
+        stage.backward(1)
+        stage.weight()
+        stage.forward(1)
+    for count in range(micro_batches - 2 * n + r + 1):
+        if count == 0 and inner == 0:  # apart, so that what waits for the backward gets it sooner
+            stage.forward(0)
+            stage.whole(1)
+        else:
+            stage.pair(0, 1)
+        stage.pair(1, 0)
+    for _ in range(inner):
+        stage.whole(1)
+        stage.pair(1, 0)
+    _both_backwards(stage, r)
+    for _ in range(inner):
+        stage.weight()
+        stage.backward(0)
+    while stage.owed:
+        stage.weight()
+    return stage.order(micro_batches)
+
+
+def _both_backwards(stage: Writer, r: int) -> None:
+    """r + 1 backwards of each chunk in turn, whole up to the middle one, then B with W owed."""
+    for turn in range(2 * (r + 1)):
+        chunk = 1 - turn % 2
+        if turn > r:
+            stage.backward(chunk)
+        else:
+            stage.whole(chunk)

@@ -1,0 +1,164 @@
+"""The schedules by name: their orders, what they ask of stages and micro-batches, their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.training.pipeline import controlled, dualpipe, flush, zerobubble
+from perfmodel.training.pipeline.schedule import Place, Schedule
+
+Path = tuple[Place, ...]
+
+# Schedules kept, the largest of a few hundred kB: a sweep comes back to the same few.
+_KEPT = 64
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One published schedule."""
+
+    name: str
+    """What a plan calls it."""
+    about: str
+    """What is said of it in a list."""
+    source: str
+    """Paper and section."""
+    orders: Callable[[int, int, int], list[np.ndarray]]
+    """Stages, micro-batches and chunks to the order of each stage."""
+    paths: Callable[[int, int], tuple[Path, ...]]
+    """Stages and chunks to where the parts of the model stand."""
+    chunks: int | None = 1
+    """Chunks a stage; None where any number from 2 will do."""
+    whole_groups: bool = False
+    """Whether micro-batches have to be a multiple of the stages."""
+    in_pairs: bool = False
+    """Whether stages and micro-batches have to be even."""
+    fewest: int = 0
+    """Micro-batches a stage that it needs at least; 0: one in all."""
+
+
+def _loop(stages: int, chunks: int) -> tuple[Path, ...]:
+    """Chunk after chunk, each from the first stage to the last."""
+    return (tuple((stage, chunk) for chunk in range(chunks) for stage in range(stages)),)
+
+
+def _vee(stages: int, chunks: int) -> tuple[Path, ...]:
+    """To the last stage and back."""
+    down = tuple((stage, 0) for stage in range(stages))
+    return ((*down, *((stage, 1) for stage in reversed(range(stages)))),)
+
+
+def _both_ways(stages: int, chunks: int) -> tuple[Path, ...]:
+    """From either end to the other."""
+    down = tuple((stage, 0) for stage in range(stages))
+    return down, tuple((stage, 1) for stage in reversed(range(stages)))
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("gpipe", "All forwards, then all backwards.", "1811.06965 figure 2", flush.gpipe,
+             _loop),
+        Kind("1f1b", "One forward and one backward in turn.", "2104.04473 section 2.2.1",
+             flush.one_forward_one_backward, _loop),
+        Kind("interleaved", "1F1B with several chunks a stage.", "2104.04473 section 2.2.2",
+             flush.interleaved, _loop, chunks=None, whole_groups=True),
+        Kind("zb-h1", "Zero bubble, memory of 1F1B.", "2401.10241 section 2.1", zerobubble.h1,
+             _loop),
+        Kind("zb-h2", "Zero bubble, twice the memory.", "2401.10241 section 2.2", zerobubble.h2,
+             _loop),
+        Kind("zb-v", "Zero bubble in a V, memory of 1F1B.", "2401.10241 section 6",
+             zerobubble.zb_v, _vee, chunks=2),
+        Kind("v-half", "V with half the memory.", "2405.15362 section 3", controlled.v_half, _vee,
+             chunks=2),
+        Kind("v-min", "V with a third of the memory.", "2405.15362 section 3", controlled.v_min,
+             _vee, chunks=2),
+        Kind("dualpipe", "From both ends, F and B overlapped.", "2412.19437 section 3.2.1",
+             dualpipe.dualpipe, _both_ways, chunks=2, in_pairs=True, fewest=2),
+        Kind("dualpipe-v", "DualPipe folded into a V.", "2412.19437, published code",
+             dualpipe.dualpipe_v, _vee, chunks=2, fewest=2),
+    )
+}  # fmt: skip
+"""All schedules by name."""
+
+
+def schedule(kind: str, stages: int, micro_batches: int, chunks: int | None = None) -> Schedule:
+    """The schedule of that kind; without `chunks` as many as it has, of interleaving 2.
+
+    Raises `UnknownName` for another kind, and `ProblemError` for numbers that it cannot have, with
+    the nearest ones that it can.
+    """
+    if kind not in KINDS:
+        raise UnknownName("pipeline schedule", kind, KINDS)
+    found = KINDS[kind]
+    count = found.chunks or 2 if chunks is None else chunks
+    for complaint in _complaints(found, stages, micro_batches, count):
+        raise ProblemError(complaint)
+    return _made(kind, int(stages), int(micro_batches), int(count))
+
+
+@lru_cache(maxsize=_KEPT)
+def _made(kind: str, stages: int, micro_batches: int, chunks: int) -> Schedule:
+    found = KINDS[kind]
+    orders = tuple(found.orders(stages, micro_batches, chunks))
+    return Schedule(kind, stages, micro_batches, chunks, found.paths(stages, chunks), orders)
+
+
+def _complaints(kind: Kind, stages: int, micro_batches: int, chunks: int) -> Iterator[str]:
+    """What is wrong with the numbers, in the order in which to mend it."""
+    given = {"stages": stages, "micro-batches": micro_batches, "chunks": chunks}
+    for what, number in given.items():
+        whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+        if not whole or number < 1:
+            yield f"a pipeline has {number} {what}; write a whole number from 1"
+            return
+    yield from _chunks(kind, chunks)
+    if kind.in_pairs and stages % 2:
+        yield (
+            f"{kind.name} feeds stages from both ends in pairs, and {stages} is odd; "
+            f"take {_either(stages - 1, stages + 1)} stages"
+        )
+    if kind.whole_groups and micro_batches % stages:
+        below = micro_batches - micro_batches % stages
+        yield (
+            f"{kind.name} takes micro-batches in groups of {stages}, one a stage, and "
+            f"{micro_batches} is not a multiple; take {_either(below, below + stages)} "
+            "micro-batches, or 1f1b"
+        )
+    least = kind.fewest * stages
+    if micro_batches < least:
+        yield (
+            f"{kind.name} needs {kind.fewest} micro-batches a stage, {least} for {stages} stages, "
+            f"not {micro_batches}; take {least} micro-batches, or "
+            f"{_fewer(kind, micro_batches)}"
+        )
+    if kind.in_pairs and micro_batches % 2:
+        yield (
+            f"{kind.name} feeds half of the micro-batches from each end, and {micro_batches} is "
+            f"odd; take {_either(micro_batches - 1, micro_batches + 1, least)} micro-batches"
+        )
+
+
+def _chunks(kind: Kind, chunks: int) -> Iterator[str]:
+    if kind.chunks is None and chunks < 2:
+        yield f"{kind.name} needs 2 chunks a stage or more; with one chunk take 1f1b"
+    elif kind.chunks is not None and chunks != kind.chunks:
+        number = "one chunk" if kind.chunks == 1 else f"{kind.chunks} chunks"
+        other = "; for more take interleaved" if kind.chunks == 1 else ""
+        yield f"{kind.name} has {number} a stage, not {chunks}; write {kind.chunks}{other}"
+
+
+def _either(below: int, above: int, least: int = 1) -> str:
+    return f"{below} or {above}" if below >= least else str(above)
+
+
+def _fewer(kind: Kind, micro_batches: int) -> str:
+    """The most stages that so many micro-batches would do for, or another schedule."""
+    most = micro_batches // kind.fewest
+    most -= most % 2 if kind.in_pairs else 0
+    return f"{most} stages" if most >= (2 if kind.in_pairs else 1) else "1f1b"

@@ -1,0 +1,142 @@
+"""A schedule as arrays to run through: what each step waits for, level by level.
+
+A step is a task, or two that are joined. It waits for the step before it on its stage and for what
+its tasks take from another part of the model: F of the part before, B or BW of the part after. (Its
+own chunk's F and B come earlier on the stage.) Level k has the steps that wait for steps below k
+only, at most one a stage, so a level is one operation on arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from perfmodel.training.pipeline.schedule import Schedule
+from perfmodel.training.pipeline.task import BW, B, F, W
+
+_KEPT = 64  # as many as schedules
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Steps sorted by level, and from 1: step 0 is the start of all, which takes no time."""
+
+    levels: tuple[tuple[int, int], ...]
+    """First step of each level, and one past its last."""
+    waits: np.ndarray
+    """What each step waits for, shape (2 or 3, steps): on its stage, then from other parts."""
+    boundaries: np.ndarray
+    """Boundary that what it waits for crosses, same shape; -1 where it is on the same stage."""
+    rows: np.ndarray
+    """Pass, chunk and micro-batch of the step's first task, shape (steps, 3)."""
+    joined: np.ndarray
+    """Chunk of the step's second task, which is a BW; -1 where there is none."""
+    stage: np.ndarray
+    """Stage of each step."""
+    by_stage: np.ndarray
+    """Steps by stage, each stage's in its order."""
+    starts: np.ndarray
+    """Where in `by_stage` each stage begins."""
+
+
+@lru_cache(maxsize=_KEPT)
+def program(schedule: Schedule) -> Program:
+    """The program of a schedule."""
+    order = np.concatenate(schedule.orders)
+    stage = np.repeat(np.arange(schedule.stages), [len(each) for each in schedule.orders])
+    opens = order[:, 3] == 0
+    step = np.cumsum(opens)  # from 1
+    waits, boundaries = _waits(schedule, order, stage, step)
+    first = np.flatnonzero(opens)
+    joined = np.full(len(first), -1)
+    joined[step[~opens] - 1] = order[~opens, 1]
+    level = np.array(_levels(waits[1:, 1:], stage[first].tolist()))
+    place = np.argsort(level, kind="stable")
+    renumbered = np.zeros(len(first) + 1, dtype=np.int64)
+    renumbered[place + 1] = np.arange(1, len(first) + 1)
+    head = np.zeros((len(waits), 1), dtype=np.int64)
+    ends = np.cumsum(np.bincount(level)) + 1
+    return Program(
+        levels=tuple(zip([1, *ends[:-1].tolist()], ends.tolist(), strict=True)),
+        waits=np.hstack([head, renumbered[waits[:, 1:]][:, place]]),
+        boundaries=np.hstack([head - 1, boundaries[:, 1:][:, place]]),
+        rows=order[first, :3][place],
+        joined=joined[place],
+        stage=stage[first][place],
+        by_stage=renumbered[1:] - 1,
+        starts=np.flatnonzero(np.diff(stage[first], prepend=-1)),
+    )
+
+
+def _waits(
+    schedule: Schedule, order: np.ndarray, stage: np.ndarray, step: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What each step waits for and the boundaries between, with step 0 in front."""
+    shape = (3, schedule.stages, schedule.chunks, schedule.micro_batches)
+    at = np.zeros(shape, dtype=np.int64)  # the step of every F, B (or BW) and W
+    name, chunk, micro, join = order.T
+    kind = np.where(name == BW, B, name)
+    at[kind, stage, chunk, micro] = step
+    source, boundary = _sources(schedule)
+    from_stage, from_chunk = source[kind % 2, stage, chunk].T
+    found = np.where(from_stage < 0, 0, at[kind, from_stage, from_chunk, micro])
+    crossed = boundary[kind % 2, stage, chunk]
+    outside = kind != W
+    found, crossed = np.where(outside, found, 0), np.where(outside, crossed, -1)
+    steps = step[-1]
+    waits = np.zeros((3, steps + 1), dtype=np.int64)
+    boundaries = np.full((3, steps + 1), -1)
+    opens = join == 0
+    before = np.arange(steps)  # the step before, of another stage where a stage begins
+    before[np.diff(stage[opens], prepend=-1) != 0] = 0
+    waits[0, 1:] = before
+    for row, chosen in ((1, opens), (2, ~opens)):
+        waits[row, step[chosen]], boundaries[row, step[chosen]] = found[chosen], crossed[chosen]
+    rows = 3 if (~opens).any() else 2
+    return waits[:rows], boundaries[:rows]
+
+
+def _sources(schedule: Schedule) -> tuple[np.ndarray, np.ndarray]:
+    """Where F (0) and B (1) of each stage and chunk take their input from, and what it crosses.
+
+    Boundary i lies between stages i and i + 1, the last one between the last stage and the first.
+    """
+    shape = (2, schedule.stages, schedule.chunks)
+    source, boundary = np.full((*shape, 2), -1), np.full(shape, -1)
+    for path in schedule.paths:
+        for before, after in pairwise(path):
+            low, high = sorted((before[0], after[0]))
+            crossed = -1 if low == high else low if high - low == 1 else high
+            source[F, *after], source[B, *before] = before, after
+            boundary[F, *after] = boundary[B, *before] = crossed
+    return source, boundary
+
+
+def _levels(others: np.ndarray, stages: list[int]) -> list[int]:
+    """Level of each step, from 0: one above the highest that it waits for.
+
+    Stages take turns, each going on until it waits for a step whose level is not known yet.
+    """
+    unknown = len(stages)
+    level = [-1, *[unknown] * len(stages)]  # the start of all, then steps from 1
+    first, last = others[0].tolist(), others[-1].tolist()  # two where tasks are joined
+    begins = [i for i in range(len(stages)) if i == 0 or stages[i] != stages[i - 1]]
+    ends, at = [*begins[1:], len(stages)], list(begins)
+    reached = [-1] * len(begins)  # level of the step before on each stage
+    while at != ends:
+        for stage, end in enumerate(ends):
+            here = reached[stage]
+            for i in range(at[stage], end + 1):
+                at[stage] = i
+                if i == end:
+                    break
+                one, other = level[first[i]], level[last[i]]
+                if one == unknown or other == unknown:
+                    break
+                here = max(here, one, other) + 1
+                level[i + 1] = here
+            reached[stage] = here
+    return level[1:]

@@ -1,0 +1,88 @@
+"""A pipeline schedule: the order of every stage, and the way of the model through the stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from perfmodel.errors import ProblemError
+from perfmodel.training.pipeline.task import BW, F, Task, W, tasks
+
+Place = tuple[int, int]
+"""Stage and chunk."""
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """What each stage runs, in order; times are not known here (`simulate`)."""
+
+    kind: str
+    """Its name: gpipe, 1f1b, interleaved ..."""
+    stages: int
+    """Devices in the pipeline (p)."""
+    micro_batches: int
+    """Micro-batches a step (m)."""
+    chunks: int
+    """Parts of the model that a stage holds (v)."""
+    paths: tuple[tuple[Place, ...], ...]
+    """Where the parts of the model stand, first to last: one way through, or two of DualPipe's."""
+    orders: tuple[np.ndarray, ...]
+    """Each stage's order, as `perfmodel.training.pipeline.task` says."""
+
+    @cached_property
+    def tasks(self) -> tuple[tuple[Task, ...], ...]:
+        """Each stage's order as tasks."""
+        return tuple(tasks(order) for order in self.orders)
+
+    @property
+    def copies(self) -> int:
+        """How often the pipeline holds every parameter: 2 in DualPipe."""
+        return len(self.paths)
+
+    @property
+    def parts(self) -> int:
+        """Parts that the model is cut into; its layers are shared out among them."""
+        return len(self.paths[0])
+
+    @property
+    def crossings(self) -> int:
+        """Boundaries between stages that a micro-batch crosses forwards, and again backwards."""
+        steps = [(a[0], b[0]) for path in self.paths for a, b in pairwise(path)]
+        return sum(before != after for before, after in steps) // self.copies
+
+    def by_place(self, by_part: np.ndarray) -> np.ndarray:
+        """What is known of each part, shape (parts, ...), as shape (stages, chunks, ...).
+
+        Raises `ProblemError` for another number of parts.
+        """
+        given = np.asarray(by_part)
+        if given.ndim == 0 or len(given) != self.parts:
+            count = "a single number" if given.ndim == 0 else f"{len(given)} parts"
+            raise ProblemError(
+                f"{self.kind} over {self.stages} stages cuts the model into {self.parts} parts, "
+                f"but {count} were given; give one number a part"
+            )
+        found = np.empty((self.stages, self.chunks, *given.shape[1:]), dtype=given.dtype)
+        for path in self.paths:
+            for part, place in enumerate(path):
+                found[place] = given[part]
+        return found
+
+    def peak_held(self, held: np.ndarray | None = None) -> np.ndarray:
+        """Most that each stage holds at a time for micro-batches between F and W, shape (stages,).
+
+        `held` is what one micro-batch leaves in a chunk, shape (stages, chunks); without it all
+        parts are alike and the unit is one stage's activations of one micro-batch, a p-th of the
+        model's.
+        """
+        share = np.full((self.stages, self.chunks), self.stages / self.parts)
+        each = share if held is None else np.asarray(held, dtype=np.float64)
+        peaks = []
+        for stage, order in enumerate(self.orders):
+            sign = np.where(order[:, 0] == F, 1, np.where(np.isin(order[:, 0], (W, BW)), -1, 0))
+            running = np.cumsum(sign * each[stage][order[:, 1]])
+            peaks.append(running.max(initial=0.0))
+        return np.array(peaks)

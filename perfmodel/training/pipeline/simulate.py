@@ -1,0 +1,225 @@
+"""A schedule in seconds: every task starts when its stage is free and what it needs is there.
+
+    start = max(end of the task before on the stage, end of what it needs + send)
+
+A send takes time where something waits for it and none where it arrives in time. Stages may differ,
+as the first has the embedding and the last the head; times may be arrays, one number a plan, and
+all plans are then run at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+
+from perfmodel.arithmetic import Number, maximum
+from perfmodel.errors import ProblemError
+from perfmodel.training.pipeline.program import Program, program
+from perfmodel.training.pipeline.schedule import Schedule
+from perfmodel.training.pipeline.task import BW, PASSES, Task
+
+
+@dataclass(frozen=True, eq=False)
+class StageTimes:
+    """Seconds of one micro-batch, shape (stages, chunks), or (stages, chunks, plans).
+
+    Raises `ProblemError` where shapes differ or a time is negative or not a number.
+    """
+
+    forward: np.ndarray
+    """F."""
+    backward: np.ndarray
+    """B: the gradient of the input."""
+    weight: np.ndarray
+    """W: the gradient of the weights; BW takes B and W."""
+    pair: np.ndarray | None = None
+    """F of the chunk joined with BW of the stage's other one; without it their sum."""
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            given = getattr(self, item.name)
+            if given is None:
+                continue
+            array = np.asarray(given, dtype=np.float64)
+            object.__setattr__(self, item.name, array)
+            if array.ndim not in (2, 3) or array.shape != self.forward.shape:
+                raise ProblemError(
+                    f"{item.name} has the shape {array.shape}, forward {self.forward.shape}; "
+                    "give every time as (stages, chunks) or (stages, chunks, plans)"
+                )
+            if not np.all(np.isfinite(array) & (array >= 0)):
+                raise ProblemError(f"{item.name} has a time below 0 or none; give seconds from 0")
+
+    @classmethod
+    def even(
+        cls,
+        schedule: Schedule,
+        forward: float,
+        backward: float,
+        weight: float,
+        pair: float | None = None,
+    ) -> StageTimes:
+        """The same seconds for every part of the model."""
+        whole = np.ones((schedule.stages, schedule.chunks))
+        joined = None if pair is None else pair * whole
+        return cls(forward * whole, backward * whole, weight * whole, joined)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One or two joined tasks as they ran."""
+
+    stage: int
+    """Where."""
+    tasks: tuple[Task, ...]
+    """What: a task, or two that are joined."""
+    start_seconds: float
+    """From the start of the step."""
+    end_seconds: float
+    """From the start of the step."""
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """A schedule that was run; arrays end in the axis of plans where the times do."""
+
+    schedule: Schedule
+    """What was run."""
+    starts: np.ndarray
+    """Start of every step of the program, in seconds, shape (steps,)."""
+    ends: np.ndarray
+    """Its end."""
+
+    @cached_property
+    def _program(self) -> Program:
+        return program(self.schedule)
+
+    @cached_property
+    def first_seconds(self) -> np.ndarray:
+        """When each stage starts its first task, shape (stages,)."""
+        here = self._program
+        return np.asarray(self.starts[here.by_stage[here.starts]])
+
+    @cached_property
+    def last_seconds(self) -> np.ndarray:
+        """When each stage ends its last task: its gradients are complete, shape (stages,)."""
+        here = self._program
+        after = np.append(here.starts[1:], len(here.by_stage))
+        return np.asarray(self.ends[here.by_stage[after - 1]])
+
+    @property
+    def seconds(self) -> Number:
+        """Of a step, where each stage goes on to the next step by itself: the longest of a stage.
+
+        Stages that start p − 1 forwards later end so much later, in every step. Zero-bubble
+        schedules are measured so (2401.10241, section 4.3: the optimiser's global norm is checked
+        afterwards). Where stage 0 starts first and ends last it is the time of all.
+        """
+        return (self.last_seconds - self.first_seconds).max(axis=0)
+
+    @property
+    def barrier_seconds(self) -> Number:
+        """Of a step at whose end all stages wait for each other: from first start to last end."""
+        return self.last_seconds.max(axis=0) - self.first_seconds.min(axis=0)
+
+    @cached_property
+    def busy_seconds(self) -> np.ndarray:
+        """Seconds in which each stage computes, shape (stages,)."""
+        here = self._program
+        taken = (self.ends - self.starts)[here.by_stage]
+        return np.asarray(np.add.reduceat(taken, here.starts, axis=0))
+
+    @property
+    def bubble_seconds(self) -> np.ndarray:
+        """Seconds of a step in which each stage waits, shape (stages,)."""
+        # Rounding may leave a negative one of 1e-16.
+        return np.asarray(np.maximum(self.seconds - self.busy_seconds, 0.0))
+
+    @property
+    def bubble_share(self) -> Number:
+        """Share of all stages' time that is bubble."""
+        return maximum(1 - self.busy_seconds.mean(axis=0) / self.seconds, 0.0)
+
+    @property
+    def peak_in_flight(self) -> np.ndarray:
+        """Micro-batches whose activations a stage holds at most, as `Schedule.peak_held`."""
+        return self.schedule.peak_held()
+
+    def events(self) -> Iterator[Event]:
+        """Every step with its times, stage by stage; of a single plan."""
+        here = self._program
+        for i in here.by_stage.tolist():
+            name, chunk, micro = here.rows[i].tolist()
+            ran = [Task(PASSES[name], chunk, micro)]
+            if here.joined[i] >= 0:
+                ran.append(self._joined[i])
+            yield Event(int(here.stage[i]), tuple(ran), float(self.starts[i]), float(self.ends[i]))
+
+    @cached_property
+    def _joined(self) -> dict[int, Task]:
+        """The second task of each step that has two."""
+        found, place = {}, 0
+        for stage in self.schedule.tasks:
+            for task in stage:
+                if task.joined:
+                    found[int(self._program.by_stage[place - 1])] = task
+                else:
+                    place += 1
+        return found
+
+
+def simulate(schedule: Schedule, times: StageTimes, send_seconds: Number = 0.0) -> Timeline:
+    """Run a schedule.
+
+    `send_seconds` is what a boundary's tensor takes from one stage to the next, one number or an
+    array of shape (stages,) or (stages, plans): entry i between stages i and i + 1, the last one
+    between the last and the first. Raises `ProblemError` for times of another shape.
+    """
+    expected = (schedule.stages, schedule.chunks)
+    if times.forward.shape[:2] != expected:
+        raise ProblemError(
+            f"times are for {times.forward.shape[0]} stages of {times.forward.shape[1]} chunks, "
+            f"the schedule has {expected[0]} of {expected[1]}; give times of its shape"
+        )
+    here = program(schedule)
+    plans = times.forward.shape[2:]
+    taken = _taken(here, times)
+    lags = _sends(schedule, send_seconds, plans)[here.boundaries]
+    ends = np.zeros((len(here.stage) + 1, *plans))
+    for first, last in here.levels:
+        ready = (ends[here.waits[:, first:last]] + lags[:, first:last]).max(axis=0)
+        ends[first:last] = ready + taken[first - 1 : last - 1]
+    return Timeline(schedule, ends[1:] - taken, ends[1:])
+
+
+def _taken(here: Program, times: StageTimes) -> np.ndarray:
+    """Seconds of every step, shape (steps,) or (steps, plans)."""
+    by_pass = np.stack([times.forward, times.backward, times.weight, times.backward + times.weight])
+    name, chunk, _ = here.rows.T
+    taken = by_pass[name, here.stage, chunk]
+    pairs = here.joined >= 0
+    if pairs.any():
+        stage, first = here.stage[pairs], chunk[pairs]
+        second = by_pass[BW, stage, here.joined[pairs]]
+        taken[pairs] = taken[pairs] + second if times.pair is None else times.pair[stage, first]
+    return np.asarray(taken)
+
+
+def _sends(schedule: Schedule, send_seconds: Number, plans: tuple[int, ...]) -> np.ndarray:
+    """Seconds over each boundary, and 0 for none at the end, shape (stages + 1,) or with plans."""
+    given = np.asarray(send_seconds, dtype=np.float64)
+    try:
+        shaped = np.broadcast_to(
+            given[:, None] if given.ndim == 1 and plans else given, (schedule.stages, *plans)
+        )
+    except ValueError:
+        raise ProblemError(
+            f"sends have the shape {given.shape}; give one number, or one a boundary for "
+            f"{schedule.stages} stages"
+        ) from None
+    if not np.all(np.isfinite(shaped) & (shaped >= 0)):
+        raise ProblemError("a send takes a time below 0 or none; give seconds from 0")
+    return np.concatenate([shaped, np.zeros((1, *plans))])

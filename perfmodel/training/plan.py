@@ -1,0 +1,150 @@
+"""A plan: how a training step is laid out over devices, micro-batches and memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfmodel.elements import element
+from perfmodel.errors import ProblemError
+from perfmodel.networks import rematerialise
+from perfmodel.networks.network import Network
+from perfmodel.networks.setting import Setting, Shards
+from perfmodel.networks.stack import load as load_stack
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One training step. Raises `ProblemError` and `UnknownName` in one line."""
+
+    seq: int
+    """Tokens of a sequence."""
+    micro_batch: int = 1
+    """Sequences of a device and pass."""
+    accumulation: int = 1
+    """Micro-batches of a device and step."""
+    tensor: int = 1
+    """Devices that share heads, inner layers and the vocabulary."""
+    sequence: bool = False
+    """Whether those split the rows of norms and residuals too."""
+    pipeline: int = 1
+    """Devices that layers are split over."""
+    chunks: int = 1
+    """Pieces of the network that a pipeline's device has."""
+    data: int = 1
+    """Copies of all that, each with sequences of its own."""
+    context: int = 1
+    """Devices that a sequence's tokens are split over."""
+    expert: int = 1
+    """Devices, among those of `data`, that experts are split over."""
+    zero: int = 0
+    """What copies share out (ZeRO): 1 optimiser states, 2 gradients, 3 weights too (FSDP)."""
+    recompute: str = "none"
+    """What runs again in the backward pass (`perfmodel.networks.rematerialise`)."""
+    recompute_layers: int | None = None
+    """Layers that it holds for; None: all."""
+    dtype: str = "bf16"
+    """Type of the products."""
+    stack: str = "megatron"
+    """Software that runs it."""
+    attention: str = ""
+    """`unfused`, `flash` or a fused kernel's name; empty: the stack's."""
+    dropout: float | None = None
+    """Share dropped; None: the network's."""
+    optimiser: str = "adamw"
+    """Its optimiser; `none`: the step ends with the gradients."""
+    precision: str = ""
+    """The recipe of weights, gradients and states; empty: the usual one of the stack and type."""
+    schedule: str = "1f1b"
+    """Order of a pipeline's work."""
+    loss: bool = True
+    """Whether the cross-entropy is inside."""
+    ends: bool = True
+    """Whether embeddings and head run as well; else the layers alone."""
+    training: bool = True
+    """Whether a backward pass follows; else it is a forward pass alone."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "seq", "micro_batch", "accumulation", "tensor", "pipeline", "chunks", "data",
+            "context", "expert",
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ProblemError(f"{name} is {value}; it is a whole number from 1 on")
+        if self.zero not in (0, 1, 2, 3):
+            raise ProblemError(f"zero is {self.zero}; it is 0, 1, 2 or 3")
+        rematerialise.mode(self.recompute)
+        load_stack(self.stack)
+        if self.sequence and self.tensor == 1:
+            raise ProblemError("sequence parallelism goes with tensor parallelism; give tensor 2")
+
+    @property
+    def schedule_kind(self) -> str:
+        """The order of its pipeline: interleaved where a stage has several pieces."""
+        several = self.schedule == "1f1b" and self.chunks > 1
+        return "interleaved" if several else self.schedule
+
+    @property
+    def copies(self) -> int:
+        """Devices with the same weights: those of a split sequence have them too."""
+        return self.data * self.context
+
+    @property
+    def devices(self) -> int:
+        """Devices that it takes."""
+        return self.tensor * self.pipeline * self.data * self.context
+
+    @property
+    def global_batch(self) -> int:
+        """Sequences of a step."""
+        return self.micro_batch * self.accumulation * self.data
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a step."""
+        return self.global_batch * self.seq
+
+    @property
+    def wide(self) -> bool:
+        """Whether it computes with fp32 weights and activations."""
+        return self.dtype in ("fp32", "tf32")
+
+    @property
+    def data_bytes(self) -> float:
+        """Bytes of a weight as its products read it from memory."""
+        return element(self.setting.data).bytes
+
+    @property
+    def setting(self) -> Setting:
+        """How each device runs a pass."""
+        return Setting(
+            batch=self.micro_batch,
+            seq=self.seq,
+            training=self.training,
+            dtype=self.dtype,
+            stack=load_stack(self.stack),
+            attention=self.attention,
+            dropout=self.dropout,
+            loss=self.loss,
+            ends=self.ends,
+            shards=Shards(
+                self.tensor, self.sequence, self.context, self.expert, self.expert <= self.data
+            ),
+        )
+
+    def check(self, network: Network) -> None:
+        """Raise `ProblemError` for layers that do not divide by stages, with what would."""
+        stages = self.pipeline * self.chunks
+        layers = network.layers
+        if all((layers + slots) % stages for slots in range(4)):
+            fits = [n for n in range(1, layers + 1) if layers % n == 0]
+            raise ProblemError(
+                f"{layers} layers do not divide by {stages} stages (pipeline {self.pipeline} x "
+                f"chunks {self.chunks}); {', '.join(str(n) for n in fits)} would"
+            )
+        sharing = self.data * self.tensor * self.context
+        if sharing % self.expert:
+            raise ProblemError(
+                f"expert {self.expert} does not divide the {sharing} devices of data, tensor and "
+                "context that experts are split over; give one of their divisors"
+            )

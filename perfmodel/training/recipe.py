@@ -1,0 +1,23 @@
+"""Which recipe of mixed precision a plan uses where it does not say."""
+
+from __future__ import annotations
+
+from perfmodel.training import precision
+from perfmodel.training.plan import Plan
+from perfmodel.training.precision import Precision
+
+
+def of(plan: Plan) -> Precision:
+    """The plan's recipe, or the usual one of its types and stack."""
+    return precision.load(plan.precision or usual(plan))
+
+
+def usual(plan: Plan) -> str:
+    """fp32 needs no master; FSDP shards fp32 weights; Megatron adds gradients up in fp32."""
+    if plan.wide:
+        return "fp32"
+    if plan.zero == 3:
+        return "fsdp"
+    if plan.stack in ("megatron", "te"):
+        return "megatron"
+    return "autocast"

@@ -1,0 +1,135 @@
+"""A row of a training-run table as a plan of a network (runnetwork.py).
+
+What a row leaves open is filled by what its stack usually does, and said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from perfmodel.errors import ProblemError
+from perfmodel.networks.network import Network
+from perfmodel.training.cells import Cells, Row
+from perfmodel.training.plan import Plan
+from perfmodel.training.runnetwork import network_of
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a row asks for."""
+
+    network: Network
+    """The network."""
+    plan: Plan
+    """The step."""
+    assumed: tuple[str, ...]
+    """What was filled in, each in a few words."""
+
+
+def plan_of(row: Row) -> Asked:
+    """Network, plan, and what was assumed of a row. Raises `ProblemError` for what is missing."""
+    cells = Cells(row)
+    network = network_of(cells)
+    stack = _stack(cells)
+    mesh = _mesh(cells)
+    micro, accumulation = _batches(cells, mesh["data"], at_once=stack in _AT_ONCE)
+    trains, alone = row["pass"] == "train", row["metric"] in _PASSES
+    split = mesh["tensor"] > 1 and not cells.missing("sequence_parallel")
+    plan = Plan(
+        seq=cells.needed("seq"),
+        micro_batch=micro,
+        accumulation=1 if alone else accumulation,
+        sequence=split and bool(row["sequence_parallel"]),
+        chunks=cells.whole("chunks") or 1,
+        zero=cells.whole("zero") or 0,
+        recompute=str(cells.usual("recompute", "none", "not said")),
+        dtype=_DTYPES.get(str(row["dtype"]), str(row["dtype"])),
+        stack=stack,
+        attention=_kernel(cells),
+        dropout=None if cells.missing("dropout") else float(row["dropout"]),
+        optimiser=_optimiser(cells, trains=trains and not alone),
+        loss=not alone,
+        ends="one transformer layer" not in str(row.get("convention") or ""),
+        training=trains,
+        **mesh,
+    )
+    return Asked(network, plan, tuple(cells.assumed))
+
+
+# Passes that are timed by themselves, without the optimiser and the loss (NeuSight's iterations).
+_PASSES = ("forward_ms", "backward_ms", "iteration_ms")
+
+
+def _mesh(cells: Cells) -> dict[str, Any]:
+    """Devices by axis; copies are what is left of them. Raises `ProblemError` for others."""
+    axes = {name: cells.whole(name) or 1 for name in ("tensor", "pipeline", "context", "expert")}
+    devices = cells.needed("devices")
+    one = axes["tensor"] * axes["pipeline"] * axes["context"]
+    data = cells.whole("data") or max(devices // one, 1)
+    if data * one != devices:
+        raise ProblemError(
+            f"{devices} devices are not data {data} x tensor {axes['tensor']} x pipeline "
+            f"{axes['pipeline']} x context {axes['context']}; mend one of them"
+        )
+    return axes | {"data": data}
+
+
+# Stacks whose frameworks run a device's sequences in one pass unless told otherwise.
+_AT_ONCE = ("eager", "compile", "compile-2024", "liger")
+
+
+def _batches(cells: Cells, data: int, *, at_once: bool) -> tuple[int, int]:
+    """Sequences of a micro-batch, and micro-batches of a step."""
+    micro, whole = cells.whole("micro_batch"), cells.whole("global_batch")
+    if micro is None:
+        own = (whole or 1) // data if at_once and (cells.whole("pipeline") or 1) == 1 else 1
+        micro = int(cells.usual("micro_batch", max(own, 1), "not said"))
+    if whole is None:
+        return micro, 1
+    if whole % (micro * data):
+        raise ProblemError(
+            f"global batch {whole} does not divide by micro-batch {micro} x data {data}; "
+            f"{-(-whole // (micro * data)) * micro * data} would"
+        )
+    return micro, whole // (micro * data)
+
+
+_FUSED_SINCE = 2023
+_LOSS_COMPILED_SINCE = 2025
+
+# Types of other scales than this package has of them.
+_DTYPES = {"mxfp8": "fp8", "fp8_block": "fp8", "fp16-amp": "fp16", "bf16-amp": "bf16"}
+
+# Types of other scales than this package has of them.
+_DTYPES = {"mxfp8": "fp8", "fp8_block": "fp8", "fp16-amp": "fp16", "bf16-amp": "bf16"}
+
+# What tables call attention, as this package does; others are names of kernels.
+_ATTENTION = {
+    "unfused": "unfused",
+    "flash": "flash",
+    "sdpa": "flash",
+    "flash-triton": "flash-triton",
+}
+
+
+def _kernel(cells: Cells) -> str:
+    """Frameworks' own attention is one fused kernel since 2023 (PyTorch 2.0, SDPA)."""
+    if cells.missing("attention"):
+        late = (cells.whole("year") or 0) > _FUSED_SINCE
+        return str(cells.usual("attention", "flash", f"after {_FUSED_SINCE}")) if late else ""
+    said = str(cells.row["attention"])
+    return _ATTENTION.get(said, said)
+
+
+def _stack(cells: Cells) -> str:
+    """The row's stack; torch.compile had the loss outside before 2025."""
+    said = str(cells.usual("stack", "megatron", "not said"))
+    early = said == "compile" and 0 < (cells.whole("year") or 0) < _LOSS_COMPILED_SINCE
+    return "compile-2024" if early else said
+
+
+def _optimiser(cells: Cells, *, trains: bool) -> str:
+    if not trains:
+        return "none"
+    return "adamw" if cells.missing("optimiser") else str(cells.row["optimiser"])

@@ -1,0 +1,71 @@
+"""What is known of an optimiser and of a recipe of mixed precision: facts with their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from perfmodel.timing.stated import Fact
+from perfmodel.training import precision
+from perfmodel.training.optimisers import STYLE, Optimiser, styles
+from perfmodel.training.parameter import Parameter
+from perfmodel.training.precision import Precision
+
+SHAPES = (
+    Parameter("4096 x 4096", (4096, 4096)),
+    Parameter("4096 x 16384", (4096, 16384)),
+    Parameter("embedding 32000 x 4096", (32000, 4096), "embedding"),
+    Parameter("vector of 4096", (4096,), "vector"),
+)
+"""Tensors that states are shown of."""
+RECIPE = "megatron"
+"""The precision that traffic is shown in: fp32 gradients and master weights, a 16-bit copy."""
+TOKENS = 2**20
+"""Tokens of the step that statistics over tokens are shown of."""
+
+
+def of_optimiser(optimiser: Optimiser) -> tuple[Fact, ...]:
+    """Its settings, and what it keeps, moves and multiplies by shape."""
+    return (*_settings(optimiser), *_counted(optimiser))
+
+
+def _settings(optimiser: Optimiser) -> Iterator[Fact]:
+    for setting in optimiser.entry.settings:
+        value = optimiser.settings[setting.name]
+        yield Fact(setting.name, value, "", setting.meaning, optimiser.name, setting.source)
+
+
+def _counted(optimiser: Optimiser) -> Iterator[Fact]:
+    recipe, by, source = precision.load(RECIPE), optimiser.name, optimiser.source
+
+    def fact(name: str, value: float, unit: str, meaning: str) -> Fact:
+        return Fact(name, round(value, 4), unit, meaning, by, source)
+
+    for shape in SHAPES:
+        share = optimiser.state_bytes([shape], recipe) / shape.elements
+        yield fact(f"states.{shape.name}", share, "B", "Bytes a parameter of its states.")
+    matrix = SHAPES[0]
+    for style in styles():
+        moved = optimiser.traffic_bytes([matrix], recipe, style=style, tokens=TOKENS)
+        said = f"Bytes a parameter that a step moves, {matrix.name}."
+        yield fact(f"traffic.{style}", moved / matrix.elements, "B", said)
+    work = optimiser.problems([matrix], recipe, tokens=TOKENS)
+    flops = sum(each.flops for each in work)
+    if flops:
+        said = f"Operations a parameter of a step's products, {matrix.name}."
+        yield fact("products", flops / matrix.elements, "FLOP", said)
+    launches = float(sum(each.repeat * each.share_of_steps for each in work))
+    yield fact("kernels", launches, "", f"Kernels a step, {matrix.name}, {STYLE}.")
+
+
+def of_precision(recipe: Precision) -> tuple[Fact, ...]:
+    """The types of a recipe and their bytes a parameter."""
+    by, source = recipe.name, recipe.source
+    copies = [f"{copy.dtype}, {copy.lives}" for copy in recipe.copies]
+    facts = (
+        ("weights", recipe.weights, "Type of the weights that forward and backward read."),
+        ("gradients", recipe.gradients, "Type in which gradients are added up."),
+        ("master", recipe.master, "Type of the weights that the optimiser updates."),
+        ("states", recipe.states, "Type of the optimiser's moments."),
+        ("copies", copies, "Further copies of the weights, and how long they live."),
+    )
+    return tuple(Fact(name, value, "", meaning, by, source) for name, value, meaning in facts)

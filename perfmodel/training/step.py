@@ -1,0 +1,210 @@
+"""Network × plan × device × links → a training step: seconds, split, memory.
+
+    micro-batch   Σ layers: forward; again and backward, with the exchanges between their kernels
+    step          micro-batches, through a pipeline's stages where there are some; exchanges of
+                  weights and gradients that nothing hides; the optimiser
+
+Host and device run side by side (`perfmodel.networks.dispatch`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.graph.spread import Spread
+from perfmodel.hardware import Device, System
+from perfmodel.networks.expand import expand
+from perfmodel.networks.hosts import Host
+from perfmodel.networks.network import Network
+from perfmodel.networks.predict import predict_network
+from perfmodel.networks.segment import Segment
+from perfmodel.timing.constants import Constants
+from perfmodel.training import recipe
+from perfmodel.training.copies import Copies
+from perfmodel.training.layers import layers
+from perfmodel.training.links import fabric
+from perfmodel.training.memory import Memory, memory
+from perfmodel.training.pipeline import Schedule, StageTimes, Timeline, schedule, simulate
+from perfmodel.training.plan import Plan
+from perfmodel.training.result import Step, classes, ranged
+from perfmodel.training.stages import Part, parts
+from perfmodel.training.weightupdate import Update, parameters_of, update
+
+
+def predict_step(
+    network: Network,
+    plan: Plan,
+    device: Device,
+    system: System | None = None,
+    *,
+    host: Host | None = None,
+    constants: Constants | None = None,
+) -> Step:
+    """Predict one step on a system, or on the usual one of a device.
+
+    `host` is what launches take where that is not what the stack's host does.
+    Raises `ProblemError` for a plan that cannot be laid out, in one line with what would work.
+    """
+    plan.check(network)
+    segments = expand(network, plan.setting)
+    found = predict_network(network, plan.setting, device, constants=constants)
+    copies = Copies(
+        plan, fabric(plan, device, system), recipe.of(plan), plan.setting.stack.overlaps_gradients
+    )
+    work = layers(found, segments, plan)
+    launching = host or found.host
+    order = schedule(plan.schedule_kind, plan.pipeline, plan.accumulation, plan.chunks)
+    cut = parts(work, order.parts)
+    timed = _timed(cut, order, launching, copies)
+    stage = _places(order, cut)[timed.busiest]
+    last = _update(stage, plan, copies, device, constants)
+    held = [pair for part in stage for pair in part.segments]
+    exposed = copies.exit_seconds(held) if plan.training else 0.0
+    seconds = timed.seconds + exposed + last.seconds
+    split = classes(stage, plan, copies, last, timed, seconds)
+    low, high = ranged(stage, plan, copies, last, seconds)
+    return Step(
+        network=network,
+        plan=plan,
+        device=device.slug,
+        seconds=seconds,
+        low_seconds=low,
+        high_seconds=high,
+        forward_seconds=timed.forward_seconds,
+        backward_seconds=timed.backward_seconds,
+        bubble_seconds=timed.bubble_seconds,
+        classes=split,
+        memory=_memory(order, cut, plan, copies, device),
+        peak_flops=_peak(device, plan),
+        assumptions=found.assumptions,
+        known_device=found.known_device,
+        timeline=timed.line,
+    )
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Micro-batches of a step, without what follows them."""
+
+    seconds: float
+    """All of them."""
+    forward_seconds: float
+    """Forward of one micro-batch through all parts."""
+    backward_seconds: float
+    """Backward of one."""
+    bubble_seconds: float
+    """What the busiest stage waits for others."""
+    busiest: int
+    """The stage that computes longest."""
+    host: Host
+    """What launches take."""
+    line: Timeline | None = None
+    """A pipeline's tasks as they ran."""
+
+
+def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> Timed:
+    """Through one device, or through a pipeline's stages."""
+    plan = copies.plan
+    between = host.micro_batch_seconds
+    ahead = [part.forward(host, copies) for part in cut]
+    if plan.pipeline == 1 and plan.chunks == 1:
+        whole = ahead[0]
+        if plan.training:
+            whole = whole.then(cut[0].backward(host, copies, last=False))
+        many = whole.times(plan.accumulation - 1)
+        last = ahead[0]
+        if plan.training:
+            last = last.then(cut[0].backward(host, copies, last=True))
+        seconds = many.then(last).seconds + plan.accumulation * between
+        return Timed(seconds, ahead[0].seconds, last.seconds - ahead[0].seconds, 0.0, 0, host)
+    back = [part.backward(host, copies, last=False) for part in cut]
+    both = [one.steady_seconds for one in ahead], [one.steady_seconds for one in back]
+    share = [part.weight_share() for part in cut]
+    first = np.zeros(len(cut))
+    first[0] = between  # where batches come in
+    times = StageTimes(
+        order.by_place(np.array(both[0]) + first),
+        order.by_place(np.array([b * (1 - w) for b, w in zip(both[1], share, strict=True)])),
+        order.by_place(np.array([b * w for b, w in zip(both[1], share, strict=True)])),
+    )
+    line = simulate(order, times, _send_seconds(cut[0], copies))
+    stage = int(np.argmax(line.busy_seconds))
+    return Timed(
+        float(line.barrier_seconds),
+        float(sum(both[0])),
+        float(sum(both[1])),
+        float(line.barrier_seconds - line.busy_seconds[stage]),
+        stage,
+        host,
+        line,
+    )
+
+
+def _send_seconds(first: Part, copies: Copies) -> float:
+    """Activations of a micro-batch to the next stage: rows of the residual stream.
+
+    Where devices share a layer each sends its share, and gathers what others sent (Narayanan et
+    al., 2104.04473, section 4.1).
+    """
+    x = first.work[-1].segment.operations[-1].outputs[0]
+    shared = copies.plan.tensor if not copies.plan.sequence else 1
+    return copies.links.take("send-receive", x.bytes / shared, "pipeline").seconds
+
+
+def _places(order: Schedule, cut: Sequence[Part]) -> list[list[Part]]:
+    """The parts that each stage holds."""
+    found: list[list[Part]] = [[] for _ in range(order.stages)]
+    for path in order.paths:
+        for part, (stage, _) in enumerate(path):
+            found[stage].append(cut[part])
+    return found
+
+
+def _update(
+    stage: Sequence[Part],
+    plan: Plan,
+    copies: Copies,
+    device: Device,
+    constants: Constants | None,
+) -> Update:
+    """The optimiser's kernels of one stage."""
+    weights = [
+        (weight, count)
+        for part in stage
+        for segment, count in part.segments
+        for weight in segment.weights
+    ]
+    return update(
+        parameters_of(weights), plan, copies.precision, plan.setting.stack, device, constants
+    )
+
+
+def _memory(
+    order: Schedule, cut: Sequence[Part], plan: Plan, copies: Copies, device: Device
+) -> Memory:
+    """What the fullest stage holds."""
+    flights = order.peak_held() * order.parts / order.stages
+    most: dict[tuple[tuple[int, int], ...], tuple[float, list[tuple[Segment, int]]]] = {}
+    for stage, flight in zip(_places(order, cut), flights, strict=True):
+        held = [pair for part in stage for pair in part.segments]
+        key = tuple((id(segment), count) for segment, count in held)
+        if key not in most or most[key][0] < flight:  # of stages alike the one with most in flight
+            most[key] = (float(flight) / max(len(stage), 1), held)
+    found = (
+        memory(held, plan, copies.precision, device.hbm_capacity_bytes, in_flight=flight)
+        for flight, held in most.values()
+    )
+    return max(found, key=lambda one: one.total_bytes)
+
+
+def _peak(device: Device, plan: Plan) -> float:
+    """The dense rate of the products' type by the data sheet."""
+    if plan.dtype in device.matrix_types:
+        return float(device.matrix_flops(plan.dtype))
+    return float(device.vector_flops("fp32"))
+
+
+__all__ = ["Spread", "Step", "predict_step"]

@@ -1,0 +1,116 @@
+"""The update at the end of a step: the optimiser's kernels, timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from perfmodel.graph.asks import Ask, answers
+from perfmodel.graph.spread import Spread
+from perfmodel.hardware import Device
+from perfmodel.networks.predict import Held
+from perfmodel.networks.stack import Stack
+from perfmodel.networks.value import Weight
+from perfmodel.operators import operator_of
+from perfmodel.timing.constants import Constants
+from perfmodel.training import optimisers
+from perfmodel.training.parameter import Parameter
+from perfmodel.training.plan import Plan
+from perfmodel.training.precision import Precision
+
+
+@dataclass(frozen=True)
+class Update:
+    """One update of all parameters of a device."""
+
+    spreads: tuple[Spread, ...]
+    """Device seconds of each kind of kernel, with their range."""
+    launches: float
+    """Kernels of a step."""
+
+    @property
+    def seconds(self) -> float:
+        """Device time."""
+        return sum(one.seconds for one in self.spreads)
+
+    def shared(self, copies: int) -> Update:
+        """What each of so many copies does of it."""
+        if copies == 1:
+            return self
+        spreads = (
+            Spread(
+                one.family,
+                one.seconds / copies,
+                one.low_seconds / copies,
+                one.high_seconds / copies,
+            )
+            for one in self.spreads
+        )
+        return Update(tuple(spreads), self.launches)
+
+
+def parameters_of(weights: Iterable[tuple[Weight, int]]) -> tuple[Parameter, ...]:
+    """Parameters as optimisers see them: rows are a product's outputs."""
+    return tuple(
+        Parameter(weight.name, tuple(reversed(weight.shape)), weight.kind, weight.count * repeat)
+        for weight, repeat in weights
+        if not weight.shared
+    )
+
+
+def update(
+    parameters: Sequence[Parameter],
+    plan: Plan,
+    precision: Precision,
+    stack: Stack,
+    device: Device,
+    constants: Constants | None,
+) -> Update:
+    """The optimiser's kernels; each of the copies has its share where states are shared out."""
+    if plan.optimiser == "none":
+        return Update((), 0.0)
+    # Only statistics over tokens depend on how many there are.
+    asked = (plan.optimiser, plan.tokens, tuple(parameters), precision, stack.optimiser)
+    found = _kept(*asked, Held(device)) if constants is None else _whole(*asked, device, constants)
+    return found.shared(plan.copies if plan.zero else 1)
+
+
+@lru_cache(maxsize=256)
+def _kept(
+    optimiser: str,
+    tokens: int,
+    parameters: tuple[Parameter, ...],
+    precision: Precision,
+    style: str,
+    held: Held,
+) -> Update:
+    return _whole(optimiser, tokens, parameters, precision, style, held.device, None)
+
+
+def _whole(
+    optimiser: str,
+    tokens: int,
+    parameters: tuple[Parameter, ...],
+    precision: Precision,
+    style: str,
+    device: Device,
+    constants: Constants | None,
+) -> Update:
+    """The update of all parameters on one device."""
+    work = optimisers.load(optimiser).problems(
+        parameters, precision, style=style, clip="apart", tokens=tokens
+    )
+    asked = [Ask(one.name, one.problem, one.schedule, None, (), {}) for one in work]
+    found = answers(asked, device, harness="kernel", constants=constants)
+    spreads = []
+    for one, each in zip(work, found, strict=True):
+        runs = one.repeat * float(one.share_of_steps)
+        seconds = each.seconds - each.terms["launch"]
+        scale = runs * seconds / each.seconds
+        family = operator_of(one.problem).family(one.problem)
+        spreads.append(
+            Spread(family, runs * seconds, scale * each.low_seconds, scale * each.high_seconds)
+        )
+    launches = sum(one.repeat * float(one.share_of_steps) for one in work)
+    return Update(tuple(spreads), launches)

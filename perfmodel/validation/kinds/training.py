@@ -1,0 +1,106 @@
+"""The training-run table: a step, a pass or a peak of memory a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.evidence.records.runtable import Layout, read_runs
+from perfmodel.hardware import load as load_device
+from perfmodel.training.metrics import value
+from perfmodel.training.runs import plan_of
+from perfmodel.training.step import predict_step
+from perfmodel.validation.judging import Fields, assumptions, by_knowledge
+from perfmodel.validation.kinds.kind import Kind, Remarks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LAYOUT = Layout(
+    needed=("device", "network", "pass", "dtype", "seq", "devices", "metric", "value"),
+    measured="value",
+    text=(
+        "source", "device", "system", "network", "stack", "software", "dtype", "pass", "recompute",
+        "attention", "optimiser", "metric", "convention", "flag", "notes",
+    ),
+    whole=(
+        "devices", "hidden", "layers", "heads", "kv_heads", "head_dim", "inner", "vocabulary",
+        "experts", "experts_chosen", "expert_inner", "shared_experts", "dense_layers", "seq",
+        "global_batch", "micro_batch", "tensor", "pipeline", "chunks", "data", "context", "expert",
+        "zero",
+    ),
+    numbers=("dropout", "tokens_total", "year"),
+    truth=("gated", "tied", "sequence_parallel"),
+)  # fmt: skip
+"""Columns of the table."""
+
+
+FIELDS = Fields("value", "predicted", "low", "high", ("known_device", "known_stack"))
+"""Columns that errors are made of."""
+
+_NUMBERS = (FIELDS.predicted, FIELDS.low, FIELDS.high)
+_TEXTS = ("reason", "assumed_of_plan", *FIELDS.known, "limiter")
+
+
+def read(paths: Sequence[str]) -> pd.DataFrame:
+    """Tables of training runs."""
+    return read_runs(paths, LAYOUT)
+
+
+def predict(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with `predicted`, `low`, `high` in the unit of `value`, and `reason`."""
+    found = [_row(row) for row in table.to_dict("records")]
+    columns = {name: [row[name] for row in found] for name in (*_NUMBERS, *_TEXTS)}
+    return table.assign(**columns)
+
+
+def _row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
+    """The columns that a prediction adds to a row."""
+    plain = {str(name): _plain(cell) for name, cell in row.items()}
+    out: dict[str, Any] = dict.fromkeys(_NUMBERS, math.nan) | dict.fromkeys(_TEXTS, "")
+    try:
+        asked = plan_of(plain)
+        device = load_device(str(plain["device"]))
+        step = predict_step(asked.network, asked.plan, device)
+        out["predicted"], out["low"], out["high"] = value(step, plain)
+    except PerfmodelError as error:
+        return out | {"reason": str(error)}
+    return out | {
+        "known_device": step.known_device,
+        "known_stack": asked.plan.stack,
+        "limiter": step.limiter,
+        "assumed_of_plan": "; ".join(asked.assumed),
+    }
+
+
+def _plain(cell: Any) -> Any:
+    """A cell as Python has it: None where it says nothing."""
+    import pandas as pd
+
+    return None if cell is pd.NA or cell is None or cell != cell else cell
+
+
+def _remarks(table: pd.DataFrame, by: Sequence[str]) -> Remarks:
+    """What was assumed, and how ranges hold by what was known."""
+    named = table.assign(assumed=table["assumed_of_plan"])
+    assumed, held = assumptions(named), by_knowledge(table, fields=FIELDS)
+    notes = [f"{count} rows assumed: {said}" for said, count in assumed.items()][:5]
+    notes += [
+        f"device {line['device']}, stack {line['stack']}: {line['n']} rows, median |ln| "
+        f"{line['median_abs_ln']:.2f}, {line['coverage']:.0%} in ranges of "
+        f"{line['width_ln']:.2f} in ln"
+        for line in held
+    ]
+    return Remarks({"assumed": assumed, "known": held}, notes)
+
+
+KIND = Kind(
+    fields=FIELDS,
+    group="source",
+    layout=LAYOUT,
+    predict=predict,
+    remarks=_remarks,
+    micros=False,
+)
