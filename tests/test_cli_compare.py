@@ -157,7 +157,7 @@ def test_roofline_of_other_operators(cli, tmp_path, operator):
         (("-o", "x.svg", "--size", "1x1"), "1 x 1 inches are too small for this chart"),
         (("-o", "x.svg", "--level", "l7"), "no memory level named 'l7'"),
         (("-o", "x.svg", "--roof", "fp17"), "h100-sxm has no fp17 matrix rate; it has:"),
-        (("-o", "x.svg", "--seq", "1:64"), "64 cases are more than 12; the marks of a chart"),
+        (("-o", "x.svg", "--seq", "1:64"), "64 cases are more than 24; the marks of a chart"),
         (
             (
                 "-o",

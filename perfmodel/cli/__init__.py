@@ -30,6 +30,7 @@ COMMANDS = {
     "train": "Predict a training step of a network on one device or many, and its memory.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
+    "report": "One page of results for a browser: charts, terms, tables, what-ifs.",
     "whatif": "What each hardware number is worth, and what a change of it would do.",
     "sweep": "Predict a whole grid into Parquet files, and ask it questions.",
     "trend": "The memory wall: growth of compute, memory and links, with the shipped devices.",
@@ -48,7 +49,8 @@ COMMANDS = {
     "show": "Show what is known of a name, with sources: a library's kernel, a harness.",
     "demo": "Standard against tiled attention on A100, H100 and B200.",
 }
-_MODULES = {"map": "map_", "list": "list_"}  # a module must not hide a built-in
+# A module must hide neither a built-in nor what this one imports.
+_MODULES = {"map": "map_", "list": "list_", "report": "report_"}
 
 app = typer.Typer(
     cls=lazy_group(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perfmodel.cli import known, tablehints
+from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.output import chosen_format, emit, say, write
 from perfmodel.errors import ProblemError, TableError
 from perfmodel.render import Report, gates, markdown
@@ -19,9 +20,9 @@ from perfmodel.validation.kinds import KINDS, Kind, load
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
     from perfmodel.evidence.tables.reading import Reading
+    from perfmodel.render.chart import Chart as Drawn
     from perfmodel.validation.judging import Verdict
 
 Explain = Annotated[
@@ -92,6 +93,7 @@ Which = Annotated[
 
 
 @app.command()
+@with_drawing
 def compare(
     tables: Tables = None,
     kind: Which = "operator",
@@ -110,6 +112,8 @@ def compare(
     chart: Chart = None,
     format: GateFormat = None,
     output: Rows = None,
+    *,
+    drawing: Drawing,
 ) -> None:
     """Predict every row of tables of measured runs and report the errors.
 
@@ -129,7 +133,8 @@ def compare(
         return
     limit, allowed = _fraction("--max-error", max_error), _fraction("--worse", worse)
     columns = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
-    _check_outputs(format, output, chart)
+    drawing.check(chart)
+    _check_outputs(format, output)
     chosen = load(known.one("--kind", kind))
     _check_kind(chosen, kind, explain=explain, chart=chart)
     from perfmodel.evidence.records.records import write_table
@@ -149,13 +154,13 @@ def compare(
     gated = limit is not None or before is not None
     judged = verdicts(summary, limit, before, allowed or 0.0) if gated else []
     misses = [f"{item.group}: {item.miss}" for item in judged if item.miss]
-    figure = _figure(chosen, predicted, columns, include_flags) if chart is not None else None
+    said: list[str] = []
+    drawn = _drawn(chosen, predicted, columns, include_flags, drawing) if chart else None
     if output is not None:
         write_table(predicted, output)
-    if figure is not None:
-        from perfmodel.render.figure import save
-
-        save(figure, str(chart))
+        said.append(f"wrote {output}")
+    if drawn is not None:
+        said += drawing.write(drawn, str(chart))
     gate = {"max_error": limit, "baseline": baseline, "passed": not misses, "misses": misses}
     shown = _report(chosen, summary, predicted, columns, gate if gated else None)
     noise = remark(predicted, chosen.fields, include_flags=include_flags)
@@ -167,8 +172,8 @@ def compare(
         _for_machinery(str(format), shown, judged or verdicts(summary), source)
     else:
         emit(shown, format, None)
-    for path in filter(None, (output, chart)):
-        say(f"wrote {path}")
+    for line in said:
+        say(line)
     for miss in misses:
         say(f"gate failed: {miss}")
     if misses:
@@ -185,7 +190,7 @@ def _check_kind(kind: Kind, name: str, *, explain: bool, chart: str | None) -> N
         )
 
 
-def _check_outputs(format: str | None, output: str | None, chart: str | None) -> None:
+def _check_outputs(format: str | None, output: str | None) -> None:
     """Complain about names of files before any work is done."""
     if format not in gates.FORMATS:
         chosen_format(format, None)
@@ -193,10 +198,6 @@ def _check_outputs(format: str | None, output: str | None, chart: str | None) ->
         from perfmodel.evidence.records.records import table_suffix
 
         table_suffix(output)
-    if chart is not None:
-        from perfmodel.render.figure import chart_suffix
-
-        chart_suffix(chart)
 
 
 def _for_machinery(format: str, shown: Report, judged: list[Verdict], source: str) -> None:
@@ -255,7 +256,9 @@ def _filtered(table: pd.DataFrame, conditions: list[str]) -> pd.DataFrame:
     return table
 
 
-def _figure(kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool) -> Figure:
+def _drawn(
+    kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool, drawing: Drawing
+) -> Drawn:
     """The chart, drawn before anything is written; raises `TableError` where no row is left."""
     from perfmodel.render.scatter import scatter_chart
     from perfmodel.validation.judging import scored
@@ -264,7 +267,8 @@ def _figure(kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool)
     if kept.empty:
         raise TableError("no row is left to draw; none could be predicted and scored")
     fields = kind.fields
-    return scatter_chart(kept, by[0] if by else kind.group, fields.measured, fields.predicted)
+    by_what = by[0] if by else kind.group
+    return scatter_chart(kept, by_what, fields.measured, fields.predicted, drawing.page)
 
 
 def _report(

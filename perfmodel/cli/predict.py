@@ -17,7 +17,7 @@ from perfmodel.cli.predicted import Predicted, Way, predicted
 from perfmodel.cli.progress import counted
 from perfmodel.errors import ProblemError
 from perfmodel.operators import Operator
-from perfmodel.render import Report, predictions
+from perfmodel.render import PEOPLE, Report, predictions
 
 # The most cases, all devices and schedules together: what is printed in a quarter of a minute.
 MOST = 200_000
@@ -155,7 +155,7 @@ def predict(
     ]
     total = cases.count * len(ways)
     check_cases(total, MOST, "narrow a range, or write files with perfmodel sweep")
-    reports = _reports(cases, ways, people=wanted in ("table", "markdown"), terms=terms)
+    reports = _reports(cases, ways, people=wanted in PEOPLE, terms=terms)
     emit(reports[0], format, output, *reports[1:])
 
 

@@ -267,7 +267,7 @@ def _single(
 
 def _draw(found: list[Step], path: str, *, whole: bool) -> None:
     """A grid of plans, or the pipeline of one."""
-    from perfmodel.render.figure import chart_suffix, save
+    from perfmodel.render.chart import chart_suffix, save
     from perfmodel.render.timeline import timeline_chart
     from perfmodel.render.tradeoff import tradeoff_chart
 

@@ -114,11 +114,10 @@ class Recorder:
         axis: str,
         tensor_bytes: float,
         x: Value,
-        y: Value,
         *,
         repeats: int = 1,
     ) -> None:
-        """An exchange between kernels: what it makes is there as inputs are."""
+        """An exchange of x between kernels: what it makes is there as inputs are."""
         self.exchanges.append(Exchanged(name, kind, axis, tensor_bytes, len(self.nodes), repeats))
         if x.name in self.written:
             self.read.add(x.name)

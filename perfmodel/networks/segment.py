@@ -105,7 +105,7 @@ class Segment:
         if isinstance(operation, Linear) and source is not None:
             moved = source.whole_bytes
             name = f"{operation.name}.input again"
-            to.exchange(name, "all-gather", source.axis, moved, source.x, source.outputs[0])
+            to.exchange(name, "all-gather", source.axis, moved, source.x)
 
     @cached_property
     def _sources(self) -> dict[str, Exchange]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from perfmodel.networks.segment import Segment
+from perfmodel.networks.value import Weight
 from perfmodel.training import optimisers
 from perfmodel.training.activations import activations
 from perfmodel.training.plan import Plan
@@ -87,18 +88,10 @@ def memory(
     """What one device holds of layers, each segment with its number of layers there; `in_flight`
     micro-batches wait at once."""
     weights = [(w, count) for one, count in parts for w in one.weights if not w.shared]
-    count = sum(weight.elements * repeat for weight, repeat in weights)
-    states = 0.0
-    if plan.optimiser != "none":
-        states = optimisers.load(plan.optimiser).state_bytes(parameters_of(weights), precision)
     held = activations(parts, plan, in_flight)
-    own = model_states(precision, count, states, stage=plan.zero, shards=plan.copies)
     lines = {
-        "weights": float(own.weights),
-        "gradients": float(own.gradients),
-        "master weights": float(own.master),
-        "optimiser states": float(own.states),
-        "copies": count * precision.copy_bytes("step", "forward"),
+        **_states(weights, plan, precision),
+        "copies": _elements(weights) * precision.copy_bytes("step", "forward"),
         "gathered weights": _gathered(parts, plan),
         "activations": held.kept,
         "layer at work": held.working if held.working > held.logits else 0.0,
@@ -108,6 +101,29 @@ def memory(
         "context": CONTEXT_BYTES,
     }
     return Memory({name: size for name, size in lines.items() if size}, capacity_bytes)
+
+
+_Weights = Sequence[tuple[Weight, int]]
+
+
+def _elements(weights: _Weights) -> int:
+    return sum(weight.elements * repeat for weight, repeat in weights)
+
+
+def _states(weights: _Weights, plan: Plan, precision: Precision) -> dict[str, float]:
+    """Weights, gradients, master weights and states: of experts' weights those devices share them
+    out that have the same expert, of others all copies."""
+    lines = dict.fromkeys(("weights", "gradients", "master weights", "optimiser states"), 0.0)
+    for expert, shards in ((False, plan.copies), (True, plan.expert_copies)):
+        some = [one for one in weights if one[0].expert is expert]
+        states = 0.0
+        if plan.optimiser != "none":
+            states = optimisers.load(plan.optimiser).state_bytes(parameters_of(some), precision)
+        own = model_states(precision, _elements(some), states, stage=plan.zero, shards=shards)
+        sizes = (own.weights, own.gradients, own.master, own.states)
+        for name, size in zip(lines, sizes, strict=True):
+            lines[name] += float(size)
+    return lines
 
 
 def _gathered(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float:

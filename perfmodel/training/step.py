@@ -31,7 +31,7 @@ from perfmodel.training.pipeline import Schedule, StageTimes, Timeline, schedule
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step, classes, ranged
 from perfmodel.training.stages import Part, parts
-from perfmodel.training.weightupdate import Update, parameters_of, update
+from perfmodel.training.weightupdate import Update, update
 
 
 def predict_step(
@@ -51,8 +51,13 @@ def predict_step(
     plan.check(network)
     segments = expand(network, plan.setting)
     found = predict_network(network, plan.setting, device, constants=constants)
+    link = device.level("host")
     copies = Copies(
-        plan, fabric(plan, device, system), recipe.of(plan), plan.setting.stack.overlaps_gradients
+        plan,
+        fabric(plan, device, system),
+        recipe.of(plan),
+        plan.setting.stack.overlaps_gradients,
+        host_bytes_per_s=link.bytes_per_s if link else None,
     )
     work = layers(found, segments, plan)
     launching = host or found.host
@@ -177,9 +182,7 @@ def _update(
         for segment, count in part.segments
         for weight in segment.weights
     ]
-    return update(
-        parameters_of(weights), plan, copies.precision, plan.setting.stack, device, constants
-    )
+    return update(weights, plan, copies.precision, plan.setting.stack, device, constants)
 
 
 def _memory(

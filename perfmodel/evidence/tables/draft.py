@@ -59,7 +59,9 @@ class Draft:
         matched = self.matched
         names = {one.heading: column for column, one in matched.columns.items()}
         if self.measured is not None:
-            names[self.measured.heading] = self.layout.measured + READING
+            # A measurement of no one unit, whose metric another column names, is read as it is.
+            mark = "" if self.layout.unit is None else READING
+            names[self.measured.heading] = self.layout.measured + mark
         taken = set(names.values())
         free = {
             heading: f"{heading} (as given)"

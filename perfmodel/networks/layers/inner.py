@@ -88,13 +88,13 @@ def _experts(layer: Layer, of: Mlp, x: Value) -> Value:
     return layer.joined(combined, "experts") if shards.expert_tensor else combined
 
 
-def _sent(layer: Layer, of: Mlp, x: Value, way: Way) -> Value:
+def _sent(layer: Layer, of: Mlp, x: Value, how: Way) -> Value:
     """Rows to the devices of their experts, or back."""
     ranks = layer.setting.shards.expert
     if ranks == 1:
         return x
-    name = f"experts {way}"
-    return layer.one(Exchange(name, layer.setting, x, way, "expert", ranks, repeats=of.chosen))
+    name = f"experts {how}"
+    return layer.one(Exchange(name, layer.setting, x, how, "expert", ranks, repeats=of.chosen))
 
 
 def _rows(of: Mlp, tokens: int, ranks: int, local: int) -> tuple[int, int]:

@@ -76,19 +76,14 @@ class Exchange(Operation):
     def forward(self, to: Recorder) -> None:
         """What moves."""
         if _FORWARD[self.way]:
-            moved = self.whole_bytes
-            kind = _FORWARD[self.way]
-            to.exchange(
-                self.name, kind, self.axis, moved, self.x, self.outputs[0], repeats=self.repeats
-            )
+            kind, moved = _FORWARD[self.way], self.whole_bytes
+            to.exchange(self.name, kind, self.axis, moved, self.x, repeats=self.repeats)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The opposite."""
         if not _BACKWARD[self.way]:
             return (gradients[0],)
-        made = gradient_of(self.x, self.name)
         name = f"{self.name}.gradient"
-        kind = _BACKWARD[self.way]
-        moved = self.whole_bytes
-        to.exchange(name, kind, self.axis, moved, gradients[0], made, repeats=self.repeats)
-        return (made,)
+        kind, moved = _BACKWARD[self.way], self.whole_bytes
+        to.exchange(name, kind, self.axis, moved, gradients[0], repeats=self.repeats)
+        return (gradient_of(self.x, self.name),)

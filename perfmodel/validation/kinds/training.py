@@ -36,7 +36,6 @@ LAYOUT = Layout(
 )  # fmt: skip
 """Columns of the table."""
 
-
 FIELDS = Fields("value", "predicted", "low", "high", ("known_device", "known_stack"))
 """Columns that errors are made of."""
 
