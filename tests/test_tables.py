@@ -475,6 +475,20 @@ def test_other_kinds_of_tables_use_the_same_spellings(table):
     assert "no column for collective" in refused(table, "GPU,nranks\nh100,8\n", layout=layout)
 
 
+def test_a_measurement_that_is_no_time_is_a_column_as_any_other(table):
+    layout = Layout(
+        needed=("device", "network", "metric", "value"), measured="value",
+        text=("device", "network", "metric"), whole=("tensor", "global_batch"),
+    )  # fmt: skip
+    text = (
+        "GPU;Model;metric;value;TP;GBS\nh100;llama;step_ms;1.250,5;8;1.024\nh100;llama;mfu;x;8;64\n"
+    )
+    found = table(text, layout=layout)
+    assert found.table[["value", "tensor", "global_batch"]].iloc[0].tolist() == [1250.5, 8, 1024]
+    assert found.faults[1].endswith(":3: value is 'x', not a number")
+    assert "no column for metric; value" in refused(table, "GPU,Model\nh100,x\n", layout=layout)
+
+
 def test_several_files_are_one_table(tmp_path):
     for name, time in (("a.csv", 3.0), ("b.csv", 4.0)):
         (tmp_path / name).write_text(written([GEMM | {"time_ms": time}]))

@@ -167,8 +167,8 @@ def _row(line: Line) -> dict[str, Any]:
     }
 
 
-def _time(header: str, key: str) -> Column:
-    return Column(header, lambda row: row.get(key), _signed)
+def _time(header: str, key: str, *, rank: int = 0) -> Column:
+    return Column(header, lambda row: row.get(key), _signed, rank=rank)
 
 
 def _signed(value: float) -> str:
@@ -181,12 +181,12 @@ def _ratio(row: Mapping[str, Any]) -> Any:
 
 COLUMNS = (
     text("operator", "operator"),
-    text("problem", "problem", fold=24),
-    integer("calls", "calls"),
+    text("problem", "problem", fold=20),
+    integer("calls", "calls", rank=2),
     _time("measured", "measured_us"),
-    _time("predicted", "predicted_us"),
+    _time("predicted", "predicted_us", rank=1),
     Column("x", _ratio, lambda value: f"{value:.2f}"),
     _time("lost", "lost_us"),
-    text("limiter", "limiter"),
-    text("by", "known_by"),
+    text("limiter", "limiter", rank=3),
+    text("by", "known_by", rank=4),
 )

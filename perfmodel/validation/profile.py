@@ -11,6 +11,7 @@ the first launch and the last is the host's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -127,8 +128,10 @@ class Judged:
         whole = self.total_us
         said = f"{whole / 1e3:.1f} ms" if whole >= 1e3 else f"{whole:.0f} us"
         unit = "operators" if self.timeline.on_host else "launches"
+        # Whole percents from below: 100% is all of it.
+        percents = math.floor(100 * self.share(SHAPE, ORDER, explained=True) + 1e-9)
         return (
-            f"{self.share(SHAPE, ORDER, explained=True):.0%} of {said} explained: {unit} by shape "
+            f"{percents}% of {said} explained: {unit} by shape "
             f"{self.calls(SHAPE)}, by order {self.calls(ORDER)}, named only {self.calls(NAME)}, "
             f"unknown {self.calls(NONE)}"
         )

@@ -122,10 +122,10 @@ def _matched(sheet: Sheet, layout: Layout, hints: Hints) -> Match:
     def denies(heading: str, column: str) -> bool:
         return values.denies(sheet.frame[heading], column, layout)
 
-    columns = layout.columns()
-    if layout.unit is None:
-        columns = (*columns, layout.measured)
-    matched = match(sheet.headings, columns, layout.measured, hints.mapping, tells, denies)
+    columns, timed = layout.columns(), layout.measured
+    if layout.unit is None:  # no time, so that it is a column as any other
+        columns, timed = (*columns, layout.measured), ""
+    matched = match(sheet.headings, columns, timed, hints.mapping, tells, denies)
     for heading in matched.headings():
         if heading in sheet.twice:
             raise TableError(f"{sheet.where}: column {heading!r} appears twice; rename or drop one")
