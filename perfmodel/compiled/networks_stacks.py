@@ -1,6 +1,6 @@
 """Compiled from networks/stacks.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "14d03a6fc3e91056"
+HASH = "7054be660be7ed6e"
 DOCUMENT = {
  'version': 1,
  'stacks': {
@@ -14,7 +14,7 @@ DOCUMENT = {
    'head_copies': True,
    'scale_pass': True,
    'mask': 'pass',
-   'kernels_of': {'gelu_new': 8, 'rotary': 9, 'rmsnorm': 6},
+   'plain_gelu_new': True,
    'loss': 'eager',
    'optimiser': 'foreach',
    'host': 'eager',
@@ -30,6 +30,7 @@ DOCUMENT = {
    'joins_maps': True,
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'loss': 'fused',
    'optimiser': 'fused',
    'host': 'compile',
@@ -45,6 +46,7 @@ DOCUMENT = {
    'joins_maps': True,
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'loss': 'eager',
    'optimiser': 'fused',
    'host': 'compile',
@@ -57,6 +59,7 @@ DOCUMENT = {
    'joined_products': True,
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'fused_dropout_add': True,
    'main_gradients': True,
    'loss': 'parts',
@@ -74,6 +77,7 @@ DOCUMENT = {
    'joined_products': True,
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'fused_dropout_add': True,
    'main_gradients': True,
    'loss': 'parts',
@@ -104,6 +108,7 @@ DOCUMENT = {
    'attention': 'flash',
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'loss': 'chunked',
    'optimiser': 'fused',
    'host': 'eager',

@@ -1,8 +1,9 @@
 """The links under a plan: which ranks of a system each mesh axis joins, and what exchanges take.
 
 Axes lie on a system from the inside outwards as Megatron-LM lays them (parallel_state.py): tensor,
-context, data (with the experts inside it), pipeline. An axis of r ranks at a stride of s devices
-has as many of its ranks in a node of G devices as fit there: G / s, at least one and at most r.
+context, data (with the experts inside it, and around these `expert-data`, their copies), pipeline.
+An axis of r ranks at a stride of s devices has as many of its ranks in a node of G devices as fit
+there: G / s, at least one and at most r.
 """
 
 from __future__ import annotations
@@ -48,14 +49,17 @@ class Fabric:
     def ranks(self, axis: str) -> tuple[int, int]:
         """Ranks of an axis, and those of them in one node."""
         plan = self.plan
+        inner = plan.expert <= plan.data
         inside = {
             "tensor": 1,
             "context": plan.tensor,
-            "expert": plan.tensor * plan.context if plan.expert <= plan.data else 1,
+            "expert": plan.tensor * plan.context if inner else 1,
             "data": plan.tensor,
+            "expert-data": plan.expert * (plan.tensor if inner else 1),
             "pipeline": plan.tensor * plan.context * plan.data,
         }
-        ranks = plan.copies if axis == "data" else int(getattr(plan, axis))
+        copies = {"data": plan.copies, "expert-data": plan.expert_copies}
+        ranks = copies[axis] if axis in copies else int(getattr(plan, axis))
         near = max(min(self.node_devices // inside[axis], ranks), 1)
         while ranks % near:  # groups of equal size
             near -= 1

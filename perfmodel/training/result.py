@@ -53,6 +53,8 @@ class Step:
     """The device's dense peak in the type of the products."""
     assumptions: tuple[str, ...]
     """What was assumed, each once."""
+    known_device: str = "none"
+    """How much is known of the device, by most of the kernels' time."""
     timeline: Timeline | None = None
     """A pipeline's tasks as they ran; None where there is one stage."""
 
@@ -106,6 +108,7 @@ class Step:
             "memory_total_bytes": self.memory.total_bytes,
             "capacity_bytes": self.memory.capacity_bytes,
             "fits": self.memory.fits,
+            "known_device": self.known_device,
             "assumptions": list(self.assumptions),
         }
 
@@ -133,7 +136,8 @@ def classes(
     found["communication"] += sum(
         exposed_seconds(part, timed.host, copies, plan.accumulation) for part in stage
     )
-    found["communication"] += copies.exit_seconds([pair for p in stage for pair in p.segments])
+    if plan.training:
+        found["communication"] += copies.exit_seconds([pair for p in stage for pair in p.segments])
     found["optimiser"] = last.seconds
     found["bubble"] = timed.bubble_seconds
     found["host"] = max(seconds - sum(found.values()), 0.0)

@@ -85,13 +85,13 @@ def exposed_seconds(part: Part, host: Host, copies: Copies, accumulation: int) -
 
 def _entry(part: Part, copies: Copies) -> list[Stretch]:
     """What nothing hides at the begin of a pass: a gather."""
-    seconds = copies.entry_seconds(part.work[0].segment)
+    seconds = copies.gather_seconds(part.work[0].segment)
     return [Stretch.of(seconds, 0.0)] if seconds else []
 
 
 def _sizes(layers: int, count: int) -> list[int]:
-    """Layers of each part: even, or with one or two layers less where the head stands, and where the
-    embedding does (Llama 3, 2407.21783, section 3.3.2)."""
+    """Layers of each part: even, or with one or two layers less where the head stands, and where
+    the embedding does (Llama 3, 2407.21783, section 3.3.2)."""
     for less in range(4):
         each = (layers + less) // count
         if (layers + less) % count == 0 and each >= (less + 1) // 2:

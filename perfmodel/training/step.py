@@ -31,7 +31,7 @@ from perfmodel.training.pipeline import Schedule, StageTimes, Timeline, schedule
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step, classes, ranged
 from perfmodel.training.stages import Part, parts
-from perfmodel.training.weightupdate import Update, parameters_of, update
+from perfmodel.training.weightupdate import Update, update
 
 
 def predict_step(
@@ -40,25 +40,34 @@ def predict_step(
     device: Device,
     system: System | None = None,
     *,
+    host: Host | None = None,
     constants: Constants | None = None,
 ) -> Step:
     """Predict one step on a system, or on the usual one of a device.
 
+    `host` is what launches take where that is not what the stack's host does.
     Raises `ProblemError` for a plan that cannot be laid out, in one line with what would work.
     """
     plan.check(network)
     segments = expand(network, plan.setting)
     found = predict_network(network, plan.setting, device, constants=constants)
+    link = device.level("host")
     copies = Copies(
-        plan, fabric(plan, device, system), recipe.of(plan), plan.setting.stack.overlaps_gradients
+        plan,
+        fabric(plan, device, system),
+        recipe.of(plan),
+        plan.setting.stack.overlaps_gradients,
+        host_bytes_per_s=link.bytes_per_s if link else None,
     )
     work = layers(found, segments, plan)
+    launching = host or found.host
     order = schedule(plan.schedule_kind, plan.pipeline, plan.accumulation, plan.chunks)
     cut = parts(work, order.parts)
-    timed = _timed(cut, order, found.host, copies)
+    timed = _timed(cut, order, launching, copies)
     stage = _places(order, cut)[timed.busiest]
     last = _update(stage, plan, copies, device, constants)
-    exposed = copies.exit_seconds([pair for part in stage for pair in part.segments])
+    held = [pair for part in stage for pair in part.segments]
+    exposed = copies.exit_seconds(held) if plan.training else 0.0
     seconds = timed.seconds + exposed + last.seconds
     split = classes(stage, plan, copies, last, timed, seconds)
     low, high = ranged(stage, plan, copies, last, seconds)
@@ -76,6 +85,7 @@ def predict_step(
         memory=_memory(order, cut, plan, copies, device),
         peak_flops=_peak(device, plan),
         assumptions=found.assumptions,
+        known_device=found.known_device,
         timeline=timed.line,
     )
 
@@ -172,9 +182,7 @@ def _update(
         for segment, count in part.segments
         for weight in segment.weights
     ]
-    return update(
-        parameters_of(weights), plan, copies.precision, plan.setting.stack, device, constants
-    )
+    return update(weights, plan, copies.precision, plan.setting.stack, device, constants)
 
 
 def _memory(

@@ -49,6 +49,10 @@ class Update:
         )
         return Update(tuple(spreads), self.launches)
 
+    def then(self, other: Update) -> Update:
+        """This one, and another one after it."""
+        return Update((*self.spreads, *other.spreads), self.launches + other.launches)
+
 
 def parameters_of(weights: Iterable[tuple[Weight, int]]) -> tuple[Parameter, ...]:
     """Parameters as optimisers see them: rows are a product's outputs."""
@@ -60,20 +64,32 @@ def parameters_of(weights: Iterable[tuple[Weight, int]]) -> tuple[Parameter, ...
 
 
 def update(
-    parameters: Sequence[Parameter],
+    weights: Sequence[tuple[Weight, int]],
     plan: Plan,
     precision: Precision,
     stack: Stack,
     device: Device,
     constants: Constants | None,
 ) -> Update:
-    """The optimiser's kernels; each of the copies has its share where states are shared out."""
+    """The optimiser's kernels for weights with their number of layers; where states are shared out
+    each copy has its share, of an expert's weights each device with that expert."""
     if plan.optimiser == "none":
         return Update((), 0.0)
-    # Only statistics over tokens depend on how many there are.
-    asked = (plan.optimiser, plan.tokens, tuple(parameters), precision, stack.optimiser)
-    found = _kept(*asked, Held(device)) if constants is None else _whole(*asked, device, constants)
-    return found.shared(plan.copies if plan.zero else 1)
+
+    def of(some: Sequence[tuple[Weight, int]]) -> Update:
+        # Only statistics over tokens depend on how many there are.
+        asked = (plan.optimiser, plan.tokens, parameters_of(some), precision, stack.optimiser)
+        if constants is None:
+            return _kept(*asked, Held(device))
+        return _whole(*asked, device, constants)
+
+    if not plan.zero:
+        return of(weights)
+    return (
+        of([one for one in weights if not one[0].expert])
+        .shared(plan.copies)
+        .then(of([one for one in weights if one[0].expert]).shared(plan.expert_copies))
+    )
 
 
 @lru_cache(maxsize=256)

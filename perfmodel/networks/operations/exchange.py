@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast, get_args
 
 from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
 from perfmodel.networks.recorder import Recorder
@@ -23,6 +23,12 @@ _BACKWARD = {
     "copy": "all-reduce", "reduce": "", "gather": "reduce-scatter", "scatter": "all-gather",
     "dispatch": "all-to-all", "collect": "all-to-all", "circulate": "ring-gradient",
 }  # fmt: skip
+
+
+def way_of(forward: str, backward: str) -> Way:
+    """What it is called that moves so forward and so backward; empty is nothing."""
+    found = [way for way in get_args(Way) if (_FORWARD[way], _BACKWARD[way]) == (forward, backward)]
+    return cast(Way, found[0])
 
 
 @dataclass(frozen=True)
@@ -70,19 +76,14 @@ class Exchange(Operation):
     def forward(self, to: Recorder) -> None:
         """What moves."""
         if _FORWARD[self.way]:
-            moved = self.whole_bytes
-            kind = _FORWARD[self.way]
-            to.exchange(
-                self.name, kind, self.axis, moved, self.x, self.outputs[0], repeats=self.repeats
-            )
+            kind, moved = _FORWARD[self.way], self.whole_bytes
+            to.exchange(self.name, kind, self.axis, moved, self.x, repeats=self.repeats)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The opposite."""
         if not _BACKWARD[self.way]:
             return (gradients[0],)
-        made = gradient_of(self.x, self.name)
         name = f"{self.name}.gradient"
-        kind = _BACKWARD[self.way]
-        moved = self.whole_bytes
-        to.exchange(name, kind, self.axis, moved, gradients[0], made, repeats=self.repeats)
-        return (made,)
+        kind, moved = _BACKWARD[self.way], self.whole_bytes
+        to.exchange(name, kind, self.axis, moved, gradients[0], repeats=self.repeats)
+        return (gradient_of(self.x, self.name),)
