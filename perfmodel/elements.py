@@ -55,6 +55,19 @@ ELEMENTS = {
     )
 }
 
+TORCH = {
+    "float64": "fp64",
+    "float32": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8",
+    "float8_e4m3fnuz": "fp8",
+    "float8_e5m2": "fp8",
+    "float8_e5m2fnuz": "fp8",
+    "int8": "int8",
+}
+"""Types that kernels multiply, as torch calls them (torch.dtype), and as they are called here."""
+
 
 def element(name: str) -> ElementType:
     """The element type called `name`; raises `UnknownName` with the nearest names."""

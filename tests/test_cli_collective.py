@@ -140,9 +140,9 @@ def test_compare_takes_the_link_that_a_row_names(cli, runs, tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"latency_us": -1}, "latency_us in row 1, '-1', is not a positive number"),
-        ({"ranks": 2.5}, "ranks in row 1, '2.5', is not a whole number"),
-        ({"bytes": "many"}, "bytes in row 1, 'many', is not a number"),
+        ({"latency_us": -1}, ":2: latency_us is '-1', not a positive number"),
+        ({"ranks": 2.5}, ":2: ranks is '2.5', not a whole number"),
+        ({"bytes": "many"}, ":2: bytes is 'many', not a whole number"),
     ],
 )
 def test_a_damaged_table_is_one_line(cli, runs, change, says):
@@ -153,7 +153,8 @@ def test_missing_columns_are_all_named(cli, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("device,bytes\nh100-sxm,1\n")
     said = refused(cli("compare", path, "--kind", "collective"))
-    assert "no column collective or ranks or latency_us" in said
+    for column in ("collective (or", "ranks (or", "latency_us (or"):
+        assert column in said
 
 
 def test_explain_is_of_operators(cli, runs):

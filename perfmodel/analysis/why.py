@@ -115,7 +115,7 @@ def _helps(
         how.get("mesh") or {},
         how.get("stored") or {},
     )
-    asked = {name: how[name] for name in ("schedule", "implementation") if name in how}
+    asked = {name: how[name] for name in ("schedule", "implementation", "tile") if name in how}
     now = np.array([found.seconds])
     for quantity in _candidates(found):
         if not quantity.belongs(setting) or not quantity.read(setting):

@@ -105,7 +105,7 @@ def _write(path: str, content: str) -> str:
 
 
 def _draw(found: Readings, prefix: str) -> list[str]:
-    from perfmodel.render.figure import SUFFIXES, save
+    from perfmodel.render.chart import SUFFIXES, save
     from perfmodel.render.workingset import bandwidth_chart, latency_chart
 
     suffix = Path(prefix).suffix if Path(prefix).suffix in SUFFIXES else ".svg"

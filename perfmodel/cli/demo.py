@@ -148,7 +148,7 @@ def _errors(summary: pd.DataFrame) -> Report:
 
 
 def _charts(runs: list[_Run], compared: pd.DataFrame, folder: Path) -> list[Path]:
-    from perfmodel.render.figure import save
+    from perfmodel.render.chart import save
     from perfmodel.render.roofline import roofline_chart
     from perfmodel.render.roofs import roofs
     from perfmodel.render.scatter import scatter_chart
@@ -157,20 +157,17 @@ def _charts(runs: list[_Run], compared: pd.DataFrame, folder: Path) -> list[Path
     kernels = [kernel for run in runs for kernel in _kernels(run, compared)]
     devices = [roofs(run.device, [_TYPE]) for run in runs]
     note = "Measured: FlashAttention-2 figure 5 (A100), FlashAttention-3 figure 5 (H100)."
-    case = (
-        f"{HEADS} heads of {HEAD_DIM}, {_TYPE}, no mask; batches of {TOKENS} tokens, or of one "
-        "longer sequence. Lines: predicted. "
-    )
-    figures = {
-        "roofline": roofline_chart(devices, kernels, note=note),
+    case = f"attention {_TYPE}, {HEADS} heads of {HEAD_DIM}, batches of {TOKENS:,} tokens"
+    charts = {
+        "roofline": roofline_chart(devices, kernels, title=case, note=note),
         "scatter": scatter_chart(compared, "implementation"),
         "standard-vs-tiled": sequence_chart(
-            [_sweep(run, compared) for run in runs], note=case + note
+            [_sweep(run, compared) for run in runs], title=case, note=note
         ),
     }
-    paths = [folder / f"{name}.svg" for name in figures]
-    for path, figure in zip(paths, figures.values(), strict=True):
-        save(figure, path)
+    paths = [folder / f"{name}.svg" for name in charts]
+    for path, chart in zip(paths, charts.values(), strict=True):
+        save(chart, path)
     return paths
 
 
@@ -202,12 +199,24 @@ def _kernels(run: _Run, compared: pd.DataFrame) -> list[Kernel]:
         i = int(np.flatnonzero(length == LENGTHS)[0])
         for name, answer in (("standard", run.standard), ("tiled", run.tiled)):
             one = answer.one(i)
-            label = f"{name}, N = {length}"
-            found.append(Kernel(label, one.device, one.flops_per_second, one.intensity))
+            work = one.flops_per_second * one.seconds
+            kernel = Kernel(
+                name,
+                one.device,
+                one.flops_per_second,
+                one.intensity,
+                dtype=_TYPE,
+                at=str(length),
+                of="N",
+                low_flops_per_s=work / one.high_seconds,
+                high_flops_per_s=work / one.low_seconds,
+                flops_per_special=work / one.flops["special"],
+            )
+            found.append(kernel)
             rows = _published(run, compared, name)
-            for time in rows.loc[rows["seq_q"] == length, "measured_us"]:
-                rate = one.flops_per_second * one.seconds / (float(time) * 1e-6)
-                found.append(Kernel(label, one.device, rate, one.intensity, measured=True))
+            rows = rows[rows["seq_q"] == length]
+            for by, time in zip(rows["implementation"], rows["measured_us"], strict=True):
+                found.append(kernel.ran(work / (float(time) * 1e-6), str(by)))
     return found
 
 

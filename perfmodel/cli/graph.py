@@ -69,13 +69,13 @@ def graph_(
     known.named("line of a graph", by, graphs.BY)
     harness = known.harness(harness)
     declared = load(graph)
-    made = declared.at(_sizes(size, declared.sizes), dtype)
+    made = declared.at(sizes(size, declared.sizes), dtype)
     devices = known.devices(device)
     found = [predict_graph(made, each, harness=harness) for each in devices]
     emit(graphs.data(found) if wanted == "json" else graphs.report(found, by), format, output)
 
 
-def _sizes(texts: Iterable[str] | None, names: Mapping[str, object]) -> dict[str, float]:
+def sizes(texts: Iterable[str] | None, names: Mapping[str, object]) -> dict[str, float]:
     """Sizes from batch=4, seq=8k; lists of such pairs too."""
     found: dict[str, float] = {}
     for pair in (pair for text in texts or () for pair in known.names(text)):

@@ -10,7 +10,8 @@ import typer
 
 from perfmodel.cli import completing, known
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say, to_stdout, write
-from perfmodel.errors import OutputError, SpecError, UnknownName
+from perfmodel.errors import OutputError, UnknownName
+from perfmodel.formats.readers import hardware as problems_of
 from perfmodel.hardware import (
     Device,
     Level,
@@ -21,7 +22,6 @@ from perfmodel.hardware import (
     loads,
     names,
     systems,
-    validate_file,
 )
 from perfmodel.hardware.block import Block
 from perfmodel.hardware.copying import like as copied
@@ -186,7 +186,7 @@ def validate(
     bad = lines = 0
     for path in files:
         whole = systems.is_system(path)
-        problems = systems.validate_file(path) if whole else validate_file(path) or _own_facts(path)
+        problems = systems.validate_file(path) if whole else problems_of(Path(path))
         bad, lines = bad + bool(problems), lines + len(problems)
         for problem in problems:
             say(problem)
@@ -198,19 +198,6 @@ def validate(
             say(f"{bad} of {len(files)} specs cannot be used")
         raise typer.Exit(2)
     to_stdout(iter([f"{len(files)} {'spec is' if len(files) == 1 else 'specs are'} valid\n"]))
-
-
-def _own_facts(path: str) -> list[str]:
-    """What is wrong with the facts by which a device differs from its architecture."""
-    from perfmodel.hardware import yamlfile
-    from perfmodel.timing.architectures import architecture_of
-
-    try:
-        architecture_of(load(path if "/" in path else f"./{path}"))
-    except SpecError as error:
-        document = yamlfile.parse(yamlfile.read(Path(path)), path)
-        return [f"{path}:{document.line(('architecture_facts',))}: {error}"]
-    return []
 
 
 @app.command()

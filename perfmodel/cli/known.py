@@ -11,7 +11,8 @@ from os.path import exists
 
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device, load
-from perfmodel.operators import Operator
+from perfmodel.operators import Operator, owntile
+from perfmodel.operators.owntile import NEEDED
 from perfmodel.plaintext import quoted
 from perfmodel.timing.libraries import implementations, kernels
 from perfmodel.timing.libraries.naming import asked_for, plain_names
@@ -106,6 +107,27 @@ def storing(texts: Iterable[str] | None) -> dict[str, str]:
             raise ProblemError(
                 f"--stored lays {quoted(tensor)} along {found[tensor]} and {axis}; choose one"
             )
+    return found
+
+
+def tiles(operator: Operator, texts: Iterable[str] | None) -> list[dict[str, int]]:
+    """Tiles of the user's own, from m=128,n=256,k=64; none where the option was not given.
+
+    Raises `ProblemError` for what is no such tile, `UnknownName` for another dimension.
+    """
+    return [_tile(operator, text) for text in texts or ()]
+
+
+def _tile(operator: Operator, text: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for pair in names(text):
+        dimension, equals, size = (part.strip() for part in pair.partition("="))
+        if not (dimension and equals and _is_whole(size)):
+            example = ",".join(f"{name}=128" for name in operator.own_tile[:NEEDED]) or "m=128"
+            raise ProblemError(f"--tile {quoted(pair)} is not DIMENSION=SIZE; write {example}")
+        if found.setdefault(dimension, int(size)) != int(size):
+            raise ProblemError(f"--tile says {quoted(dimension)} twice; choose one")
+    owntile.read(operator, found)
     return found
 
 

@@ -86,8 +86,8 @@ def _operators() -> tuple[str, ...]:
 
 
 def _all_operators() -> Iterator[Row]:
-    for name in operators.names():
-        yield _row(name, operators.load(name).about, name)
+    for item in operators.every():
+        yield _row(item.name, item.about, item.name)
 
 
 def _row(name: str, about: str, *operators: str) -> Row:
@@ -103,7 +103,7 @@ def _implementations() -> Iterator[Row]:
 
 
 def _schedules() -> Iterator[Row]:
-    every = [operators.load(name) for name in operators.names()]
+    every = list(operators.every())
     for name in dict.fromkeys(name for one in every for name in one.schedules):
         has = [one.name for one in every if name in one.schedules]
         yield _row(name, _SCHEDULES.get(name, ""), *(has if len(has) < len(every) else ()))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfmodel.cli import completing, declared, known
-from perfmodel.cli.output import Format, Output, chosen_format, emit, say
+from perfmodel.cli.drawing import Drawing, with_drawing
+from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.progress import status
 from perfmodel.errors import ProblemError, UnknownName
 
@@ -25,6 +26,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command("map", context_settings=declared.PASS_ON)
+@with_drawing
 def map_(
     context: typer.Context,
     algorithm: declared.Algorithm = None,
@@ -66,6 +68,8 @@ def map_(
     ] = None,
     format: Format = None,
     output: Output = None,
+    *,
+    drawing: Drawing,
 ) -> None:
     """Search fusions, loop nests and tiles of an algorithm for the best on a device.
 
@@ -80,6 +84,7 @@ def map_(
         to_stdout(iter([declared.listing()]))
         return
     wanted = chosen_format(format, output)
+    drawing.check(chart)
     if objective not in OBJECTIVES:
         raise UnknownName("objective", objective, OBJECTIVES)
     from perfmodel.algorithms import library
@@ -89,7 +94,7 @@ def map_(
     if len(targets) > 1 and (wanted in ("json", "csv") or chart is not None):
         raise ProblemError("a chart, JSON and CSV are of one device; run the command for each")
     if chart is not None:
-        _draw(case, targets[0], chart)
+        _draw(case, targets[0], chart, drawing)
     if objective == "time":
         with status("searching schedules"):
             found = [_fastest(case, _needed(target), full=trace) for target in targets]
@@ -199,11 +204,10 @@ def _capacity(device: Device | None, level: str, capacity: str | None) -> float:
     return float(value)
 
 
-def _draw(case: Case, device: Device | None, path: str) -> None:
+def _draw(case: Case, device: Device | None, path: str, drawing: Drawing) -> None:
     from perfmodel.napkin.skislope import ski_slopes
-    from perfmodel.render.figure import chart_suffix, save
+    from perfmodel.render.problem import spoken
     from perfmodel.render.skislope import figure
 
-    chart_suffix(path)
-    save(figure(ski_slopes(case, device)), path)
-    say(f"wrote {path}")
+    title = spoken(case.algorithm.name, {"dtype": case.dtype, **case.parameters})
+    drawing.save(figure(ski_slopes(case, device), title=title, page=drawing.page), path)

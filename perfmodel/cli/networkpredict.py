@@ -111,7 +111,7 @@ def _one(text: str, option: str) -> int:
 
 def _draw(network: Network, found: Sequence[NetworkPrediction], path: str) -> None:
     """A point a class that computes, on each device."""
-    from perfmodel.render.figure import chart_suffix, save
+    from perfmodel.render.chart import chart_suffix, save
     from perfmodel.render.roofline import roofline_chart
     from perfmodel.render.roofs import roofs
 
@@ -119,6 +119,6 @@ def _draw(network: Network, found: Sequence[NetworkPrediction], path: str) -> No
     lines = [roofs(load(one.device), [one.setting.dtype]) for one in found]
     points = [point for one in found for point in render.points(one)]
     setting = found[0].setting
-    note = f"{network.name}, batch {setting.batch}, {setting.seq} tokens, by class"
-    save(roofline_chart(lines, points, note=note), path)
+    title = f"{network.name}, batch {setting.batch}, {setting.seq} tokens, by class"
+    save(roofline_chart(lines, points, title=title), path)
     say(f"wrote {path}")

@@ -25,14 +25,17 @@ Format = Annotated[
         "--format",
         "-f",
         metavar="FORMAT",
-        help="table, json, csv or markdown.",
+        help="table, json, csv, markdown or latex.",
         autocompletion=completing.formats,
     ),
 ]
 Output = Annotated[
     str | None,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Write to FILE; .json, .csv, .md or .txt says how."
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to FILE; .json, .csv, .md, .tex or .txt says how.",
     ),
 ]
 _IN_MEMORY = 2**26  # bytes of output held in memory before a temporary file takes over

@@ -17,7 +17,7 @@ from perfmodel.cli.predicted import Predicted, Way, predicted
 from perfmodel.cli.progress import counted
 from perfmodel.errors import ProblemError
 from perfmodel.operators import Operator
-from perfmodel.render import Report, predictions
+from perfmodel.render import PEOPLE, Report, predictions
 
 # The most cases, all devices and schedules together: what is printed in a quarter of a minute.
 MOST = 200_000
@@ -98,6 +98,15 @@ Stored = Annotated[
         help="With --mesh: the axis that a tensor's shards lie along, or whole; repeats.",
     ),
 ]
+Tile = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tile",
+        metavar="DIM=SIZE,...",
+        help="A tile of one's own, not the library's: m=128,n=256,k=64,warps=8,stages=3 of gemm, "
+        "rows=128,keys=64 of attention; repeats.",
+    ),
+]
 
 
 def predict(
@@ -109,6 +118,7 @@ def predict(
     place: Place = None,
     mesh: Mesh = None,
     stored: Stored = None,
+    tile: Tile = None,
     terms: Annotated[
         bool,
         typer.Option(
@@ -134,21 +144,25 @@ def predict(
     }
     if compiled and mesh:
         raise ProblemError("--compiled is of one device; drop it, or --mesh")
+    if compiled and tile:
+        raise ProblemError("--compiled takes the bundled kernels' tiles; drop it, or --tile")
     ways = [
-        Way(found, {"schedule": name, "implementation": kernel, **how}, compiled)
+        Way(found, {"schedule": name, "implementation": kernel, "tile": own, **how}, compiled)
         for found in known.devices(device)
         for kernel in kernels
         for name in schedules
+        for own in known.tiles(cases.operator, tile) or [{}]
     ]
     total = cases.count * len(ways)
     check_cases(total, MOST, "narrow a range, or write files with perfmodel sweep")
-    reports = _reports(cases, ways, people=wanted in ("table", "markdown"), terms=terms)
+    reports = _reports(cases, ways, people=wanted in PEOPLE, terms=terms)
     emit(reports[0], format, output, *reports[1:])
 
 
 def _reports(cases: Cases, ways: Sequence[Way], *, people: bool, terms: bool) -> list[Report]:
     """The predictions; for people with the reasons of few cases, and with every term if asked."""
     total, varying, follows = cases.count * len(ways), cases.varying(), cases.follows
+    tile = tuple(dict.fromkeys(name for way in ways for name in way.how["tile"]))
     known_first = cases if people and total <= EXPLAINED else cases.first()
     first = list(predicted(known_first, ways))
     examples = [one.row for one in first]
@@ -162,8 +176,8 @@ def _reports(cases: Cases, ways: Sequence[Way], *, people: bool, terms: bool) ->
 
     why = _why(first, varying) if people and len(first) == total else []
     if not (people and terms):
-        return [predictions.report(rows(), examples, varying, follows, why)]
-    summary = replace(predictions.report(rows(), examples, varying, follows), notes=())
+        return [predictions.report(rows(), examples, varying, follows, why, tile)]
+    summary = replace(predictions.report(rows(), examples, varying, follows, (), tile), notes=())
     return [summary, predictions.terms(rows(), examples, varying, why)]
 
 
@@ -205,6 +219,7 @@ _EXAMPLES = {
     "gemm": """\b
     perfmodel predict gemm --device a100-sxm4-80gb -m 4096 -n 4096 -k 4096 --dtype fp16
     perfmodel predict gemm -d h100-sxm -m 4k -k 8k --mesh k=2@nvlink
+    perfmodel predict gemm -d h100-sxm --implementation triton --tile m=128,n=256,k=64,warps=8
     perfmodel predict gemm -d h100-sxm -m 1:64 -n 4096 -k 4096 --dtype fp8,bf16 -o sweep.csv
     """,
     "pointwise": """\b

@@ -76,6 +76,12 @@ def train(
     recompute: Annotated[
         str, typer.Option("--recompute", metavar="MODE", help=f"{', '.join(MODES)}; lists too.")
     ] = "none",
+    recompute_layers: Annotated[
+        int | None,
+        typer.Option(
+            "--recompute-layers", metavar="N", min=0, help="First layers that recompute; else all."
+        ),
+    ] = None,
     dtype: Annotated[
         str, typer.Option("--dtype", metavar="TYPE", help=f"Of the products: {', '.join(DTYPES)}.")
     ] = "bf16",
@@ -139,6 +145,7 @@ def train(
             "attention": attention,
             "optimiser": optimiser,
             "schedule": schedule,
+            "recompute_layers": recompute_layers,
         },
     )
     found, refused = _predicted(library.load(network), grid, here)
@@ -170,7 +177,7 @@ class _Grid:
 
     def plans(self) -> Iterator[tuple[str, Plan | PerfmodelError]]:
         """Each with a few words for it; the error of one that cannot be."""
-        for *values, mode in product(*self.axes.values(), self.recompute):
+        for values, mode in product(product(*self.axes.values()), self.recompute):
             chosen = dict(zip(self.axes, values, strict=True))
             words = ", ".join(f"{name} {value}" for name, value in chosen.items() if value != 1)
             try:
@@ -197,7 +204,7 @@ class _Grid:
                 f"data {data}; {', '.join(str(n) for n in (above - step, above) if n)} would"
             )
         return Plan(
-            **chosen,
+            **chosen,  # type: ignore[arg-type]
             **self.fixed,  # type: ignore[arg-type]
             data=data,
             accumulation=whole // step,
@@ -267,7 +274,7 @@ def _single(
 
 def _draw(found: list[Step], path: str, *, whole: bool) -> None:
     """A grid of plans, or the pipeline of one."""
-    from perfmodel.render.figure import chart_suffix, save
+    from perfmodel.render.chart import chart_suffix, save
     from perfmodel.render.timeline import timeline_chart
     from perfmodel.render.tradeoff import tradeoff_chart
 

@@ -8,15 +8,17 @@ import typer
 
 from perfmodel.analysis.trend import device_points
 from perfmodel.cli import completing, known
-from perfmodel.cli.output import Format, chosen_format, emit, say
+from perfmodel.cli.drawing import Drawing, with_drawing
+from perfmodel.cli.output import Format, chosen_format, emit
 from perfmodel.hardware import specs
-from perfmodel.render.figure import SUFFIXES
+from perfmodel.render.chart import SUFFIXES
 from perfmodel.render.trend import report, trend_chart
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command("trend")
+@with_drawing
 def trend(
     device: Annotated[
         list[str] | None,
@@ -40,6 +42,8 @@ def trend(
             help="The chart (.svg, .pdf, .png), or the table (.json, .csv, .md, .txt).",
         ),
     ] = None,
+    *,
+    drawing: Drawing,
 ) -> None:
     """The memory wall: how fast operations, memory and interconnects have grown.
 
@@ -50,10 +54,8 @@ def trend(
     """
     drawn = output is not None and output.lower().endswith(SUFFIXES)
     chosen_format(format, None if drawn else output)
+    drawing.check(output if drawn else None, wants="--output FILE.svg")
     found = device_points(known.devices(device) if device else specs())
     emit(report(found), format, None if drawn else output)
     if drawn:
-        from perfmodel.render.figure import save
-
-        save(trend_chart(found), str(output))
-        say(f"wrote {output}")
+        drawing.save(trend_chart(found, drawing.page), str(output))

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.analysis.whatif import WhatIf, parse_changes, whatif
+from perfmodel.analysis.whatif import parse_changes, whatif
 from perfmodel.cli import completing, known
 from perfmodel.cli.cases import Cases
+from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.operatorgroup import operator_group
-from perfmodel.cli.output import Format, Output, chosen_format, emit, say
+from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.predict import Devices, Harness, Implementation, Mesh, Place, Stored
 from perfmodel.operators import Operator
 from perfmodel.render import tornado
@@ -38,6 +39,7 @@ Chart = Annotated[
 ]
 
 
+@with_drawing
 def what_if(
     cases: Cases,
     device: Devices,
@@ -59,13 +61,12 @@ def what_if(
     chart: Chart = None,
     format: Format = None,
     output: Output = None,
+    *,
+    drawing: Drawing,
 ) -> None:
     """Elasticities of all cases, and what the changes would do."""
     chosen_format(format, output)
-    if chart is not None:
-        from perfmodel.render.figure import chart_suffix
-
-        chart_suffix(chart)
+    drawing.check(chart)
     check_cases(cases.count * len(device), MOST, "narrow a range, or use perfmodel sweep")
     changes = parse_changes(change or [])
     (schedule,) = known.schedules(cases.operator, known.one("--schedule", schedule))
@@ -83,7 +84,7 @@ def what_if(
     ]
     emit(tornado.report(found, cases.varying(), cases.follows), format, output)
     if chart is not None:
-        _draw(found, chart)
+        drawing.save(tornado.tornado_chart(found, drawing.page), chart)
 
 
 def _problems(cases: Cases) -> Iterator[Any]:
@@ -91,13 +92,6 @@ def _problems(cases: Cases) -> Iterator[Any]:
     for _, groups in cases.chunks():
         for problem, _ in groups:
             yield problem
-
-
-def _draw(found: list[WhatIf], path: str) -> None:
-    from perfmodel.render.figure import save
-
-    save(tornado.tornado_chart(found), path)
-    say(f"wrote {path}")
 
 
 _EXAMPLES = {

@@ -94,19 +94,23 @@ class _Runs:
             ).seconds
             for i in index
         ]
-        return np.log(np.array(found) / self.seconds[index])
+        return np.asarray(np.log(np.array(found) / self.seconds[index]))
 
     def fit(self, index: np.ndarray) -> np.ndarray:
         """The numbers of least squares over some runs."""
         from scipy.optimize import least_squares
 
         some = index[:: max(len(index) // _MOST, 1)]
+
+        def missed(values: np.ndarray) -> np.ndarray:
+            return self.logs(values, some)
+
         found = least_squares(
-            lambda values: self.logs(values, some),
+            missed,
             _START,
             bounds=(0.0, np.inf),
             x_scale=_SCALE,
-            diff_step=0.05,
+            diff_step=[0.05] * len(_START),
             loss="soft_l1",
             f_scale=_SOFT,
             max_nfev=12,

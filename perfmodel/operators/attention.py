@@ -31,6 +31,7 @@ class AttentionOperator(LibraryOperator):
     about = "Scaled dot-product attention: MHA, GQA, MQA; prefill and decode."
     schedules = ("auto", "standard", "tiled", "tiled-1", "tiled-2", "tiled-3", "split-kv")
     tile = ("rows", "keys", "splits")
+    own_tile = ("rows", "keys", "warps", "stages")
     fits_by = ("head_dim", "head_dim_v")
     multiples = (Multiple("heads_q", "heads_kv", "query heads", "key-value heads"),)
     smaller = "a smaller head dimension"

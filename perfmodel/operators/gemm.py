@@ -28,6 +28,7 @@ class GemmOperator(LibraryOperator):
     about = "Matrix product C[m,n] = A[m,k] B[k,n], batched; low-precision weights too."
     schedules = ("auto", "tiled", "split-k")
     tile = ("m", "n", "slices")
+    own_tile = ("m", "n", "k", "warps", "stages", "group", "slices")
     chunk = CHUNK // 2  # its menu is the longest
     needed = ("m", "n", "k")
     options = (

@@ -34,6 +34,7 @@ class RowwiseOperator(LibraryOperator):
         self.name, self.about = op, about
         self.fixed = {"op": op}
         self.options = (_ROWS, _COLS, *options)
+        self.own_tile = () if op == "pointwise" else ("columns", "warps")
 
     def problem(self, **given: Any) -> Rowwise:
         """A `Rowwise`."""

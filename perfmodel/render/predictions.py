@@ -29,16 +29,18 @@ def report(
     varying: Sequence[str],
     follows: Mapping[str, str],
     why: Sequence[str] = (),
+    tile: Sequence[str] = (),
 ) -> Report:
     """A line per prediction; `varying` are the problem's fields that differ between them.
 
     `follows` maps a field to another one that it always equals; `examples` are rows that together
-    have every key; `why` are sentences that stand first below the table.
+    have every key; `why` are sentences that stand first below the table, and `tile` dimensions of a
+    tile that the user has set.
     """
     return Report(
         "predictions",
         rows,
-        [*_who(examples, varying), *_summary(examples)],
+        [*_who(examples, varying), *map(_dimension, tile), *_summary(examples)],
         title=_title(examples, varying, follows),
         notes=[*why, *basis(examples)],
         examples=examples,
@@ -60,7 +62,7 @@ def terms(
 
 
 def labels(rows: Sequence[Row], varying: Sequence[str]) -> list[str]:
-    """What tells predictions apart: device, kernel (or schedule), and what varies."""
+    """What tells predictions apart: device, kernel (or schedule), what varies, else the tile."""
 
     def label(row: Row, kernel: str) -> str:
         sizes = (f"{name}={row['problem'].get(name)}" for name in varying)
@@ -69,7 +71,11 @@ def labels(rows: Sequence[Row], varying: Sequence[str]) -> list[str]:
     found = [label(row, row.get("implementation") or row["schedule"]) for row in rows]
     if len({*found}) == len(found):
         return found
-    return [label(row, row["schedule"]) for row in rows]
+    found = [label(row, row["schedule"]) for row in rows]
+    if len({*found}) == len(found):
+        return found
+    tiles = (" ".join(f"{k}={v:.0f}" for k, v in row["tile"].items()) for row in rows)
+    return [f"{name} {tile}" for name, tile in zip(found, tiles, strict=True)]
 
 
 def _title(examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]) -> str:
@@ -102,6 +108,10 @@ def _kernel(examples: Sequence[Row]) -> Column:
 
 def _problem(name: str) -> Column:
     return Column(name, lambda row: row["problem"].get(name), str)
+
+
+def _dimension(name: str) -> Column:
+    return Column(f"tile {name}", lambda row: row["tile"].get(name), lambda size: f"{size:.0f}")
 
 
 def _nested(header: str, key: str, name: str, show: Callable[[Any], str], rank: int = 0) -> Column:

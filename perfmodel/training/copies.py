@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from perfmodel.errors import ProblemError
 from perfmodel.networks.dispatch import Stretch
 from perfmodel.networks.placement import gradients, weights
 from perfmodel.networks.segment import Segment
@@ -44,6 +45,8 @@ class Copies:
     """Types of weights and gradients."""
     overlaps: bool
     """Whether the stack sums gradients beside the backward pass."""
+    host_bytes_per_s: float | None = None
+    """One direction of the link to the host's memory; None where the device's spec has none."""
     layers: dict[tuple[str, str, bool], Stretch] = field(default_factory=dict, compare=False)
     """Layers that were timed: segment, pass, whether of the last micro-batch."""
 
@@ -98,16 +101,31 @@ class Copies:
             latest_seconds=layer.latest_seconds + more,
         )
 
+    def offload_seconds(self, segment: Segment) -> float:
+        """What a layer keeps, to the host or back, where it is kept there.
+
+        Raises `ProblemError` where the device has no link to a host.
+        """
+        if self.plan.recompute != "host" or not segment.block:
+            return 0.0
+        if self.host_bytes_per_s is None:
+            raise ProblemError(
+                "recompute host keeps activations on the host, and the device's spec has no link "
+                "to one; take selective or full"
+            )
+        return (segment.saved_bytes + segment.statistics_bytes) / self.host_bytes_per_s
+
     def forward(self, layer: Stretch, segment: Segment) -> Stretch:
         """A layer's forward pass, with the gather of the one after it beside it."""
-        return self.beside(layer, self.gather_seconds(segment))
+        gathered = self.beside(layer, self.gather_seconds(segment))
+        return _beside_copy(gathered, self.offload_seconds(segment))
 
     def backward(self, layer: Stretch, segment: Segment, *, last: bool) -> Stretch:
         """A layer's backward pass: gathers and sums beside it, where there are some."""
         beside = self.gather_seconds(segment)
         if self.sharded or (last and self.overlaps):
             beside += self.reduce_seconds(segment)
-        return self.beside(layer, beside)
+        return _beside_copy(self.beside(layer, beside), self.offload_seconds(segment))
 
     def exit_seconds(self, layers: Layers) -> float:
         """What follows the last backward pass: sums of gradients, weights back to their copies."""
@@ -116,3 +134,14 @@ class Copies:
             return self.reduce_seconds(first)
         found = self.reduce_seconds(first) if self.overlaps else self._reduced(layers)
         return found + (self._gathered(layers) if self.plan.zero else 0.0)
+
+
+def _beside_copy(layer: Stretch, copy_seconds: float) -> Stretch:
+    """A layer beside which a copy engine moves what it keeps: the longer of the two, since the
+    engine holds no units."""
+    more = max(copy_seconds - layer.device_seconds, 0.0)
+    return replace(
+        layer,
+        device_seconds=layer.device_seconds + more,
+        latest_seconds=layer.latest_seconds + more,
+    )

@@ -101,6 +101,9 @@ _LOSS_COMPILED_SINCE = 2025
 # Types of other scales than this package has of them.
 _DTYPES = {"mxfp8": "fp8", "fp8_block": "fp8", "fp16-amp": "fp16", "bf16-amp": "bf16"}
 
+# Types of other scales than this package has of them.
+_DTYPES = {"mxfp8": "fp8", "fp8_block": "fp8", "fp16-amp": "fp16", "bf16-amp": "bf16"}
+
 # What tables call attention, as this package does; others are names of kernels.
 _ATTENTION = {
     "unfused": "unfused",

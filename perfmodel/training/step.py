@@ -51,8 +51,13 @@ def predict_step(
     plan.check(network)
     segments = expand(network, plan.setting)
     found = predict_network(network, plan.setting, device, constants=constants)
+    link = device.level("host")
     copies = Copies(
-        plan, fabric(plan, device, system), recipe.of(plan), plan.setting.stack.overlaps_gradients
+        plan,
+        fabric(plan, device, system),
+        recipe.of(plan),
+        plan.setting.stack.overlaps_gradients,
+        host_bytes_per_s=link.bytes_per_s if link else None,
     )
     work = layers(found, segments, plan)
     launching = host or found.host

@@ -96,5 +96,10 @@ def _remarks(table: pd.DataFrame, by: Sequence[str]) -> Remarks:
 
 
 KIND = Kind(
-    fields=FIELDS, group="source", read=read, predict=predict, remarks=_remarks, micros=False
+    fields=FIELDS,
+    group="source",
+    layout=LAYOUT,
+    predict=predict,
+    remarks=_remarks,
+    micros=False,
 )
