@@ -1,6 +1,6 @@
 """Compiled from networks/stacks.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "2877a7bb70ab14b8"
+HASH = "1df2622c64c58e97"
 DOCUMENT = {
  'version': 1,
  'stacks': {
@@ -106,6 +106,17 @@ DOCUMENT = {
    'loss': 'chunked',
    'optimiser': 'fused',
    'host': 'eager',
+  },
+  'captured': {
+   'about': 'an inference step captured in a graph, with the fusions that serving engines share',
+   'source': 'vLLM, TensorRT-LLM, gpt-fast: joined projections, fused rotary, norms and activations, CUDA graphs',
+   'library': 'torch',
+   'attention': 'flash',
+   'joined_products': True,
+   'joins_maps': True,
+   'fused_norm': True,
+   'fused_rotary': True,
+   'host': 'graph',
   },
  },
 }
