@@ -24,6 +24,7 @@ COMMANDS = {
     "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
     "network": "Published transformers, and config.json files, as networks.",
     "compress": "What weights in fewer bytes do to a network's decoding step.",
+    "offload": "Run a network larger than its device, with host memory and disk.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
     "whatif": "What each hardware number is worth, and what a change of it would do.",
