@@ -27,6 +27,7 @@ from perfmodel.algorithms.problem import pick
 from perfmodel.analysis.sweep.bench import bench_dask, bench_sweep
 from perfmodel.hardware import Device, load
 from perfmodel.predict import predict, predict_arrays
+from perfmodel.training.bench import bench_steps
 
 Row = dict[str, Any]
 DEVICE = "h100-sxm"
@@ -102,7 +103,9 @@ def memory() -> list[Row]:
     ]
 
 
-BENCHES: list[Callable[[], list[Row]]] = [rates, start_up, memory, bench_sweep, bench_dask]
+BENCHES: list[Callable[[], list[Row]]] = [
+    rates, bench_steps, start_up, memory, bench_sweep, bench_dask,
+]  # fmt: skip
 
 
 def row(name: str, value: float, unit: str) -> Row:

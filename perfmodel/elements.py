@@ -56,6 +56,20 @@ ELEMENTS = {
     )
 }
 
+TORCH = {
+    "float64": "fp64",
+    "float32": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8",
+    "float8_e4m3fnuz": "fp8",
+    "float8_e5m2": "fp8",
+    "float8_e5m2fnuz": "fp8",
+    "int8": "int8",
+}
+"""Types that kernels multiply, as torch calls them (torch.dtype), and as they are called here."""
+
+# Any other type of so many bits, which only storage knows.
 _OF_BITS = re.compile(r"bits(\d{1,3}(?:\.\d{1,9})?)")
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from perfmodel.algorithms import Problem
-from perfmodel.algorithms.problem import distinct, length, pick
+from perfmodel.algorithms.problem import distinct, length, pick, repeated
+from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.operators import Operator, Request, Timed, operator_of
+from perfmodel.operators import Operator, Request, Timed, operator_of, owntile
 from perfmodel.operators.mesh import put, shard, time_on
 from perfmodel.operators.operator import groups
 from perfmodel.prediction import Filled, Prediction, Predictions
@@ -45,6 +47,7 @@ def predict(
     reuse: Reuses | None = None,
     mesh: Mapping[str, tuple[int, str]] | None = None,
     stored: Mapping[str, str] | None = None,
+    tile: Mapping[str, Any] | None = None,
     constants: Constants | None = None,
 ) -> Prediction:
     """Predict one problem on one device.
@@ -57,7 +60,9 @@ def predict(
     that is not what the run leaves there;
     `mesh` the devices that axes are split over and the links between them ({"k": (2, "nvlink")});
     `stored` the axis that a tensor's shards lie along in memory, where that is not as they are used
-    ({"C": "n"}; "whole": on every device).
+    ({"C": "n"}; "whole": on every device); `tile` the tile of a kernel of one's own, where it is
+    not the best of a library's menu ({"m": 128, "n": 128, "k": 64, "warps": 8, "stages": 3} of a
+    product, {"rows": 128, "keys": 64, ...} of attention).
     Raises `ProblemError` and `UnknownName` (one line each) for what has no meaning or is not there.
     """
     return predict_arrays(
@@ -71,6 +76,7 @@ def predict(
         reuse=reuse,
         mesh=mesh,
         stored=stored,
+        tile=tile,
         constants=constants,
     ).one(0)
 
@@ -87,13 +93,15 @@ def predict_arrays(
     reuse: Reuses | None = None,
     mesh: Mapping[str, tuple[int, str]] | None = None,
     stored: Mapping[str, str] | None = None,
+    tile: Mapping[str, Any] | None = None,
     constants: Constants | None = None,
 ) -> Predictions:
     """Predict arrays of problems of one kind (sizes may be arrays of one length n, the rest not).
 
     Equal problems are computed once where they are half of all or more. Memory beyond the results
-    grows with the operator's `chunk`, not with n, and then with the problems that differ. Arguments
-    and errors as for `predict`.
+    grows with the operator's `chunk`, not with n, and then with the problems that differ. A
+    dimension of `tile` may be an array too: n tiles of one problem, or one of each. Arguments and
+    errors as for `predict`.
     """
     request = Request(
         schedule,
@@ -106,11 +114,25 @@ def predict_arrays(
         stored or {},
     )
     values = constants or default()
-    alike = distinct(problem) if reuse is None and not mesh else None
+    if tile:
+        request, problem = _with_tile(request, problem, tile)
+    alike = distinct(problem) if reuse is None and not mesh and not tile else None
     if alike is None or 2 * len(alike[0]) > len(alike[1]):  # what differs is held twice
         return _predicted(problem, device, values, request)
     first, which = alike
     return _predicted(pick(problem, first), device, values, request).of(problem, which)
+
+
+def _with_tile(
+    request: Request, problem: Problem, tile: Mapping[str, Any]
+) -> tuple[Request, Problem]:
+    """The request with a tile of the caller's own, and the problem as often as there are tiles."""
+    found = owntile.read(operator_of(problem), tile)
+    n = max(value.size for value in found.values())
+    problem = repeated(problem, n)
+    if n not in (1, length(problem)):
+        raise ProblemError(f"{n} tiles for {length(problem)} problems; give each its tile, or one")
+    return replace(request, tile=found), problem
 
 
 def _predicted(
@@ -121,10 +143,10 @@ def _predicted(
     made = Filled(n)
     if n > 1:
         _keep_working_memory()
-    operator, reuse = operator_of(problem), request.reuse
+    operator, reuse, tiles = operator_of(problem), request.reuse, request.tile
     for index in _pieces(operator, shard(problem, device, request), n):
-        request = replace(request, reuse=reuse_at(reuse, index))
-        part, timed = time_on(operator, pick(problem, index), device, constants, request)
+        asked = replace(request, reuse=reuse_at(reuse, index), tile=owntile.at(tiles, index))
+        part, timed = time_on(operator, pick(problem, index), device, constants, asked)
         family = operator.family(part)
         basis = _known(family, device, timed, request)
         results = _results(family, basis, part, device, timed)

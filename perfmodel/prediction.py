@@ -22,6 +22,9 @@ Kind = tuple[str, str, tuple[str, ...], Known]
 call."""
 
 
+_SHOWN = 20  # predictions that a notebook shows of many
+
+
 @dataclass(frozen=True)
 class Prediction:
     """One case on one device. Times in seconds, traffic in bytes, intensity in FLOP per byte.
@@ -78,6 +81,28 @@ class Prediction:
         """Executed operations per second, the height of the kernel on a roofline."""
         work = self.flops["matrix"] or self.flops["vector"] + self.flops["special"]
         return work / self.seconds
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: time, range, limiter and terms."""
+        from perfmodel.hypertext import table
+        from perfmodel.units import seconds
+
+        called = self.levels
+        span = f"{seconds(self.low_seconds)} to {seconds(self.high_seconds)}"
+        rows = [
+            ("time", seconds(self.seconds)),
+            ("range", span),
+            ("limiter", called.get(self.limiter, self.limiter)),
+            ("schedule", f"{self.schedule} {self.implementation}".strip()),
+            *(
+                (f"{called.get(name, name)} time", seconds(value))
+                for name, value in sorted(self.terms.items(), key=lambda item: -item[1])
+                if value > 0
+            ),
+        ]
+        sizes = " ".join(f"{name}={value}" for name, value in self.problem.items())
+        title = f"{self.algorithm} on {self.device}: {sizes}"
+        return table(title, (), rows, "; ".join(self.assumptions))
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: microseconds and bytes, the unit in every name that needs one."""
@@ -155,6 +180,32 @@ class Predictions:
         """What the device calls the levels whose bytes are counted."""
         found = {level.name: level.short for level in self.device.levels()}
         return {name: found.get(name, name) for name in self.bytes}
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a line a problem, the first twenty."""
+        from perfmodel.hypertext import table
+        from perfmodel.units import seconds
+
+        shown = [self.one(i) for i in range(min(len(self), _SHOWN))]
+        varying = [
+            name
+            for name in (shown[0].problem if shown else {})
+            if len({str(one.problem.get(name)) for one in shown}) > 1
+        ]
+        rows = [
+            (
+                one.schedule,
+                *(str(one.problem.get(name)) for name in varying),
+                seconds(one.seconds),
+                f"{seconds(one.low_seconds)} to {seconds(one.high_seconds)}",
+                one.levels.get(one.limiter, one.limiter),
+            )
+            for one in shown
+        ]
+        rest = len(self) - len(shown)
+        note = f"and {rest:,} more" if rest else ""
+        header = ("schedule", *varying, "time", "range", "limiter")
+        return table(f"{self.algorithm} on {self.device.slug}", header, rows, note)
 
     def of(self, problem: Problem, which: np.ndarray) -> Predictions:
         """Predictions of `problem`, each of which equals one of these, at `which`."""

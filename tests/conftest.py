@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis profiles, the `gpu` marker's rule, the measured data."""
+"""What all tests share: Hypothesis profiles, rules of the markers, the measured data."""
 
 from __future__ import annotations
 
@@ -45,13 +45,31 @@ def _gpu_missing() -> str | None:
     return None if torch.cuda.is_available() else "torch finds no CUDA or ROCm device"
 
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def _browser_missing() -> str | None:
+    """Why browser tests cannot run here, or None where they can."""
+    from importlib.util import find_spec
+
+    if find_spec("playwright") is None:
+        return "playwright is not installed"
+    if not any(map(shutil.which, BROWSERS)):
+        return f"no browser on the path: none of {', '.join(BROWSERS)}"
+    return None
+
+
+MISSING = {"gpu": _gpu_missing, "browser": _browser_missing}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip GPU tests in this one place; torch is not imported unless there is one to run."""
-    marked = [item for item in items if item.get_closest_marker("gpu")]
-    reason = _gpu_missing() if marked else None
-    if reason:
-        for item in marked:
-            item.add_marker(pytest.mark.skip(reason=reason))
+    """Skip what this machine cannot run, in this one place; torch is imported only if asked for."""
+    for marker, missing in MISSING.items():
+        marked = [item for item in items if item.get_closest_marker(marker)]
+        reason = missing() if marked else None
+        if reason:
+            for item in marked:
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")

@@ -408,14 +408,14 @@ def test_charts_draw_the_curves() -> None:
     from perfmodel.render.workingset import bandwidth_chart, latency_chart
 
     curves = {name: curve.points for name, curve in cpu_readings().curves.items()}
-    figure = bandwidth_chart(curves, [("L1", 64.0 * KIB), ("L2", 4.0 * MIB)], "title")
+    figure = bandwidth_chart(curves, [("L1", 64.0 * KIB), ("L2", 4.0 * MIB)], "title").figure
     lines = {line.get_gid(): line for line in figure.axes[0].get_lines() if line.get_gid()}
     assert set(lines) == {"curve-read", "curve-copy", "curve-triad"}
     np.testing.assert_allclose(lines["curve-copy"].get_xydata(), curves["copy"])
-    latency = latency_chart(curves, [("L1", 32.0 * KIB)], "title").axes[0]
+    latency = latency_chart(curves, [("L1", 32.0 * KIB)], "title").figure.axes[0]
     assert latency.get_ylabel() == "Time per dependent load"
     gathers = {"gather": curves["latency"]}
-    assert latency_chart(gathers, [], "title").axes[0].get_ylabel() == "Time per random load"
+    assert latency_chart(gathers, [], "title").figure.axes[0].get_ylabel() == "Time per random load"
     for chart in (bandwidth_chart, latency_chart):
         with pytest.raises(TableError, match=r"nothing to draw|no .* to draw"):
             chart({}, [], "title")

@@ -1,244 +1,76 @@
 """Charts by their artists and their SVG text: right places, right labels, same bytes every time."""
 
-import math
 import os
-import re
 import subprocess
 import sys
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from charting import lines, svg, texts
 
 from perfmodel.errors import OutputError, ProblemError, TableError, UnknownName
-from perfmodel.hardware import load
-from perfmodel.render.figure import BLUE, GREEN, ORANGE, save
-from perfmodel.render.foot import WARNING
-from perfmodel.render.labels import Places, text_inches
-from perfmodel.render.roofline import roofline_chart
-from perfmodel.render.roofs import Kernel, Roof, Roofs, roofs
+from perfmodel.render.chart import save
+from perfmodel.render.page import STYLES, Page, styled
+from perfmodel.render.pareto import Front, pareto_chart
+from perfmodel.render.problem import spoken
 from perfmodel.render.scatter import scatter_chart
 from perfmodel.render.sequence import Sweep, sequence_chart
 
-H100 = load("h100-sxm")
-INTENSITY = {"hbm": 500.0, "l2": 120.0, "shared": 50.0}
+
+def luminance(colour):
+    """Relative luminance of a colour (WCAG 2.2)."""
+    from matplotlib.colors import to_rgb
+
+    parts = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in to_rgb(colour)]
+    return float(np.dot(parts, [0.2126, 0.7152, 0.0722]))
 
 
-def kernel(label="tiled", rate=4e14, measured=False, device="h100-sxm", **changes):
-    return Kernel(label, device, rate, {**INTENSITY, **changes}, measured)
+@pytest.mark.parametrize("style", STYLES)
+def test_every_colour_can_be_read_on_its_ground(style):
+    with styled(Page(style)) as palette:
+        ground = luminance(palette.ground)
+        for colour in palette.cycle:
+            low, high = sorted((luminance(colour), ground))
+            assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
-def chart(*kernels, dtypes=("fp16",), **options):
-    return roofline_chart([roofs(H100, dtypes)], kernels, **options)
+def test_styles_are_matplotlib_s_own():
+    from matplotlib import rc_context, rcParams, style
+
+    for name, points in (("paper", 7.0), ("talk", 15.0), ("dark", 8.0)):
+        with rc_context():
+            style.use(["perfmodel.render.styles.default", f"perfmodel.render.styles.{name}"])
+            assert rcParams["font.size"] == points
 
 
-def lines(figure, gid):
-    """The line artists with this id, over all panels."""
-    return [line for axes in figure.axes for line in axes.lines if line.get_gid() == gid]
+def test_pages_refuse_what_they_cannot_be():
+    with pytest.raises(UnknownName, match="no style named 'slides'"):
+        Page("slides")
+    with pytest.raises(ProblemError, match="not between 1 and 60 inches"):
+        Page(width=100)
+    with pytest.raises(ProblemError, match="dots an inch"):
+        Page(dpi=1)
 
 
-def texts(figure):
-    return [item for axes in figure.axes for item in axes.texts]
+def test_a_problem_is_spoken_without_what_says_nothing():
+    fields = {"batch": 1, "heads_q": 8, "heads_kv": 2, "seq_q": 64, "seq_kv": 64, "window": None,
+              "causal": True, "keys_only": False, "dtype": "fp16", "direction": "bwd"}  # fmt: skip
+    said = "attention fp16 backward, heads q 8, heads kv 2, seq 64, causal"
+    assert spoken("attention", fields) == said
 
 
-def svg(figure, path):
-    save(figure, path)
-    return path.read_text()
-
-
-def test_ceilings_and_diagonals_meet_at_the_ridge():
-    figure = chart()
-    found = roofs(H100, ["fp16"])
-    for level, roof in found.levels.items():
-        (line,) = lines(figure, f"level-{level}")
-        x, y = line.get_data()
-        assert y == pytest.approx(np.array(x) * roof.value)
-        assert x[-1] == pytest.approx(found.top.value / roof.value)
-        (ridge,) = lines(figure, f"ridge-{level}")
-        assert ridge.get_xdata() == pytest.approx([x[-1]] * 2)
-    (ceiling,) = lines(figure, "ceiling-fp16 matrix")
-    assert ceiling.get_ydata() == pytest.approx([found.top.value] * 2)
-    assert min(ceiling.get_xdata()) == pytest.approx(found.top.value / found.levels["shared"].value)
-
-
-def test_roofs_are_those_of_the_spec():
-    found = roofs(H100, ["fp16", "bf16", "fp8"])
-    assert [roof.value for roof in found.matrix] == [H100.matrix_flops(t) for t in ("fp16", "fp8")]
-    assert found.matrix[0].name == "fp16/bf16 matrix"
-    assert found.levels["hbm"].highest >= H100.hbm_bytes_per_s
-    shared = H100.shared_bytes_per_clock * H100.units * H100.boost_hz
-    assert found.levels["shared"].value == pytest.approx(shared)
-    exponentials = H100.special_per_clock * H100.units * H100.boost_hz
-    assert found.vector[1].value == pytest.approx(exponentials)
-
-
-def test_a_measured_rate_is_solid_and_its_peak_dashed():
-    a100 = load("a100-sxm4-80gb")
-    found = roofs(a100, ["fp16"])
-    hbm = found.levels["hbm"]
-    assert (hbm.value, hbm.datasheet) == (a100.measured_hbm_bytes_per_s, a100.hbm_bytes_per_s)
-    assert "(peak " in hbm.label
-    figure = roofline_chart([found])
-    dashed = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
-    slopes = [line.get_ydata()[0] / line.get_xdata()[0] for line in dashed]
-    assert any(slope == pytest.approx(a100.hbm_bytes_per_s) for slope in slopes)
-    words = " ".join(item.get_text() for item in figure.texts)
-    assert "dashed: datasheet peak" in words
-
-
-def test_a_kernel_stands_once_per_level_at_one_height():
-    figure = chart(kernel(), kernel(rate=3e14, measured=True))
-    for kind, rate in (("predicted", 4e14), ("measured", 3e14)):
-        for level, colour in (("hbm", BLUE), ("l2", GREEN), ("shared", ORANGE)):
-            (mark,) = lines(figure, f"{kind}-tiled-{level}")
-            assert mark.get_xdata() == [INTENSITY[level]]
-            assert mark.get_ydata() == [rate]
-            assert mark.get_markeredgecolor() == colour
-            assert mark.get_markerfacecolor() == (colour if kind == "measured" else "white")
-
-
-def test_markers_tell_kernels_apart_on_every_panel():
-    devices = [roofs(load(name), ["fp16"]) for name in ("a100-sxm4-80gb", "h100-sxm")]
-    kernels = [
-        kernel(label, device=item.device) for item in devices for label in ("standard", "tiled")
-    ]
-    figure = roofline_chart(devices, kernels)
-    assert [axes.get_title("left") for axes in figure.axes] == [item.title for item in devices]
-    for label in ("standard", "tiled"):
-        marks = {line.get_marker() for line in lines(figure, f"predicted-{label}-hbm")}
-        assert len(marks) == 1
-        assert len(lines(figure, f"predicted-{label}-hbm")) == 2
-    shapes = {
-        lines(figure, f"predicted-{label}-hbm")[0].get_marker() for label in ("standard", "tiled")
-    }
-    assert len(shapes) == 2
-
-
-def test_a_point_above_its_roof_gets_a_warning():
-    above = kernel(rate=H100.matrix_flops("fp16") * 1.1)
-    memory = kernel(rate=3e14, hbm=10.0)
-    fine = kernel()
-    found = roofs(H100, ["fp16"])
-    assert [found.above(item) for item in (above, memory, fine)] == [True, True, False]
-    signs = [item for item in texts(chart(above, fine)) if item.get_text() == WARNING]
-    assert len(signs) == 1
-    assert not [item for item in texts(chart(fine)) if item.get_text() == WARNING]
-
-
-def test_diagonal_labels_lie_along_their_lines():
-    figure = chart(size=(6, 4.5))
-    axes = figure.axes[0]
-    (label,) = (item for item in axes.texts if item.get_text().startswith("HBM"))
-    (line,) = lines(figure, "level-hbm")
-    (x0, y0), (x1, y1) = axes.transData.transform(np.transpose(line.get_data()))
-    assert label.get_rotation() == pytest.approx(
-        math.degrees(math.atan2(y1 - y0, x1 - x0)), abs=0.1
-    )
-
-
-@pytest.mark.parametrize("size", [(6, 4.5), (10, 7), (5, 4)])
-@pytest.mark.parametrize("device", ["h100-sxm", "a100-sxm4-80gb", "b200", "mi300x", "t4", "l4"])
-def test_labels_overlap_neither_each_other_nor_the_frame(device, size):
-    found = roofs(load(device), ["fp16"])
-    figure = roofline_chart([found], [kernel(device=device, rate=found.top.value / 3)], size=size)
-    figure.draw_without_rendering()
-    axes = figure.axes[0]
-    frame = axes.get_window_extent()
-    flat = [item for item in axes.texts if item.get_rotation() == 0]
-    boxes = [item.get_window_extent() for item in flat]
-    for i, box in enumerate(boxes):
-        assert frame.x0 <= box.x0 <= box.x1 <= frame.x1 + 1
-        assert not any(box.overlaps(other) for other in boxes[:i])
-
-
-def test_legends_and_caption_stand_clear_of_the_panels():
-    devices = [roofs(load(name), ["fp16"]) for name in ("a100-sxm4-80gb", "h100-sxm", "b200")]
-    kernels = [kernel(f"kernel number {i}", device="b200") for i in range(12)]
-    figure = roofline_chart(devices, kernels, note="The end.")
-    figure.draw_without_rendering()
-    legends = [legend.get_window_extent() for legend in figure.legends]
-    (caption,) = [item.get_window_extent() for item in figure.texts]
-    lowest = min(axes.get_tightbbox().y0 for axes in figure.axes)
-    assert caption.y0 >= 0
-    assert caption.x1 <= figure.bbox.x1
-    assert caption.y1 <= min(box.y0 for box in legends) + 1
-    assert max(box.y1 for box in legends) <= lowest + 1
-    assert not legends[0].overlaps(legends[1])
-
-
-def test_roofline_svg_is_text_and_the_same_bytes_every_time(tmp_path):
-    first = svg(chart(kernel()), tmp_path / "a.svg")
-    assert first == svg(chart(kernel()), tmp_path / "b.svg")
-    words = " ".join("".join(item.itertext()) for item in ET.fromstring(first).iter())
-    for said in (
-        *("NVIDIA H100", "fp16 matrix 794 TFLOP/s", "Arithmetic intensity (FLOP/byte)"),
-        *("Performance (FLOP/s)", "fp32 vector", "special functions", "ridge points", "predicted"),
-    ):
-        assert said in words
-    assert not re.search(r"<dc:date>", first)
-
-
-def test_roofline_refuses_what_it_cannot_draw():
-    with pytest.raises(ProblemError, match="13 kernels are too many"):
-        chart(*(kernel(str(i)) for i in range(13)))
-    with pytest.raises(ProblemError, match="no device to draw"):
-        roofline_chart([])
-    with pytest.raises(ProblemError, match="too small"):
-        chart(size=(1, 1))
-    with pytest.raises(UnknownName, match="no memory level named 'l3'"):
-        roofs(H100, ["fp16"], ["l3"])
-    with pytest.raises(ProblemError, match="has no fp8 matrix rate"):
-        roofs(load("a100-sxm4-80gb"), ["fp8"])
-
-
-def test_what_does_no_arithmetic_has_no_place_under_a_roof():
-    with pytest.raises(ProblemError, match="embedding does no arithmetic"):
-        roofline_chart([roofs(H100, ["bf16"])], [Kernel("embedding", "h100-sxm", 0.0, {})])
-
-
-@pytest.mark.parametrize("name", ["xeon-gold-6242", "wse-2", "tpu-v5e", "p100-pcie-16gb", "gaudi3"])
-def test_devices_without_some_unit_or_level(name):
-    device = load(name)
-    figure = roofline_chart([roofs(device, device.matrix_types[:1])])
-    assert len(figure.axes) == 1
-
-
-def test_kernels_without_traffic_at_a_level_are_left_out_there():
-    figure = chart(kernel(shared=math.inf, l2=0.0))
-    assert lines(figure, "predicted-tiled-hbm")
-    assert not lines(figure, "predicted-tiled-shared")
-    assert not lines(figure, "predicted-tiled-l2")
-
-
-roof_values = st.floats(1e9, 1e15)
-
-
-@settings(max_examples=25)
-@given(st.lists(roof_values, min_size=1, max_size=3), roof_values, st.floats(1e-3, 1e5))
-def test_any_roofs_can_be_drawn(bandwidths, peak, intensity):
-    levels = {
-        name: Roof(name, value, "B/s", "spec")
-        for name, value in zip(("hbm", "l2", "shared"), sorted(bandwidths), strict=False)
-    }
-    found = Roofs("x", "X", (Roof("fp16 matrix", peak, "FLOP/s", "spec"),), (), levels)
-    bound = min(peak, intensity * levels["hbm"].value)
-    point = Kernel("k", "x", bound, dict.fromkeys(levels, intensity))
-    figure = roofline_chart([found], [point])
-    low, high = figure.axes[0].get_xlim()
-    assert low < intensity < high
-    assert not found.above(point)
-
-
-def test_places_avoid_marks_and_earlier_texts():
-    places = Places([(1.0, 1.0)])
-    offered = [(0.6, 1.0), (0.6, 1.5), (0.6, 2.0)]
-    assert places.best(offered, 0.8, 0.0) == (0.6, 1.5)
-    assert places.best(offered, 0.8, 0.0) == (0.6, 2.0)
-    assert text_inches("mmmm", 8) > text_inches("iiii", 8) > 0 == text_inches(" ", 8)
+def test_a_pareto_chart_shows_what_is_beaten():
+    rows = [{"device": "a", "time_us": 1.0, "bytes_hbm": 9.0, "m": 1},
+            {"device": "a", "time_us": 2.0, "bytes_hbm": 4.0, "m": 2}]  # fmt: skip
+    beaten = [{"device": "b", "time_us": 50.0, "bytes_hbm": 90.0}]
+    drawn = pareto_chart(Front("gemm", "time_us", "bytes_hbm", rows, beaten, 3), ("device", "m"))
+    (front,), (pale,) = lines(drawn, "front-a"), lines(drawn, "beaten-b")
+    assert front.get_xydata().tolist() == [[1.0, 9.0], [2.0, 4.0]]
+    assert pale.get_xydata().tolist() == [[50.0, 90.0]]
+    assert pale.get_alpha() < 0.5
+    assert drawn.caption[0].startswith("2 of 3 cases are beaten by none")
 
 
 def runs(n=40):
@@ -249,7 +81,7 @@ def runs(n=40):
 
 def test_scatter_shows_every_row_with_its_group_error_and_band():
     figure = scatter_chart(runs(), "op")
-    axes = figure.axes[0]
+    axes = figure.figure.axes[0]
     (dots,) = lines(figure, "points-gemm")
     rows = runs()[runs()["op"] == "gemm"]
     assert dots.get_xdata() == pytest.approx(rows["measured_us"] * 1e-6)
@@ -269,9 +101,19 @@ def test_scatter_shows_every_row_with_its_group_error_and_band():
 
 def test_scatter_puts_groups_without_a_colour_together():
     table = runs().assign(op=[f"op{i % 20}" for i in range(40)])
-    words = [t.get_text() for t in scatter_chart(table, "op").axes[0].get_legend().get_texts()]
+    words = [
+        t.get_text() for t in scatter_chart(table, "op").figure.axes[0].get_legend().get_texts()
+    ]
     assert len(words) == 9
     assert words[7].startswith("13 others  (n = 26,")
+
+
+def test_scatter_numbers_the_rows_that_miss_most():
+    table = runs()
+    table.loc[7, "predicted_us"] *= 9
+    drawn = scatter_chart(table, "op")
+    assert [item.get_text() for item in texts(drawn)] == ["1"]
+    assert "1: row 8, softmax, ×9.90" in drawn.caption[1]
 
 
 def test_scatter_refuses_what_it_cannot_draw():
@@ -310,7 +152,7 @@ def test_sequence_chart_shows_time_speed_up_and_memory():
 
 def test_all_marks_and_lines_lie_inside_the_time_panels():
     figure = sequence_chart([sweep(), sweep("b200", 2e11)])
-    for axes in figure.axes[:2]:
+    for axes in figure.figure.axes[:2]:
         low, high = axes.get_ylim()
         assert all(low < y < high for line in axes.lines for y in line.get_ydata())
 

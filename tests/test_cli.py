@@ -158,8 +158,17 @@ def test_table_shows_what_varies_and_says_the_rest_above(cli):
 
 def test_terms_show_every_resource(cli):
     _, out, _ = cli(*ATTENTION, "--terms")
-    for name in ("matrix time", "special time", "HBM3 time", "launch time", "tile", "occupancy"):
-        assert name in out
+    for start in (
+        "grid    tile",
+        "grid    waves",
+        "units   matrix",
+        "units   special",
+        "memory  HBM3",
+        "chip    power",
+        "start   launch",
+    ):
+        assert f"\n{start}" in out
+    assert "0.00" not in out  # what is zero has no line, or a dash
 
 
 def test_csv_has_a_line_per_prediction_and_every_number(cli):
@@ -297,7 +306,7 @@ def test_interrupting_says_so(monkeypatch, capsys):
     def interrupt(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("perfmodel.cli.predict.predict_arrays", interrupt)
+    monkeypatch.setattr("perfmodel.cli.predicted.predict_arrays", interrupt)
     assert run([*ATTENTION]) == 130
 
 

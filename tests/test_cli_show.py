@@ -11,7 +11,7 @@ from perfmodel.cli.list_ import KINDS as LISTED
 from perfmodel.cli.show import KINDS
 from perfmodel.entries import plain
 from perfmodel.render.facts import shown
-from perfmodel.render.report import listed, shortened
+from perfmodel.render.report import listed
 from perfmodel.timing import stated
 from perfmodel.timing.libraries import files, kernel_facts, kernels
 from perfmodel.timing.runs import table
@@ -201,5 +201,3 @@ def test_lists_and_texts_are_cut_with_a_mark():
     assert listed(["aaaa", "bbbb", "cccc"], 16) == "aaaa, bbbb, cccc"
     assert listed(["aaaa", "bbbb", "cccc"], 15) == "aaaa, ... (3)"
     assert listed(["a" * 50], 10) == "a" * 50
-    assert shortened("one two three", 20) == "one two three"
-    assert shortened("one two three", 12) == "one two ..."

@@ -87,6 +87,7 @@ def test_several_launches_a_case(tmp_path: Path) -> None:
 
 
 HEADER = '"ID","Kernel Name","Device","dram__bytes_read.sum"\n'
+UNITS = '"","","","byte"\n'
 ANNOTATION = {"ph": "X", "cat": "user_annotation", "name": GEMM.label(), "ts": 1, "dur": 2}
 
 
@@ -101,10 +102,19 @@ ANNOTATION = {"ph": "X", "cat": "user_annotation", "name": GEMM.label(), "ts": 1
         (HEADER + '"","","","byte"\n', "no kernel was profiled"),
         (HEADER + '"","","","byte"\n"0","k",0,"1"\n',
          "none of 1 launches ran in a range named after a case"),
-        (HEADER + f'"0","{GEMM.label()}",0,""\n', "no time and no counter of any case"),
+        (HEADER + UNITS + f'"0","{GEMM.label()}",0,""\n', "no time and no counter of any case"),
+        # A row of units one cell short, or of other units, is no reason to take bytes for seconds.
+        (HEADER + '"","","byte"\n"0","k",0,"1"\n', "no row of units as wide as the header"),
+        (HEADER + '"","","","us"\n"0","k",0,"1"\n',
+         "dram__bytes_read.sum is in 'us', which is no unit of bytes"),
+        (sample.RAW.replace('"Mbyte","us"', '"Mbyte","Mbyte"'),
+         "gpu__time_duration.sum is in 'Mbyte', which is no unit of time"),
+        (sample.LONG.replace('"msecond"', '"Mbyte"'), "is in 'Mbyte', which is no unit of time"),
         (HEADER + '"0","k",0,"1\n', r"x.csv:\d: not sound CSV"),
-        (HEADER + '"0","perfmodel|op=gemm|dtype=bf16|m=x",0,"1"\n', "'x' is not a whole number"),
-        (HEADER + '"0","perfmodel|op=gemm|dtype=bf16|m=²",0,"1"\n', "is not a whole number"),
+        (HEADER + UNITS + '"0","perfmodel|op=gemm|dtype=bf16|m=x",0,"1"\n',
+         "'x' is not a whole number"),
+        (HEADER + UNITS + '"0","perfmodel|op=gemm|dtype=bf16|m=²",0,"1"\n',
+         "is not a whole number"),
         ('{"ph": 1', "not a trace .*delimiter"),
         ("[" * 50_000, "nested too deeply for a trace"),
         ('[{"ph": "X", "ts": NaN}]', "NaN is no finite number"),

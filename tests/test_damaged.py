@@ -210,12 +210,12 @@ def parquet(path, **changes):
 @pytest.mark.parametrize(
     ("name", "column", "words"),
     [
-        ("m", pa.array([2**63], pa.uint64()), "m in row 1, '9223372036854775808', is not a whole"),
-        ("m", pa.array([[64]]), "m in row 1, '[64]', is not a number"),
-        ("m", pa.array([b"64"]), "is not a number"),
-        ("measured_us", pa.array([{"a": 1}]), "is not a number"),
-        ("measured_us", pa.array([1e300]), "is not a positive number of microseconds"),
-        ("measured_us", pa.array([1e-300]), "is not a positive number of microseconds"),
+        ("m", pa.array([2**63], pa.uint64()), "row 1: m is '9223372036854775808', not a whole"),
+        ("m", pa.array([[64]]), "row 1: m is '[64]', not a whole number"),
+        ("m", pa.array([b"64"]), "not a whole number"),
+        ("measured_us", pa.array([{"a": 1}]), "not a number"),
+        ("measured_us", pa.array([1e300]), "not a positive number of microseconds"),
+        ("measured_us", pa.array([1e-300]), "not a positive number of microseconds"),
     ],
 )
 def test_cells_of_other_types_are_refused(cli, tmp_path, name, column, words):

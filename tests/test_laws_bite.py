@@ -24,6 +24,7 @@ LAWS = {
         "test_every_cliff_is_told_to_users": "reads a document",
     },
     "test_predict": {},
+    "test_why": {},
     "test_transfer": {},
     "test_unfused": {
         "test_operators_move_and_multiply_what_the_schedule_counts": "counts schedules",

@@ -42,7 +42,7 @@ def read(tmp_path, entry, name="mine"):
     """The kernels of a file with one entry, beside the shipped ones."""
     path = tmp_path / "acme.yaml"
     path.write_text(yaml.safe_dump({"kernels": {name: entry}}), encoding="utf-8")
-    return files.facts_of([files.document(path, "acme")], files._entries(files.load().values()))
+    return files.facts_of([files.document(path, "acme")], files.entries(files.load().values()))
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -145,7 +145,7 @@ def test_any_value_anywhere_is_a_fact_or_one_line(name, data, value):
     document = files.Document("acme", "acme.yaml", {"kernels": {"mine": entry}})
     said = ""
     try:
-        files.facts_of([document], files._entries(files.load().values()))
+        files.facts_of([document], files.entries(files.load().values()))
     except PerfmodelError as error:
         said = str(error)
     assert not said or said.startswith("acme.yaml: mine: ")

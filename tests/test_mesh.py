@@ -444,7 +444,7 @@ def test_commands_take_meshes(capsys):
     assert cli([*GIVEN, "k=2@nvlink", "--mesh", "m=2@nic", "--stored", "C=n", "--terms"]) == 0
     out = capsys.readouterr().out
     assert "exchange: reduce-scatter of C over peer, 2 devices" in out
-    assert "\npeer time " in out
+    assert "\nmemory  peer " in out
     assert cli([*GIVEN, "k=2@peer", "--format", "csv"]) == 0
     assert "kind=all-reduce tensor=C level=peer ranks=2" in capsys.readouterr().out
 

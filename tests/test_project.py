@@ -127,3 +127,18 @@ def test_torch_and_triton_are_pinned_as_a_pair_where_there_is_no_gpu():
     lines = (ROOT / "constraints-cpu.txt").read_text(encoding="utf-8").splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))
     assert set(pins) == {"torch", "triton"}
+
+
+def test_every_exported_name_has_an_example():
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    sections = re.split(r"^### ", page, flags=re.MULTILINE)[1:]
+    named = {re.match(r"`(\w+)`", section)[1]: section for section in sections}
+    assert named.keys() == set(perfmodel.__all__)
+    for name, section in named.items():
+        (example,) = re.findall(r"```python\n(.*?)```\n\n```text\n.+?```", section, re.DOTALL)
+        assert re.search(rf"\b{name}\b", example), name
+
+
+def test_every_exported_name_says_what_it_is():
+    for name in set(perfmodel.__all__) - {"__version__"}:
+        assert getattr(perfmodel, name).__doc__, name

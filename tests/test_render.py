@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-import sys
 import tracemalloc
 
 import pytest
@@ -169,37 +168,67 @@ def test_numbers_keep_all_their_digits():
     assert float("".join(RENDERERS["csv"](report)).splitlines()[1]) == value
 
 
-def fitted(report):
-    """The table as rich lays it out where a terminal is wide enough."""
-    rows = [[column.cell(row) for column in report.columns] for row in report.rows]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLUMNS", "400")
-        patch.setenv("NO_COLOR", "1")
-        lines = "".join(table._fitted(report, rows)).splitlines()
-    return [re.sub(r"\x1b\[\d*m", "", line).rstrip() for line in lines]
+def at(report, width, **how):
+    """The lines of a report at a terminal."""
+    return "".join(table.at_terminal(report, width, coloured=how.get("coloured", False)))
 
 
-def test_plain_tables_are_those_of_rich():
+WIDE = Report(
+    "things",
+    [{"name": "a100-sxm4-80gb", "time": "1.25 ms", "kernel": "flash2", "rate": "170 TFLOP/s",
+      "about": "three words here"}],
+    [
+        text("device", "name"),
+        Column("kernel (schedule)", lambda row: f"{row['kernel']} (tiled-2)", number=False,
+               brief=Column("kernel", lambda row: row["kernel"], number=False)),
+        Column("time", lambda row: row["time"], style=lambda row: "red"),
+        text("rate", "rate", rank=2),
+        text("about", "about", wrap=6, rank=1),
+    ],
+    "a title of five words",
+    notes=["a note of five words"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [*range(1, 40), *range(40, 120, 7)])
+@pytest.mark.parametrize("report", [WIDE, hostile()], ids=["wide", "hostile"])
+def test_a_terminal_cuts_no_word_and_is_not_overrun(report, width):
+    lines = at(report, width).splitlines()
+    words = {word for line in at(report, 400).splitlines() for word in line.split()}
+    longest = max(len(word) for word in words if "─" not in word)
+    label = max(len(column.header) for column in report.columns)
+    assert max(map(len, lines)) <= max(width, longest, label + 2 + max(table._LEAST, longest))
+    known = words | {word for column in report.columns for word in column.header.split()}
+    said = {word for line in lines if not line.startswith("─") for word in line.split()}
+    told = f"not in {width} columns: " + ", ".join(c.header for c in report.columns)
+    notes = {f"{word}{end}" for word in f"{told} ({table._BRIEFER})".split() for end in ("", ",")}
+    assert said <= known | notes | {f"{word}," for word in notes}
+
+
+def test_the_columns_that_matter_most_stay():
+    assert "170 TFLOP/s" in at(WIDE, 80)
+    assert at(WIDE, 80).splitlines()[1].split("  ")[0] == "device"
+    narrow = at(WIDE, 40)
+    assert "(tiled-2)" not in narrow
+    assert "flash2" in narrow
+    assert "170 TFLOP/s" not in narrow
+    assert "three" in narrow
+    assert "not in 40 columns: rate" in narrow.replace("\n  ", " ")
+    blocks = at(WIDE, 20)
+    assert "─" not in blocks
+    assert re.search(r"^time +1\.25 ms$", blocks, re.MULTILINE)
+
+
+def test_colour_changes_no_character():
+    plain, coloured = at(WIDE, 80), at(WIDE, 80, coloured=True)
+    assert "\x1b[31m1.25 ms\x1b[0m" in coloured
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
+
+
+def test_a_wide_terminal_shows_what_a_pipe_gets():
     for report in (hostile(), Report("things", ROWS, COLUMNS, "A title", {}, ["a note"]),
                    Report("things", [], COLUMNS)):  # fmt: skip
-        assert "".join(RENDERERS["table"](report)).splitlines() == fitted(report)
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_long_tables_are_plain_at_a_terminal_too(monkeypatch):
-    monkeypatch.setattr(sys, "stdout", Terminal())
-    monkeypatch.setenv("COLUMNS", "20")
-    rows = [{"name": f"row {i}" + "x" * 40, "n": i, "error": 0.5, "parts": {"hbm": 1.5}}
-            for i in range(table.SHORT + 1)]  # fmt: skip
-    short = "".join(RENDERERS["table"](Report("things", rows[:-1], COLUMNS)))
-    assert len(short.splitlines()) == 2 * len(rows)
-    long = "".join(RENDERERS["table"](Report("things", rows, COLUMNS)))
-    assert len(long.splitlines()) == len(rows) + 2
-    assert len({len(line) for line in long.splitlines()}) == 1
+        assert "".join(RENDERERS["table"](report)) == at(report, 400)
 
 
 def test_a_long_table_takes_no_more_memory_than_a_short_one():
@@ -215,4 +244,5 @@ def test_a_long_table_takes_no_more_memory_than_a_short_one():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table, "_IN_MEMORY", 2**14)
+        peak(10)  # what is imported at first use
         assert peak(20_000) < 2 * peak(2_000)

@@ -10,7 +10,7 @@ from perfmodel.errors import TableError
 from perfmodel.evidence.records.records import tidy
 from perfmodel.fitting import fit
 from perfmodel.fitting.heldout import folds
-from perfmodel.validation import scoreboard, scores
+from perfmodel.validation import pages, scoreboard, scores
 from perfmodel.validation.compare import predict_table
 
 pytest.importorskip("scipy", reason="ranks and fits need SciPy (extra [fit])")
@@ -93,12 +93,20 @@ def test_every_run_has_a_line(row, line):
 
 
 def test_a_block_is_written_between_its_markers_and_nowhere_else():
-    begin, end = scoreboard._MARKERS
+    begin, end = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
     text = f"before\n{begin}\nold\n{end}\nafter\n"
-    found = scoreboard.between(text, "new", "page.md")
+    found = pages.between(text, "new", "page.md")
     assert found == f"before\n{begin}\nnew\n{end}\nafter\n"
     with pytest.raises(TableError, match=r"page\.md: no <!-- accuracy: begin"):
-        scoreboard.between("bare", "new", "page.md")
+        pages.between("bare", "new", "page.md")
+
+
+def test_a_page_written_anew_keeps_the_blocks_of_other_commands():
+    block = "<!-- others: begin -->\ntheirs\n<!-- others: end -->"
+    assert pages.kept(f"old\n\n{block}\n", "new\n") == f"new\n\n{block}\n"
+    assert pages.kept("old\n", "new\n") == "new\n"
+    twice = pages.kept(f"old\n\n{block}\n", f"new\n\n{block}\n")
+    assert twice == f"new\n\n{block}\n"
 
 
 def test_plain_roofline_is_never_slower_than_the_scaled_one(runs):

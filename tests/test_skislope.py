@@ -9,7 +9,7 @@ from perfmodel.algorithms import library
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load
 from perfmodel.napkin.skislope import levels, ski_slopes
-from perfmodel.render.figure import save
+from perfmodel.render.chart import save
 from perfmodel.render.skislope import figure
 
 CASES = {

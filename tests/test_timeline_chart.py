@@ -7,7 +7,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from perfmodel.errors import ProblemError
-from perfmodel.render.figure import save
+from perfmodel.render.chart import save
+from perfmodel.render.page import Page
 from perfmodel.render.timeline import timeline_chart
 from perfmodel.training.pipeline import StageTimes, schedule, simulate
 
@@ -29,7 +30,7 @@ def rectangles(figure, bubble):
 @pytest.mark.parametrize("kind", ["gpipe", "1f1b", "interleaved", "zb-v", "dualpipe"])
 def test_bars_are_the_tasks_and_cover_what_is_not_bubble(kind):
     found = ran(kind)
-    figure = timeline_chart(found)
+    figure = timeline_chart(found).figure
     bars, strips = rectangles(figure, bubble=False), rectangles(figure, bubble=True)
     assert len(bars) == sum(len(stage) for stage in found.schedule.tasks)
     assert len(strips) == found.schedule.stages
@@ -41,7 +42,7 @@ def test_bars_are_the_tasks_and_cover_what_is_not_bubble(kind):
 
 
 def test_numbers_stand_inside_their_bars_and_only_where_they_fit():
-    figure = timeline_chart(ran("1f1b"))
+    figure = timeline_chart(ran("1f1b")).figure
     axes = figure.axes[0]
     assert sorted(int(t.get_text()) for t in axes.texts) == sorted(4 * 2 * list(range(8)))
     bars = rectangles(figure, bubble=False)
@@ -51,18 +52,18 @@ def test_numbers_stand_inside_their_bars_and_only_where_they_fit():
         x, y = text.get_position()
         (bar,) = bars[(bars[:, 0] < x) & (x < bars[:, 2]) & (bars[:, 1] < y) & (y < bars[:, 3])]
         assert bar[0] <= box.x0 <= box.x1 <= bar[2]
-    assert not timeline_chart(ran("1f1b", micro=300)).axes[0].texts
+    assert not timeline_chart(ran("1f1b", micro=300)).figure.axes[0].texts
 
 
 def test_the_title_says_what_it_was_and_the_key_what_the_colours_are():
-    figure = timeline_chart(ran("zb-v"))
+    figure = timeline_chart(ran("zb-v")).figure
     (axes,) = figure.axes
     assert axes.get_title(loc="left").startswith("zb-v: 4 stages of 2 chunks, 8 micro-batches, 48")
     said = [text.get_text() for text in axes.get_legend().get_texts()]
     assert said == [
         "forward", "backward: input", "backward: weights", "bubble", "darker: later chunk",
     ]  # fmt: skip
-    plain = timeline_chart(ran("1f1b"), title="Mine")
+    plain = timeline_chart(ran("1f1b"), Page(title="Mine")).figure
     assert plain.axes[0].get_title(loc="left") == "Mine"
     said = [text.get_text() for text in plain.axes[0].get_legend().get_texts()]
     assert said == ["forward", "backward", "bubble"]

@@ -82,7 +82,7 @@ def test_sram_machines_and_cpus_are_no_memory_trend():
 
 def test_the_chart_shows_points_fits_and_devices():
     devices = device_points(specs())
-    axes = trend_chart(devices).axes[0]
+    axes = trend_chart(devices).figure.axes[0]
     drawn = {line.get_gid(): line for line in axes.get_lines() if line.get_gid()}
     for name in LABELS:
         mine = series(name)
@@ -93,10 +93,11 @@ def test_the_chart_shows_points_fits_and_devices():
         assert slope == pytest.approx(fits()[name].per_two_years)
     assert len(drawn["devices-dram"].get_xdata()) == sum(p.series == "dram" for p in devices)
     written = [text.get_text() for text in axes.texts]
-    assert sorted(written) == sorted(name for table in NAMED.values() for name in table.values())
+    named = [name for table in NAMED.values() for name in table.values()]
+    assert sorted(written) == sorted([*named, "wse-2"])
     legend = [text.get_text() for text in axes.get_legend().get_texts()]
     assert legend[0] == "peak operations: 3.0× per 2 years"
-    assert len(trend_chart().axes[0].texts) == 0
+    assert len(trend_chart().figure.axes[0].texts) == 0
 
 
 def test_the_command_writes_table_and_chart(capsys, monkeypatch, tmp_path):

@@ -285,7 +285,7 @@ def test_the_tornado_is_sorted_and_shows_the_times():
     from perfmodel.render.tornado import tornado_chart
 
     found = whatif(PROBLEMS["thin"], H100, parse_changes(["HBM x2"]))
-    axes = tornado_chart([found]).axes[0]
+    axes = tornado_chart([found]).figure.axes[0]
     bars = {bar.get_gid(): bar.get_width() for bar in axes.patches}
     swings = [abs(bars.get(f"halved-{i}", 0)) + abs(bars.get(f"doubled-{i}", 0)) for i in range(13)]
     assert swings == sorted(swings, reverse=True)
@@ -294,7 +294,8 @@ def test_the_tornado_is_sorted_and_shows_the_times():
     item = next(s for s in found.sensitivities if s.quantity.name == "hbm_bandwidth")
     change = item.doubled.seconds[0] / found.now.seconds[0] - 1
     assert bars[f"doubled-{place}"] == pytest.approx(change)
-    assert bars["change-14"] == pytest.approx(change)
+    (asked,) = (width for gid, width in bars.items() if str(gid).startswith("change-"))
+    assert asked == pytest.approx(change)
     with pytest.raises(ProblemError, match="one device"):
         tornado_chart([found, whatif(PROBLEMS["thin"], load("b200"))])
 

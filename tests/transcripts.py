@@ -26,6 +26,8 @@ from typing import Any
 from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parents[1]
+WIDTH = 100
+"""Columns of the terminal whose output the documents show."""
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SKIPPED = re.compile(r"<!-- not run[^>]*-->\s*\Z")
 
@@ -106,13 +108,31 @@ def runnable(example: Example) -> bool:
     return example.command.startswith("perfmodel ")
 
 
-def run(command: str) -> str:
-    """What a `perfmodel` command writes to the terminal, both streams as they come."""
+class _Terminal(io.StringIO):
+    """A terminal without colours."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class _Into(io.StringIO):
+    """A stream that is no terminal, so that it shows no progress, and goes into another one."""
+
+    def __init__(self, other: io.StringIO) -> None:
+        super().__init__()
+        self._other = other
+
+    def write(self, text: str) -> int:
+        return self._other.write(text)
+
+
+def run(command: str, width: int = WIDTH) -> str:
+    """What a `perfmodel` command writes to a terminal, both streams as they come."""
     from perfmodel.cli import run as perfmodel
 
-    out = io.StringIO()
-    plain = {"NO_COLOR": "1", "COLUMNS": "80", "TERM": "dumb"}
-    with patch.dict(os.environ, plain), redirect_stdout(out), redirect_stderr(out):
+    out = _Terminal()
+    plain = {"NO_COLOR": "1", "COLUMNS": str(width), "TERM": "dumb"}
+    with patch.dict(os.environ, plain), redirect_stdout(out), redirect_stderr(_Into(out)):
         perfmodel(shlex.split(command)[1:])
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 

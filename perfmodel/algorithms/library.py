@@ -7,6 +7,7 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
+from perfmodel import plugins
 from perfmodel.algorithms.declaration import Declaration, read
 from perfmodel.errors import UnknownName
 
@@ -16,30 +17,29 @@ _SPELLINGS = {"gemm": "matmul", "mha": "attention", "mqa": "gqa"}
 
 def names() -> list[str]:
     """Every name that `load` knows, sorted; opens no file."""
-    return sorted({path.stem for folder in _folders() for path in folder.glob("*.yaml")})
+    return plugins.listed("algorithms", _shipped(), ENVIRONMENT)
 
 
 def load(name_or_path: str | Path) -> Declaration:
     """The declaration with this name, or in this file (a name with a slash or ending in .yaml).
 
-    Folders in PERFMODEL_ALGORITHM_PATH are searched before the shipped one. Raises `UnknownName`
-    with the nearest names, or `SpecError` for a file that declares nothing usable.
+    Folders in PERFMODEL_ALGORITHM_PATH and PERFMODEL_PATH are searched before the shipped one,
+    those of packages (entry point `perfmodel.algorithms`) after it. Raises `UnknownName` with the
+    nearest names, or `SpecError` for a file that declares nothing usable.
     """
     text = str(name_or_path)
     if "/" in text or os.sep in text or text.endswith((".yaml", ".yml")):
         return read(text)
     wanted = "-".join(text.lower().replace("_", " ").split())
     wanted = _SPELLINGS.get(wanted, wanted)
-    for folder in _folders():
-        path = folder / f"{wanted}.yaml"
-        if path.is_file():
-            return _cached(path, path.stat().st_mtime_ns)
-    raise UnknownName("algorithm", text, names())
+    path = plugins.located("algorithms", wanted, _shipped(), ENVIRONMENT)
+    if path is None:
+        raise UnknownName("algorithm", text, names())
+    return _cached(path, path.stat().st_mtime_ns)
 
 
-def _folders() -> list[Path]:
-    own = [Path(folder) for folder in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if folder]
-    return [*own, Path(str(resources.files("perfmodel.algorithms").joinpath("declared")))]
+def _shipped() -> Path:
+    return Path(str(resources.files("perfmodel.algorithms").joinpath("declared")))
 
 
 @lru_cache(maxsize=64)

@@ -54,6 +54,12 @@ FORMATS = {
 }
 
 
+_HINTS = {
+    "int4": "(4-bit weights beside 16-bit activations are w4a16)",
+    "fp4": "(fp4 values in blocks with scales are nvfp4 or mxfp4)",
+}
+
+
 def matmul_format(dtype: str) -> Format:
     """The matmul format called `dtype`; raises `UnknownName` with the nearest ones."""
     found = FORMATS.get(dtype)
@@ -61,7 +67,8 @@ def matmul_format(dtype: str) -> Format:
         return found
     bits = _WEIGHT_ONLY.fullmatch(dtype)
     if bits is None or float(bits[1]) == 0.0:
-        raise UnknownName("matmul type", dtype, FORMATS, "(or w3.25a16: weights of 3.25 bits)")
+        hint = _HINTS.get(dtype, "(or w3.25a16: weights of 3.25 bits)")
+        raise UnknownName("matmul type", dtype, FORMATS, hint)
     return Format("fp16", f"bits{bits[1]}", "fp16", "fp16")
 
 

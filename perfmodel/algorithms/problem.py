@@ -127,6 +127,18 @@ def length(problem: Problem) -> int:
     return max((value.size for value in arrays(problem).values()), default=1)
 
 
+def repeated(problem: Problem, n: int) -> Problem:
+    """n times a problem of plain sizes, as an array; arrays stay as they are."""
+    if n == 1 or arrays(problem):
+        return problem
+    name, size = next(
+        (name, value)
+        for name, value in problem.values().items()
+        if isinstance(value, int) and not isinstance(value, bool)
+    )
+    return problem.having(**{name: np.full(n, size)})
+
+
 def pick(problem: Problem, index: np.ndarray) -> Problem:
     """The problems at `index`."""
     return problem.arranged(**{name: value[index] for name, value in arrays(problem).items()})

@@ -295,6 +295,19 @@ def _sensitivity(
     setting: Setting, now: np.ndarray, quantity: Quantity, how: dict[str, Any]
 ) -> Sensitivity:
     """How times that are `now` seconds follow a number."""
+    value, slope = elasticity(setting, now, quantity, how)
+    halved, doubled = (_tried(quantity.scaled(setting, f), how) for f in (1 / SWING, SWING))
+    return Sensitivity(quantity, value, slope, halved, doubled)
+
+
+def elasticity(
+    setting: Setting, now: np.ndarray, quantity: Quantity, how: dict[str, Any]
+) -> tuple[float, np.ndarray]:
+    """The number (SI) and ∂ ln t / ∂ ln of it, for times that are `now` seconds.
+
+    `how` has the schedule and the implementation, as `predict_arrays` takes them. NaN where the
+    number cannot be moved.
+    """
     value = float(quantity.read(setting) or 0.0)
     ends = _ends(quantity, value)
     times = [_tried(quantity.scaled(setting, factor), how).seconds for factor in ends]
@@ -305,9 +318,7 @@ def _sensitivity(
         for found, end in zip(times, ends, strict=True)
     )
     run = right - left
-    slope = np.log(high / low) / np.where(run == 0, np.nan, run)
-    halved, doubled = (_tried(quantity.scaled(setting, f), how) for f in (1 / SWING, SWING))
-    return Sensitivity(quantity, value, slope, halved, doubled)
+    return value, np.log(high / low) / np.where(run == 0, np.nan, run)
 
 
 def _ends(quantity: Quantity, value: float) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -18,15 +19,20 @@ from perfmodel.cli import streams
 from perfmodel.cli.lazy import lazy_group
 from perfmodel.cli.plainoptions import built
 from perfmodel.errors import BAD_INPUT, report, say
+from perfmodel.plaintext import printable
 
 COMMANDS = {
     "predict": "Predict the time of an operator on a device.",
+    "collective": "Predict exchanges among devices: all-reduce, all-to-all, ...; links as roofs.",
     "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
+    "trace": "Trace a PyTorch module, and predict its kernels.",
     "network": "Published transformers, and config.json files, as networks.",
+    "train": "Predict a training step of a network on one device or many, and its memory.",
     "compress": "What weights in fewer bytes do to a network's decoding step.",
     "offload": "Run a network larger than its device, with host memory and disk.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
+    "report": "One page of results for a browser: charts, terms, tables, what-ifs.",
     "whatif": "What each hardware number is worth, and what a change of it would do.",
     "sweep": "Predict a whole grid into Parquet files, and ask it questions.",
     "trend": "The memory wall: growth of compute, memory and links, with the shipped devices.",
@@ -34,15 +40,19 @@ COMMANDS = {
     "map": "Search the fastest fusion, loop order and tiles of an algorithm.",
     "measure": "Time kernels and their rivals on this machine.",
     "calibrate": "Measure this machine and write its spec.",
+    "profile": "Hold every kernel of a profile against the model.",
     "counters": "Read hardware counters of other profilers.",
     "replay": "Run a bundled kernel's addresses against the counting rule, with no GPU.",
     "compile": "Compile bundled kernels for GPUs that are not here.",
     "hardware": "List, show, validate and compare hardware specs.",
+    "schema": "The JSON Schema of a file format, for editors.",
+    "validate": "Check specs, libraries, algorithms and graphs.",
     "list": "List the names that options take.",
     "show": "Show what is known of a name, with sources: a library's kernel, a harness.",
     "demo": "Standard against tiled attention on A100, H100 and B200.",
 }
-_MODULES = {"map": "map_", "list": "list_"}  # a module must not hide a built-in
+# A module must hide neither a built-in nor what this one imports.
+_MODULES = {"map": "map_", "list": "list_", "report": "report_"}
 
 app = typer.Typer(
     cls=lazy_group(
@@ -94,9 +104,15 @@ def perfmodel(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit code."""
     streams.occupy()
+    warnings.formatwarning = _as_a_line
     code = run(arguments)
     gc.freeze()  # else Python looks for garbage on its way out, for a tenth of a prediction's time
     sys.exit(code)
+
+
+def _as_a_line(message: Warning | str, *_where: Any, **_line: Any) -> str:
+    """A warning as a line of standard error, without the place in the source that raised it."""
+    return f"perfmodel: {printable(str(message))}\n"
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -105,7 +105,7 @@ def _write(path: str, content: str) -> str:
 
 
 def _draw(found: Readings, prefix: str) -> list[str]:
-    from perfmodel.render.figure import SUFFIXES, save
+    from perfmodel.render.chart import SUFFIXES, save
     from perfmodel.render.workingset import bandwidth_chart, latency_chart
 
     suffix = Path(prefix).suffix if Path(prefix).suffix in SUFFIXES else ".svg"
@@ -134,7 +134,11 @@ def _report(found: Readings, spec: Device) -> Report:
     return Report(
         "calibration",
         rows,
-        [text("quantity", "quantity"), text("value", "value"), text("how", "note")],
+        [
+            text("quantity", "quantity"),
+            text("value", "value"),
+            text("how", "note", fold=20, rank=1),
+        ],
         title=f"{spec.name} ({spec.slug})",
         head={"device": spec.slug, "measured_as": found.slug, "kind": found.kind},
     )

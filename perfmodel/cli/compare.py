@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perfmodel.cli import known
-from perfmodel.cli.output import Format, chosen_format, emit, say
+from perfmodel.cli import known, tablehints
+from perfmodel.cli.drawing import Drawing, with_drawing
+from perfmodel.cli.output import chosen_format, emit, say, write
 from perfmodel.errors import ProblemError, TableError
-from perfmodel.render import Report
+from perfmodel.render import Report, gates, markdown
 from perfmodel.render.report import fixed, integer, percent, text
 from perfmodel.validation.kinds import KINDS, Kind, load
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+
+    from perfmodel.evidence.tables.reading import Reading
+    from perfmodel.render.chart import Chart as Drawn
+    from perfmodel.validation.judging import Verdict
 
 Explain = Annotated[
     bool, typer.Option("--explain", help="Say in words what the errors look like, and where.")
@@ -29,8 +35,11 @@ _PERCENT = re.compile(r"(\d+(?:\.\d+)?)(%?)")
 
 
 Tables = Annotated[
-    list[str],
-    typer.Argument(metavar="TABLE...", help=".csv, .csv.gz or .parquet files; - reads stdin."),
+    list[str] | None,
+    typer.Argument(
+        metavar="TABLE...",
+        help="CSV (, ; or tabs), JSON lines, Parquet or Excel, .gz too; - reads stdin.",
+    ),
 ]
 By = Annotated[str, typer.Option("--by", metavar="COLUMNS", help="Report by these: op,device.")]
 Where = Annotated[
@@ -47,6 +56,23 @@ MaxError = Annotated[
         "--max-error",
         metavar="PERCENT",
         help="Exit with 1 if the MAPE of any line of the report is above this: 20%.",
+    ),
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline",
+        metavar="FILE",
+        help="Rows of an earlier --output: exit with 1 if the MAPE of any line is above theirs.",
+    ),
+]
+Worse = Annotated[
+    str, typer.Option("--worse", metavar="PERCENT", help="With --baseline: by more than this.")
+]
+GateFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format", "-f", metavar="FORMAT", help="table, json, csv, markdown, junit or github."
     ),
 ]
 Chart = Annotated[
@@ -67,49 +93,87 @@ Which = Annotated[
 
 
 @app.command()
+@with_drawing
 def compare(
-    tables: Tables,
+    tables: Tables = None,
     kind: Which = "operator",
+    mapping: tablehints.Mapping = None,
+    stated: tablehints.Stated = None,
+    unit: tablehints.Unit = None,
+    flops: tablehints.Flops = "causal",
+    template: tablehints.Template = None,
     by: By = "",
     where: Where = None,
     include_flags: IncludeFlags = False,
     max_error: MaxError = None,
+    baseline: Baseline = None,
+    worse: Worse = "0%",
     explain: Explain = False,
     chart: Chart = None,
-    format: Format = None,
+    format: GateFormat = None,
     output: Rows = None,
+    *,
+    drawing: Drawing,
 ) -> None:
     """Predict every row of tables of measured runs and report the errors.
 
-    Rows that cannot be predicted are counted and explained, never dropped.
+    Columns may have other names and units (docs/tables.md): what was read as what stands under the
+    report. Rows that cannot be read or predicted are counted and explained, never dropped.
 
     \b
+        perfmodel compare --template attention > runs.csv
         perfmodel compare runs.csv --by op,device
+        perfmodel compare bench.csv --map Runtime=measured_us --unit ms --set device=h100-sxm
         perfmodel compare a.csv.gz b.parquet --where device=h100-sxm --max-error 20%
         perfmodel compare runs.csv --output predicted.csv --chart scatter.svg
+        perfmodel compare runs.csv --by device --baseline predicted.csv --format github
     """
-    limit = _fraction(max_error)
+    if template is not None:
+        tablehints.print_template(template)
+        return
+    limit, allowed = _fraction("--max-error", max_error), _fraction("--worse", worse)
     columns = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
-    _check_outputs(format, output, chart)
+    drawing.check(chart)
+    _check_outputs(format, output)
     chosen = load(known.one("--kind", kind))
     _check_kind(chosen, kind, explain=explain, chart=chart)
     from perfmodel.evidence.records.records import write_table
-    from perfmodel.validation.judging import gate, report
+    from perfmodel.evidence.tables.reading import read
+    from perfmodel.validation.judging import report, verdicts
+    from perfmodel.validation.noise import judged as held_beside_noise
+    from perfmodel.validation.noise import remark
 
-    predicted = chosen.predict(_filtered(chosen.read(tables), where or []))
-    summary = report(predicted, columns, include_flags=include_flags, fields=chosen.fields)
-    misses = gate(summary, limit) if limit is not None else []
-    figure = _figure(chosen, predicted, columns, include_flags) if chart is not None else None
+    grouped = partial(report, by=columns, include_flags=include_flags, fields=chosen.fields)
+    hints = tablehints.hints(mapping, stated, unit, flops)
+    reading = read(tablehints.named(tables), chosen.layout, hints)
+    rows = _filtered(reading.table, where or [])
+    found = chosen.predicted(rows, reading.faults)
+    predicted = held_beside_noise(found, chosen.fields, reading.case)
+    summary = grouped(predicted)
+    before = None if baseline is None else grouped(_baseline(chosen, baseline, where or []))
+    gated = limit is not None or before is not None
+    judged = verdicts(summary, limit, before, allowed or 0.0) if gated else []
+    misses = [f"{item.group}: {item.miss}" for item in judged if item.miss]
+    said: list[str] = []
+    drawn = _drawn(chosen, predicted, columns, include_flags, drawing) if chart else None
     if output is not None:
         write_table(predicted, output)
-    if figure is not None:
-        from perfmodel.render.figure import save
-
-        save(figure, str(chart))
-    shown = _report(chosen, summary, predicted, columns, limit, misses)
-    emit(_explained(chosen, shown, predicted) if explain else shown, format, None)
-    for path in filter(None, (output, chart)):
-        say(f"wrote {path}")
+        said.append(f"wrote {output}")
+    if drawn is not None:
+        said += drawing.write(drawn, str(chart))
+    gate = {"max_error": limit, "baseline": baseline, "passed": not misses, "misses": misses}
+    shown = _report(chosen, summary, predicted, columns, gate if gated else None)
+    noise = remark(predicted, chosen.fields, include_flags=include_flags)
+    shown = replace(shown, notes=[*filter(None, [noise]), *shown.notes])
+    shown = _read_as(shown, reading, list(rows.index))
+    shown = _explained(chosen, shown, predicted) if explain else shown
+    if format in gates.FORMATS:
+        source = tablehints.named(tables)[0]
+        _for_machinery(str(format), shown, judged or verdicts(summary), source)
+    else:
+        emit(shown, format, None)
+    for line in said:
+        say(line)
     for miss in misses:
         say(f"gate failed: {miss}")
     if misses:
@@ -126,26 +190,53 @@ def _check_kind(kind: Kind, name: str, *, explain: bool, chart: str | None) -> N
         )
 
 
-def _check_outputs(format: str | None, output: str | None, chart: str | None) -> None:
+def _check_outputs(format: str | None, output: str | None) -> None:
     """Complain about names of files before any work is done."""
-    chosen_format(format, None)
+    if format not in gates.FORMATS:
+        chosen_format(format, None)
     if output is not None:
         from perfmodel.evidence.records.records import table_suffix
 
         table_suffix(output)
-    if chart is not None:
-        from perfmodel.render.figure import chart_suffix
-
-        chart_suffix(chart)
 
 
-def _fraction(text: str | None) -> float | None:
+def _for_machinery(format: str, shown: Report, judged: list[Verdict], source: str) -> None:
+    """Write a gated report as other people's machinery reads it.
+
+    On GitHub the table joins the summary of the job, which GITHUB_STEP_SUMMARY names a file for.
+    """
+    summary = os.environ.get("GITHUB_STEP_SUMMARY") if format == "github" else None
+    if summary:
+        with open(summary, "a", encoding="utf-8") as file:
+            file.writelines(markdown.render(shown))
+    write(gates.FORMATS[format](shown, judged, source), None)
+
+
+def _baseline(kind: Kind, path: str, conditions: list[str]) -> pd.DataFrame:
+    """The rows of an earlier `--output`; raises `TableError` for a table without predictions."""
+    from perfmodel.evidence.tables.reading import read
+
+    table = read(path, kind.layout).strict()
+    lacking = [name for name in (kind.fields.predicted, kind.fields.low) if name not in table]
+    if lacking:
+        raise TableError(
+            f"{path}: no column {lacking[0]!r}; a baseline is written by compare --output"
+        )
+    numbers = [kind.fields.predicted, kind.fields.low, kind.fields.high]
+    try:
+        table[numbers] = table[numbers].astype(float)
+    except ValueError:
+        raise TableError(f"{path}: {', '.join(numbers)} are no numbers; write it anew") from None
+    return _filtered(table, conditions)
+
+
+def _fraction(option: str, text: str | None) -> float | None:
     """A limit such as "20%" or "0.2" as a fraction."""
     if text is None:
         return None
     match = _PERCENT.fullmatch(text.strip())
     if match is None:
-        raise ProblemError(f"--max-error {text!r} is not a percentage; write 20% or 0.2")
+        raise ProblemError(f"{option} {text!r} is not a percentage; write 20% or 0.2")
     return float(match[1]) / (100 if match[2] else 1)
 
 
@@ -162,10 +253,12 @@ def _filtered(table: pd.DataFrame, conditions: list[str]) -> pd.DataFrame:
     if table.empty:
         left = " left after --where" if conditions else ""
         raise TableError(f"the table has no rows{left}; nothing to compare")
-    return table.reset_index(drop=True)
+    return table
 
 
-def _figure(kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool) -> Figure:
+def _drawn(
+    kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool, drawing: Drawing
+) -> Drawn:
     """The chart, drawn before anything is written; raises `TableError` where no row is left."""
     from perfmodel.render.scatter import scatter_chart
     from perfmodel.validation.judging import scored
@@ -174,7 +267,8 @@ def _figure(kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool)
     if kept.empty:
         raise TableError("no row is left to draw; none could be predicted and scored")
     fields = kind.fields
-    return scatter_chart(kept, by[0] if by else kind.group, fields.measured, fields.predicted)
+    by_what = by[0] if by else kind.group
+    return scatter_chart(kept, by_what, fields.measured, fields.predicted, drawing.page)
 
 
 def _report(
@@ -182,23 +276,38 @@ def _report(
     summary: pd.DataFrame,
     table: pd.DataFrame,
     by: list[str],
-    limit: float | None,
-    misses: list[str],
+    gate: dict[str, Any] | None,
 ) -> Report:
     from perfmodel.validation.judging import plain_lines, reasons
 
     why, remarks = reasons(table), kind.remarks(table, by)
     head: dict[str, Any] = {"rows": len(table), "unpredicted": why, **remarks.head}
-    if limit is not None:
-        head["gate"] = {"max_error": limit, "passed": not misses, "misses": misses}
+    if gate is not None:
+        head["gate"] = gate
     notes = [f"{count} rows not predicted: {said}" for said, count in why.items()][:_SHOWN]
     return Report(
         "report",
         plain_lines(summary),
-        [*(text(name, name) for name in by), *COLUMNS],
+        [*(text(name, name) for name in by), *COLUMNS, *(NOISE if _NOISE in summary else ())],
         title=f"{len(table)} measured runs",
         head=head,
         notes=[*notes, *remarks.notes],
+    )
+
+
+def _read_as(shown: Report, reading: Reading, rows: list[int]) -> Report:
+    """The report with what was read as what, and which rows could not be read."""
+    faults = [said for said in reading.faults.loc[rows] if said]
+    head = {**shown.head, "read": list(reading.notes), "unread": faults}
+    unpredicted = {said: n for said, n in shown.head["unpredicted"].items() if said not in faults}
+    notes = [note for note in shown.notes if not any(said in note for said in faults)]
+    unread = [f"not read: {said}" for said in faults[:_SHOWN]]
+    if len(faults) > _SHOWN:
+        unread.append(f"not read: {len(faults) - _SHOWN} more rows (--format json lists all)")
+    return replace(
+        shown,
+        head={**head, "unpredicted": unpredicted},
+        notes=[*reading.notes, *unread, *notes],
     )
 
 
@@ -210,14 +319,16 @@ def _explained(kind: Kind, shown: Report, table: pd.DataFrame) -> Report:
     return replace(shown, head=head, notes=[*shown.notes, *notes])
 
 
+_NOISE = "within_noise"
+NOISE = (percent("noise", "noise_ln"), percent("in noise", _NOISE))
 COLUMNS = (
     integer("n", "n"),
-    integer("unpredicted", "unpredicted"),
-    integer("flagged", "flagged"),
+    integer("unpredicted", "unpredicted", rank=4),
+    integer("flagged", "flagged", rank=5),
     percent("MAPE", "mape"),
-    fixed("median |ln|", "median_abs_ln"),
-    fixed("p90 |ln|", "p90_abs_ln"),
+    fixed("median |ln|", "median_abs_ln", rank=1),
+    fixed("p90 |ln|", "p90_abs_ln", rank=2),
     fixed("bias", "bias"),
-    fixed("Spearman", "spearman"),
+    fixed("Spearman", "spearman", rank=3),
     percent("in range", "coverage"),
 )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perfmodel.cli.kerneloptions import configured, problems
+from perfmodel.cli import completing, known
+from perfmodel.cli.kerneloptions import Kernel, configured, loaded, problems
 from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.progress import counted
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, load
 from perfmodel.render.report import Column, Report, binary, percent, ratio, text
@@ -27,14 +28,28 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def compile(
     context: typer.Context,
-    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="A kernel's name.")],
+    kernel: Kernel,
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", "-t", metavar="NAME", help="sm_80, ..., gfx942; repeats."),
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="NAMES",
+            help="Compile for these: sm_80, sm_89, sm_90, sm_100, sm_120, gfx942, "
+            "with commas or repeated.",
+            autocompletion=completing.targets,
+        ),
     ] = None,
     device: Annotated[
         list[str] | None,
-        typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Occupancy there; repeats."),
+        typer.Option(
+            "--device",
+            "--gpu",
+            "-d",
+            metavar="NAMES",
+            help="Occupancy on these: a100,h100 or repeated (perfmodel hardware list).",
+            autocompletion=completing.devices,
+        ),
     ] = None,
     config: Annotated[
         list[str] | None,
@@ -58,19 +73,18 @@ def compile(
         perfmodel compile matmul --target sm_89 --config bm=256 --config stages=2 --format json
     """
     chosen_format(format, output)
-    from perfmodel.evidence import registry
     from perfmodel.evidence.compiled.targets import target as named
 
-    targets = [named(name) for name in target or ()]
-    chosen = registry.kernel(kernel)
-    devices = _devices(chosen, targets, [load(name) for name in device or ()])
-    by_name = {item.name: found for item, found in devices}
-    rows = [
-        row
-        for problem in problems(chosen, context.args)
-        for made in _compiled(chosen, problem, config or [], [item for item, _ in devices])
-        for row in _rows(made, by_name[made.target.name])
-    ]
+    targets = [named(name) for text in target or () for name in known.names(text)]
+    chosen = loaded(kernel)
+    by_target = dict(_devices(chosen, targets, known.devices(device or ())))
+    with counted("compiling") as tell:
+        rows = [
+            row
+            for problem in problems(chosen, context.args)
+            for made in _compiled(chosen, problem, config or [], [*by_target], tell)
+            for row in _rows(made, by_target[made.target])
+        ]
     title = f"{chosen.name}: {chosen.summary}"
     emit(Report("compiled", rows, _columns(rows), title=title), format, output)
 
@@ -95,7 +109,11 @@ def _devices(
 
 
 def _compiled(
-    kernel: BundledKernel, problem: Any, settings: Sequence[str], targets: Sequence[Target]
+    kernel: BundledKernel,
+    problem: Any,
+    settings: Sequence[str],
+    targets: Sequence[Target],
+    tell: Callable[[int, int], None],
 ) -> list[CompiledKernel]:
     from perfmodel.evidence.compiled.compiled import (
         CompiledKernel,
@@ -105,20 +123,15 @@ def _compiled(
     )
 
     if not settings:
-        return first_fitting(kernel, problem, targets, _progress)
+        return first_fitting(kernel, problem, targets, tell)
     chosen = configured(kernel.configs[0], settings)
     made = []
     requests = [Request(kernel, problem, chosen, target) for target in targets]
-    for _, found in compile_all(requests, _progress):
+    for _, found in compile_all(requests, tell):
         if not isinstance(found, CompiledKernel):
             raise found
         made.append(found)
     return made
-
-
-def _progress(done: int, of: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\rcompiled {done} of {of} ", end="" if done < of else "\n", file=sys.stderr)
 
 
 def _rows(made: CompiledKernel, devices: Sequence[Device]) -> Iterator[dict[str, Any]]:
@@ -162,21 +175,33 @@ def _row(made: CompiledKernel, launch: CompiledLaunch, device: Device) -> dict[s
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
     """What people read: the resources, then a warp's instructions in one pass by unit."""
     several = len({row["launch"] for row in rows}) > 1
-    columns = [text("launch", "launch")] if several else []
-    columns += [text("target", "target"), text("device", "device")]
-    columns.append(Column("config", _config, str, number=False))
-    columns += [_whole("registers", "registers"), _whole("spill B", "spill_bytes")]
-    columns.append(Column("shared", lambda row: row["shared_bytes"], binary))
-    columns += [_whole("threads", "threads"), _whole("blocks", "blocks_per_unit")]
-    columns += [percent("occupancy", "occupancy"), text("limited by", "occupancy_limit")]
+    columns: list[Column] = [text("launch", "launch")] if several else []
+    columns += [text("target", "target"), text("device", "device", rank=4)]
+    columns.append(Column("config", _config, number=False, fold=16, rank=5))
+    columns += [_whole("registers", "registers", 1), _spilled()]
+    columns.append(Column("shared", lambda row: row["shared_bytes"], binary, rank=1))
+    columns += [_whole("threads", "threads", 3), _whole("blocks", "blocks_per_unit", 3)]
+    columns.append(percent("occupancy", "occupancy", rank=1))
+    columns.append(text("limited by", "occupancy_limit", rank=2))
     columns += [_per_pass(unit) for unit in _units(rows)]
-    columns.append(Column("cycles/pass", _busiest, ratio))
+    columns.append(Column("cycles/pass", _busiest, ratio, rank=2))
     columns.append(text("limiter", "limiter"))
     return columns
 
 
-def _whole(header: str, key: str) -> Column:
-    return Column(header, lambda row: row[key], str)
+def _whole(header: str, key: str, rank: int) -> Column:
+    return Column(header, lambda row: row[key], str, rank=rank)
+
+
+def _spilled() -> Column:
+    """Registers that do not fit: worth a colour, since each costs memory traffic."""
+    return Column(
+        "spilled",
+        lambda row: row["spill_bytes"],
+        lambda spilled: f"{spilled:,} B",
+        rank=1,
+        style=lambda row: "red" if row["spill_bytes"] else "",
+    )
 
 
 def _units(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -192,7 +217,7 @@ def _counts(row: Mapping[str, Any]) -> Mapping[str, int]:
 
 
 def _per_pass(unit: str) -> Column:
-    return Column(unit, lambda row: _counts(row)[unit], str)
+    return Column(unit, lambda row: _counts(row)[unit], str, rank=6)
 
 
 def _busiest(row: Mapping[str, Any]) -> float:

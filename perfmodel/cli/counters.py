@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from perfmodel.cli import completing, known
 from perfmodel.cli.output import Format, chosen_format, emit, say
 from perfmodel.render import Report
 from perfmodel.render.report import Column, binary, micros, text
@@ -31,7 +32,14 @@ def import_(
     ],
     device: Annotated[
         str,
-        typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Where the kernels ran."),
+        typer.Option(
+            "--device",
+            "--gpu",
+            "-d",
+            metavar="NAME",
+            help="The device that the kernels ran on (perfmodel hardware list).",
+            autocompletion=completing.devices,
+        ),
     ],
     cases: Annotated[
         str | None,
@@ -55,6 +63,7 @@ def import_(
         perfmodel counters import trace.json --device h200-sxm
     """
     chosen_format(format, None)
+    device = known.one("--device", device)
     if output is not None:
         from perfmodel.evidence.records.records import table_suffix
 

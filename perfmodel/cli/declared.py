@@ -9,11 +9,26 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.algorithms.declaration import Case, Declaration
-from perfmodel.cli import ranges
+from perfmodel.cli import completing, ranges
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.plaintext import quoted
 
-Dtype = Annotated[str, typer.Option("--dtype", metavar="TYPE", help="Type of the data.")]
+Algorithm = Annotated[
+    str | None,
+    typer.Argument(
+        help="A name, or a YAML declaration; none lists them all.",
+        autocompletion=completing.algorithms,
+    ),
+]
+Dtype = Annotated[
+    str,
+    typer.Option(
+        "--dtype",
+        metavar="TYPE",
+        help="Type of the data: bf16, fp16, fp8, fp32 (perfmodel list types).",
+        autocompletion=completing.types,
+    ),
+]
 # Every parameter of an algorithm is an option, so Typer passes on what it does not know.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 

@@ -11,12 +11,12 @@ import numpy as np
 import typer
 
 from perfmodel.algorithms import Attention
-from perfmodel.cli.output import say, to_stdout
+from perfmodel.cli.output import emit, say
 from perfmodel.errors import OutputError
 from perfmodel.hardware import Device, load
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions
-from perfmodel.render import RENDERERS, Column, Report
+from perfmodel.render import Column, Report
 from perfmodel.render.report import Row, binary, micros, quantity, ratio, text
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ def demo(
 
     Prints FLOPs, bytes per level, intensity, limiter, time, speed-up and memory; compares with
     published FlashAttention runs; draws rooflines, a scatter chart and a speed-up chart.
+
+    \b
+    perfmodel demo
+    perfmodel demo --output-dir charts
     """
     from perfmodel.evidence.records.records import published
     from perfmodel.validation.compare import predict_table
@@ -51,10 +55,10 @@ def demo(
 
     folder = _folder(output_dir)
     runs = [_run(load(name)) for name in DEVICES]
-    to_stdout(RENDERERS["table"](_table(runs)))
+    emit(_table(runs), None, None)
     compared = predict_table(published())
     summary = report(compared, ["device", "implementation", "direction"])
-    to_stdout(RENDERERS["table"](_errors(summary)))
+    emit(_errors(summary), None, None)
     for path in _charts(runs, compared, folder):
         say(f"wrote {path}")
 
@@ -109,8 +113,8 @@ def _rows(run: _Run, i: int) -> list[Row]:
     return [*rows]
 
 
-def _moved(header: str, level: str) -> Column:
-    return Column(header, lambda row: row["bytes"][level], quantity("B"))
+def _moved(header: str, level: str, rank: int) -> Column:
+    return Column(header, lambda row: row["bytes"][level], quantity("B"), rank=rank)
 
 
 def _memory(row: Row) -> str:
@@ -119,18 +123,18 @@ def _memory(row: Row) -> str:
 
 _COLUMNS = (
     text("device", "device"),
-    Column("batch", lambda row: row["problem"]["batch"], str),
+    Column("batch", lambda row: row["problem"]["batch"], str, rank=5),
     Column("N", lambda row: row["problem"]["seq_q"], str),
     text("schedule", "schedule"),
-    Column("matrix FLOP", lambda row: row["flops"]["matrix"], quantity("FLOP")),
-    _moved("HBM", "hbm"),
-    _moved("L2", "l2"),
-    _moved("shared", "shared"),
-    Column("FLOP/B", lambda row: row["arithmetic_intensity"]["hbm"], ratio),
+    Column("matrix FLOP", lambda row: row["flops"]["matrix"], quantity("FLOP"), rank=6),
+    _moved("HBM", "hbm", 2),
+    _moved("L2", "l2", 7),
+    _moved("shared", "shared", 8),
+    Column("FLOP/B", lambda row: row["arithmetic_intensity"]["hbm"], ratio, rank=4),
     text("limiter", "limiter"),
     Column("time", lambda row: row["time_us"], micros),
-    Column("speed-up", lambda row: row.get("speed_up"), lambda value: f"{value:.1f}x"),
-    Column("memory", _memory, str),
+    Column("speed-up", lambda row: row.get("speed_up"), lambda value: f"{value:.1f}x", rank=1),
+    Column("memory", _memory, rank=3, style=lambda row: "" if row["fits"] else "red"),
 )
 
 
@@ -144,7 +148,7 @@ def _errors(summary: pd.DataFrame) -> Report:
 
 
 def _charts(runs: list[_Run], compared: pd.DataFrame, folder: Path) -> list[Path]:
-    from perfmodel.render.figure import save
+    from perfmodel.render.chart import save
     from perfmodel.render.roofline import roofline_chart
     from perfmodel.render.roofs import roofs
     from perfmodel.render.scatter import scatter_chart
@@ -153,20 +157,17 @@ def _charts(runs: list[_Run], compared: pd.DataFrame, folder: Path) -> list[Path
     kernels = [kernel for run in runs for kernel in _kernels(run, compared)]
     devices = [roofs(run.device, [_TYPE]) for run in runs]
     note = "Measured: FlashAttention-2 figure 5 (A100), FlashAttention-3 figure 5 (H100)."
-    case = (
-        f"{HEADS} heads of {HEAD_DIM}, {_TYPE}, no mask; batches of {TOKENS} tokens, or of one "
-        "longer sequence. Lines: predicted. "
-    )
-    figures = {
-        "roofline": roofline_chart(devices, kernels, note=note),
+    case = f"attention {_TYPE}, {HEADS} heads of {HEAD_DIM}, batches of {TOKENS:,} tokens"
+    charts = {
+        "roofline": roofline_chart(devices, kernels, title=case, note=note),
         "scatter": scatter_chart(compared, "implementation"),
         "standard-vs-tiled": sequence_chart(
-            [_sweep(run, compared) for run in runs], note=case + note
+            [_sweep(run, compared) for run in runs], title=case, note=note
         ),
     }
-    paths = [folder / f"{name}.svg" for name in figures]
-    for path, figure in zip(paths, figures.values(), strict=True):
-        save(figure, path)
+    paths = [folder / f"{name}.svg" for name in charts]
+    for path, chart in zip(paths, charts.values(), strict=True):
+        save(chart, path)
     return paths
 
 
@@ -198,12 +199,24 @@ def _kernels(run: _Run, compared: pd.DataFrame) -> list[Kernel]:
         i = int(np.flatnonzero(length == LENGTHS)[0])
         for name, answer in (("standard", run.standard), ("tiled", run.tiled)):
             one = answer.one(i)
-            label = f"{name}, N = {length}"
-            found.append(Kernel(label, one.device, one.flops_per_second, one.intensity))
+            work = one.flops_per_second * one.seconds
+            kernel = Kernel(
+                name,
+                one.device,
+                one.flops_per_second,
+                one.intensity,
+                dtype=_TYPE,
+                at=str(length),
+                of="N",
+                low_flops_per_s=work / one.high_seconds,
+                high_flops_per_s=work / one.low_seconds,
+                flops_per_special=work / one.flops["special"],
+            )
+            found.append(kernel)
             rows = _published(run, compared, name)
-            for time in rows.loc[rows["seq_q"] == length, "measured_us"]:
-                rate = one.flops_per_second * one.seconds / (float(time) * 1e-6)
-                found.append(Kernel(label, one.device, rate, one.intensity, measured=True))
+            rows = rows[rows["seq_q"] == length]
+            for by, time in zip(rows["implementation"], rows["measured_us"], strict=True):
+                found.append(kernel.ran(work / (float(time) * 1e-6), str(by)))
     return found
 
 

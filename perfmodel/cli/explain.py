@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from perfmodel.cli import declared
+from perfmodel.cli import completing, declared, known
 from perfmodel.cli.output import to_stdout, write
 from perfmodel.errors import OutputError, UnknownName, needs
 
@@ -21,19 +21,23 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 @app.command(context_settings=declared.PASS_ON)
 def explain(
     context: typer.Context,
-    algorithm: Annotated[
-        str | None, typer.Argument(help="A name, or a YAML declaration; none lists them all.")
-    ] = None,
+    algorithm: declared.Algorithm = None,
     schedule: Annotated[
         str,
         typer.Option("--schedule", metavar="NAME", help="tiled, standard, tiled-1 or auto."),
     ] = "tiled",
     device: Annotated[
-        str | None, typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Adds numbers.")
+        str | None,
+        typer.Option(
+            "--device",
+            "--gpu",
+            "-d",
+            metavar="NAME",
+            help="Adds the numbers of this device (perfmodel hardware list).",
+            autocompletion=completing.devices,
+        ),
     ] = None,
-    dtype: Annotated[
-        str, typer.Option("--dtype", metavar="TYPE", help="Type of the data.")
-    ] = "bf16",
+    dtype: declared.Dtype = "bf16",
     fuse: Annotated[
         str | None,
         typer.Option("--fuse", metavar="STEPS", help="Kernels: scores+softmax,values."),
@@ -45,7 +49,10 @@ def explain(
         str | None, typer.Option("--stream", metavar="AXES", help="Axes streamed, outermost first.")
     ] = None,
     format: Annotated[
-        str | None, typer.Option("--format", "-f", metavar="FORMAT", help=", ".join(FORMATS) + ".")
+        str | None,
+        typer.Option(
+            "--format", "-f", metavar="FORMAT", help="text (or table), markdown, latex or json."
+        ),
     ] = None,
     output: Annotated[
         str | None,
@@ -75,7 +82,7 @@ def explain(
     answer = derivation.explain(
         case,
         schedule=schedule,
-        device=load(device) if device else None,
+        device=load(known.one("--device", device)) if device else None,
         about=found.about,
         source=found.source,
         extents=found.extents,
@@ -88,6 +95,7 @@ def explain(
 
 def _format(wanted: str | None, output: str | None) -> str:
     if wanted is not None:
+        wanted = "text" if wanted == "table" else wanted
         if wanted not in FORMATS:
             raise UnknownName("format", wanted, FORMATS)
         return wanted

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.predict import Devices, Harness
 from perfmodel.errors import ProblemError
@@ -18,23 +18,39 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 Sizes = Annotated[
     list[str] | None,
-    typer.Option("--size", "-s", metavar="NAME=SIZE", help="A size of the graph; repeats."),
+    typer.Option(
+        "--size",
+        "-s",
+        metavar="NAME=SIZE",
+        help="A size of the graph: batch=4,seq=2k, or repeated.",
+    ),
 ]
 
 
 @app.command("graph")
 def graph_(
     graph: Annotated[
-        str, typer.Argument(metavar="GRAPH", help="A name (perfmodel list graphs), or a YAML file.")
+        str,
+        typer.Argument(
+            metavar="GRAPH",
+            help="A name (perfmodel list graphs), or a YAML file.",
+            autocompletion=completing.graphs,
+        ),
     ],
     device: Devices,
     size: Sizes = None,
     dtype: Annotated[
-        str | None, typer.Option("--dtype", metavar="TYPE", help="Type of the data.")
+        str | None,
+        typer.Option(
+            "--dtype",
+            metavar="TYPE",
+            help="Type of the data: bf16, fp16, fp8, fp32 (perfmodel list types).",
+            autocompletion=completing.types,
+        ),
     ] = None,
     harness: Harness = "kernel",
     by: Annotated[
-        str, typer.Option("--by", metavar="WHAT", help="A line a node, or an operator.")
+        str, typer.Option("--by", metavar="WHAT", help="A line for each: node or operator.")
     ] = "node",
     format: Format = None,
     output: Output = None,
@@ -48,19 +64,18 @@ def graph_(
     """
     wanted = chosen_format(format, output)
     from perfmodel.graph import load, predict_graph
-    from perfmodel.hardware import load as load_device
     from perfmodel.render import graphs
 
     known.named("line of a graph", by, graphs.BY)
     harness = known.harness(harness)
     declared = load(graph)
-    made = declared.at(_sizes(size, declared.sizes), dtype)
-    devices = [load_device(name) for name in device]
+    made = declared.at(sizes(size, declared.sizes), dtype)
+    devices = known.devices(device)
     found = [predict_graph(made, each, harness=harness) for each in devices]
     emit(graphs.data(found) if wanted == "json" else graphs.report(found, by), format, output)
 
 
-def _sizes(texts: Iterable[str] | None, names: Mapping[str, object]) -> dict[str, float]:
+def sizes(texts: Iterable[str] | None, names: Mapping[str, object]) -> dict[str, float]:
     """Sizes from batch=4, seq=8k; lists of such pairs too."""
     found: dict[str, float] = {}
     for pair in (pair for text in texts or () for pair in known.names(text)):

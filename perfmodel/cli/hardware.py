@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from perfmodel.cli import completing, known
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say, to_stdout, write
-from perfmodel.errors import OutputError, SpecError, UnknownName
-from perfmodel.hardware import Device, Level, check, load, loads, names, validate_file
+from perfmodel.errors import OutputError, UnknownName
+from perfmodel.formats.readers import hardware as problems_of
+from perfmodel.hardware import (
+    Device,
+    Level,
+    System,
+    SystemLevel,
+    check,
+    load,
+    loads,
+    names,
+    systems,
+)
+from perfmodel.hardware.block import Block
 from perfmodel.hardware.copying import like as copied
 from perfmodel.hardware.facts import Sourced, walk
 from perfmodel.hardware.writer import SCHEMA_LINE, schema_line
@@ -21,6 +34,15 @@ from perfmodel.units import seconds, si
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
 
+def _argument(metavar: str) -> Any:
+    """A device as an argument."""
+    return typer.Argument(
+        metavar=metavar,
+        help="Slug, alias or spec file (perfmodel hardware list).",
+        autocompletion=completing.devices,
+    )
+
+
 @app.callback()
 def hardware() -> None:
     """Hardware specs: one YAML file a device, every number with its source.
@@ -28,6 +50,7 @@ def hardware() -> None:
     \b
         perfmodel hardware list
         perfmodel hardware show h100-sxm
+        perfmodel hardware systems
         perfmodel hardware new my-gpu.yaml --like l40s
         perfmodel hardware validate my-gpu.yaml
         perfmodel hardware diff a100-sxm4-80gb h100-sxm
@@ -39,30 +62,50 @@ def hardware() -> None:
 @app.command("list")
 def list_(
     vendor: Annotated[
-        str | None, typer.Option("--vendor", metavar="NAME", help="Only this maker's.")
+        str | None,
+        typer.Option(
+            "--vendor", metavar="NAMES", help="Only these makers', with commas: amd,intel."
+        ),
     ] = None,
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """List the devices that specs describe."""
+    """List the devices that specs describe.
+
+    \b
+        perfmodel hardware list --vendor amd,intel
+        perfmodel hardware list --format csv --output devices.csv
+    """
     chosen_format(format, output)
     devices = [load(name) for name in names()]
     if vendor is not None:
-        vendors = {item.vendor for item in devices}
-        devices = [item for item in devices if item.vendor.lower() == vendor.lower()]
-        if not devices:
-            raise UnknownName("vendor", vendor, vendors)
+        vendors = {item.vendor.lower(): item.vendor for item in devices}
+        wanted = [name.lower() for name in known.names(vendor)]
+        for name in wanted:
+            if name not in vendors:
+                raise UnknownName("vendor", name, vendors.values())
+        devices = [item for item in devices if item.vendor.lower() in wanted]
     emit(Report("devices", [_summary(item) for item in devices], _LISTED), format, output)
 
 
 @app.command()
 def show(
-    device: Annotated[str, typer.Argument(metavar="DEVICE", help="Slug, alias or spec file.")],
+    device: Annotated[
+        str, typer.Argument(metavar="NAME", help="Slug, alias or spec file of a device or system.")
+    ],
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Show every fact of a device with its source and status, and its levels of memory."""
-    found = load(device)
+    """Show every fact of a device or a system with its source and status, and its levels.
+
+    \b
+        perfmodel hardware show h100
+        perfmodel hardware show dgx-h100 --format json
+    """
+    found = _found(device)
+    if isinstance(found, System):
+        emit(system_report(found), format, output)
+        return
     title = f"{found.name} ({found.vendor}, {found.architecture})"
     head: dict[str, Any] = {
         "device": found.slug,
@@ -75,11 +118,31 @@ def show(
     emit(Report("facts", list(_facts(found)), _FACTS, title, head, notes), format, output)
 
 
+def _found(name: str) -> Device | System:
+    """The device of that name, else the system; raises `UnknownName`, of devices."""
+    if systems.is_named(name):
+        return systems.load(name)
+    return load(name)
+
+
+@app.command("systems")
+def systems_(format: Format = None, output: Output = None) -> None:
+    """List the systems: devices joined by links, one YAML file each."""
+    chosen_format(format, output)
+    emit(listed_systems(map(systems.load, systems.names())), format, output)
+
+
 @app.command()
 def new(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The spec to write: my-gpu.yaml.")],
     like: Annotated[
-        str, typer.Option("--like", metavar="DEVICE", help="Slug, alias or spec file to copy.")
+        str,
+        typer.Option(
+            "--like",
+            metavar="DEVICE",
+            help="Slug, alias or spec file to copy.",
+            autocompletion=completing.devices,
+        ),
     ],
 ) -> None:
     """Write a complete spec to edit, with the numbers of the device that is most like it.
@@ -112,17 +175,22 @@ def validate(
         bool, typer.Option("--warnings", help="Print doubts that do not make a spec unusable.")
     ] = False,
 ) -> None:
-    """Check spec files: keys, units, sources, and the physics of the numbers.
+    """Check spec files of devices and systems: keys, units, sources, physics of the numbers.
 
     Prints a line per problem, with file and line number; exit code 2 if there is any.
+
+    \b
+        perfmodel hardware validate my-gpu.yaml
+        perfmodel hardware validate --warnings specs/*.yaml
     """
     bad = lines = 0
     for path in files:
-        problems = validate_file(path) or _own_facts(path)
+        whole = systems.is_system(path)
+        problems = systems.validate_file(path) if whole else problems_of(Path(path))
         bad, lines = bad + bool(problems), lines + len(problems)
         for problem in problems:
             say(problem)
-        if warnings and not problems:
+        if warnings and not problems and not whole:
             for finding in check(load(path if "/" in path else f"./{path}")):
                 say(f"{path}: warning: {finding.message}")
     if bad:
@@ -132,27 +200,19 @@ def validate(
     to_stdout(iter([f"{len(files)} {'spec is' if len(files) == 1 else 'specs are'} valid\n"]))
 
 
-def _own_facts(path: str) -> list[str]:
-    """What is wrong with the facts by which a device differs from its architecture."""
-    from perfmodel.hardware import yamlfile
-    from perfmodel.timing.architectures import architecture_of
-
-    try:
-        architecture_of(load(path if "/" in path else f"./{path}"))
-    except SpecError as error:
-        document = yamlfile.parse(yamlfile.read(Path(path)), path)
-        return [f"{path}:{document.line(('architecture_facts',))}: {error}"]
-    return []
-
-
 @app.command()
 def diff(
-    first: Annotated[str, typer.Argument(metavar="A", help="Slug, alias or spec file.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="Slug, alias or spec file.")],
+    first: Annotated[str, _argument("A")],
+    second: Annotated[str, _argument("B")],
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Show in which facts two devices differ, with the ratio B/A."""
+    """Show in which facts two devices differ, with the ratio B/A.
+
+    \b
+        perfmodel hardware diff a100 h100
+        perfmodel hardware diff l40s ./my-gpu.yaml --format markdown
+    """
     chosen_format(format, output)
     one, other = load(first), load(second)
     mine, theirs = ({row["fact"]: row for row in _facts(item)} for item in (one, other))
@@ -162,29 +222,72 @@ def diff(
         if a.get("value") != b.get("value"):
             row = {"fact": fact, "a": a.get("value"), "b": b.get("value")}
             rows.append(row | {"ratio": _ratio(a.get("si"), b.get("si"))})
-    columns = [text("fact", "fact"), text(one.slug, "a"), text(other.slug, "b"), _RATIO]
+    columns = [
+        text("fact", "fact", fold=36),
+        text(one.slug, "a"),
+        text(other.slug, "b"),
+        _RATIO,
+    ]
     head = {"a": one.slug, "b": other.slug}
     emit(Report("differences", rows, columns, head=head), format, output)
 
 
 @app.command()
-def schema() -> None:
+def schema(
+    system: Annotated[
+        bool, typer.Option("--system", help="That of a system's file, not of a device's.")
+    ] = False,
+) -> None:
     """Print the JSON Schema of a spec file, for editors."""
     from perfmodel.hardware import schema as definition
 
-    to_stdout(iter([definition.text()]))
+    to_stdout(iter([definition.text(System if system else Device)]))
+
+
+def system_report(system: System) -> Report:
+    """Every fact of a system."""
+    head = {"system": system.slug, "name": system.name, "sources": dict(system.sources)}
+    notes = [_level_said(level) for level in system.levels]
+    notes += [f"note: {note}" for note in system.notes]
+    title = f"{system.name}, of {system.device}"
+    return Report("facts", list(_facts(system)), _FACTS, title, head, notes)
+
+
+def listed_systems(found: Iterable[System]) -> Report:
+    """A line a system."""
+    rows = [
+        {
+            "slug": item.slug,
+            "name": item.name,
+            "device": item.device,
+            "devices": item.devices,
+            "node_devices": item.node_devices,
+            "levels": [_level_said(level) for level in item.levels],
+        }
+        for item in found
+    ]
+    return Report("systems", rows, _SYSTEMS)
+
+
+def _level_said(level: SystemLevel) -> str:
+    """A link on one line."""
+    adds_up = ", adds up in the switch" if level.reduces else ""
+    return (
+        f"level {level.name}: {level.label}, {level.devices.value:,} devices, {level.topology}, "
+        f"{si(level.bytes_per_s, 'B/s')} a direction, {seconds(level.latency.si)}{adds_up}"
+    )
 
 
 def _ratio(a: float | None, b: float | None) -> float | None:
     return b / a if a and b else None
 
 
-_RATIO = Column("B/A", lambda row: row["ratio"], lambda value: f"{value:.3g}")
+_RATIO = Column("B/A", lambda row: row["ratio"], lambda value: f"{value:.3g}", rank=1)
 
 
-def _facts(device: Device) -> Iterator[Row]:
+def _facts(spec: Block) -> Iterator[Row]:
     """One row per fact: its path, value as written, SI value, status, sources."""
-    for path, fact in walk(device):
+    for path, fact in walk(spec):
         for name, value, number in _values(fact):
             yield {
                 "fact": ".".join((*path, *name)),
@@ -266,6 +369,8 @@ def _summary(device: Device) -> dict[str, Any]:
         "l2_capacity_bytes": device.l2_capacity_bytes,
         "matrix_flops_16": types.get("bf16") or types.get("fp16"),
         "matrix_flops_8": types.get("fp8") or types.get("int8"),
+        "matrix_flops_fp8": types.get("fp8"),
+        "matrix_ops_int8": types.get("int8"),
         "vector_flops_fp32": _vector(device),
         "aliases": list(device.aliases),
     }
@@ -276,27 +381,35 @@ def _vector(device: Device) -> float | None:
     return rate.get("fp32")
 
 
-def _amount(header: str, key: str, unit: str) -> Column:
-    return Column(header, lambda row: row[key], quantity(unit))
+def _amount(header: str, key: str, unit: str, rank: int) -> Column:
+    return Column(header, lambda row: row[key], quantity(unit), rank=rank)
 
 
 _LISTED = (
     text("device", "slug"),
-    text("name", "name"),
-    Column("year", lambda row: row["launch_year"], str),
-    Column("units", lambda row: row["units"], str),
-    text("memory", "memory"),
-    _amount("bandwidth", "hbm_bytes_per_s", "B/s"),
-    _amount("capacity", "hbm_capacity_bytes", "B"),
-    Column("L2", lambda row: row["l2_capacity_bytes"], binary),
-    _amount("16-bit matrix", "matrix_flops_16", "FLOP/s"),
-    _amount("8-bit matrix", "matrix_flops_8", "OP/s"),
-    _amount("fp32 vector", "vector_flops_fp32", "FLOP/s"),
+    text("name", "name", rank=7),
+    Column("year", lambda row: row["launch_year"], str, rank=5),
+    Column("units", lambda row: row["units"], str, rank=4),
+    text("memory", "memory", rank=3),
+    _amount("bandwidth", "hbm_bytes_per_s", "B/s", 1),
+    _amount("capacity", "hbm_capacity_bytes", "B", 1),
+    Column("L2", lambda row: row["l2_capacity_bytes"], binary, rank=6),
+    _amount("16-bit matrix", "matrix_flops_16", "FLOP/s", 1),
+    _amount("fp8 matrix", "matrix_flops_fp8", "FLOP/s", 2),
+    _amount("int8 matrix", "matrix_ops_int8", "OP/s", 8),
+    _amount("fp32 vector", "vector_flops_fp32", "FLOP/s", 6),
 )
 _FACTS = (
     text("fact", "fact"),
-    Column("value", lambda row: row["value"], str),
-    text("status", "status"),
-    Column("sources", lambda row: ", ".join(row["sources"]), str, number=False),
-    text("note", "note"),
+    Column("value", lambda row: row["value"], number=False),
+    text("status", "status", rank=1),
+    Column("sources", lambda row: ", ".join(row["sources"]), number=False, fold=12, rank=2),
+    text("note", "note", fold=24, rank=3),
+)
+_SYSTEMS = (
+    text("system", "slug"),
+    text("name", "name"),
+    text("device", "device"),
+    Column("a node", lambda row: row["node_devices"], str),
+    Column("devices", lambda row: row["devices"], lambda value: f"{value:,}"),
 )

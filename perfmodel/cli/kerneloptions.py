@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from perfmodel.cli import ranges
+import typer
+
+from perfmodel.cli import completing, ranges
 from perfmodel.errors import ProblemError, UnknownName
 
 if TYPE_CHECKING:
@@ -25,6 +27,28 @@ _USUAL: dict[str, Any] = {
     "head_dim_v": None,
 }
 _SPELLINGS = {"heads": ("heads_q",), "kv_heads": ("heads_kv",), "seq": ("seq_q", "seq_kv")}
+
+
+Kernel = Annotated[
+    str,
+    typer.Argument(
+        metavar="KERNEL",
+        help="A bundled kernel (matmul, attention-tiled, softmax, ...), or your own: "
+        "file.py:KERNEL.",
+        autocompletion=completing.kernels,
+    ),
+]
+
+
+def loaded(name: str) -> BundledKernel:
+    """The kernel of that name, or of a file; raises what `registry.kernel` raises."""
+    from perfmodel.cli.progress import status
+
+    with status("loading") as report:
+        report("Triton")
+        from perfmodel.evidence import registry
+
+        return registry.kernel(name)
 
 
 def configured(config: Any, settings: Sequence[str]) -> Any:

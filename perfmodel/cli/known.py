@@ -7,9 +7,12 @@ Here it is an error with the nearest names. (In measured tables such names stay:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from os.path import exists
 
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.operators import Operator
+from perfmodel.hardware import Device, load
+from perfmodel.operators import Operator, owntile
+from perfmodel.operators.owntile import NEEDED
 from perfmodel.plaintext import quoted
 from perfmodel.timing.libraries import implementations, kernels
 from perfmodel.timing.libraries.naming import asked_for, plain_names
@@ -35,6 +38,15 @@ def one(option: str, text: str) -> str:
             f"{option} takes one name, not the list {quoted(text)}; run the command for each"
         )
     return text.strip()
+
+
+def devices(texts: Iterable[str]) -> list[Device]:
+    """The devices named, each text a name, a spec file, or several of them with commas.
+
+    Raises `ProblemError` for an empty list and what `perfmodel.hardware.load` raises.
+    """
+    listed = (name for text in texts for name in ((text,) if exists(text) else names(text)))
+    return [load(name) for name in dict.fromkeys(listed)]
 
 
 def schedules(operator: Operator, text: str) -> tuple[str, ...]:
@@ -98,19 +110,48 @@ def storing(texts: Iterable[str] | None) -> dict[str, str]:
     return found
 
 
+def tiles(operator: Operator, texts: Iterable[str] | None) -> list[dict[str, int]]:
+    """Tiles of the user's own, from m=128,n=256,k=64; none where the option was not given.
+
+    Raises `ProblemError` for what is no such tile, `UnknownName` for another dimension.
+    """
+    return [_tile(operator, text) for text in texts or ()]
+
+
+def _tile(operator: Operator, text: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for pair in names(text):
+        dimension, equals, size = (part.strip() for part in pair.partition("="))
+        if not (dimension and equals and _is_whole(size)):
+            example = ",".join(f"{name}=128" for name in operator.own_tile[:NEEDED]) or "m=128"
+            raise ProblemError(f"--tile {quoted(pair)} is not DIMENSION=SIZE; write {example}")
+        if found.setdefault(dimension, int(size)) != int(size):
+            raise ProblemError(f"--tile says {quoted(dimension)} twice; choose one")
+    owntile.read(operator, found)
+    return found
+
+
 def harness(text: str) -> str:
     """The harness; raises `UnknownName` for one that there is no floor of."""
     return named("harness", one("--harness", text), harnesses())
 
 
 def implementation(operator: Operator, text: str | None) -> str | None:
-    """A class of kernels of the operator, or a library's name for one of them.
+    """As `named_implementations`, where an option takes one."""
+    return None if text is None else _implementation(operator, one("--implementation", text))
+
+
+def named_implementations(operator: Operator, text: str | None) -> tuple[str | None, ...]:
+    """Classes of kernels of the operator, or a library's names for them; None where none is named.
 
     Raises `UnknownName` for another name and `ProblemError` for a class of another operator.
     """
     if text is None:
-        return None
-    name = one("--implementation", text)
+        return (None,)
+    return tuple(_implementation(operator, name) for name in names(text))
+
+
+def _implementation(operator: Operator, name: str) -> str:
     found = asked_for(operator.library, name) if operator.library else None
     if found is not None:
         return found

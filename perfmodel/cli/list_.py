@@ -9,11 +9,11 @@ import typer
 
 from perfmodel import operators
 from perfmodel.algorithms.rowwise import MAPS
+from perfmodel.cli import completing, known
 from perfmodel.cli.output import Format, Output, chosen_format, emit
-from perfmodel.errors import UnknownName
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.render import Column, Report
-from perfmodel.render.report import listed, short, text
+from perfmodel.render.report import listed, text
 from perfmodel.timing.libraries import kernels
 from perfmodel.timing.runs import table
 
@@ -25,10 +25,22 @@ Row = dict[str, Any]
 @app.command("list")
 def list_(
     kind: Annotated[
-        str | None, typer.Argument(metavar="KIND", help="Only these: implementations, types, ...")
+        str | None,
+        typer.Argument(
+            metavar="KINDS",
+            help="Only these, with commas: operators, implementations, schedules, harnesses, "
+            "types, variants, algorithms, graphs, levels, devices.",
+            autocompletion=completing.of_list(lambda: KINDS),
+        ),
     ] = None,
     operator: Annotated[
-        str | None, typer.Option("--operator", metavar="NAME", help="Only what this one takes.")
+        str | None,
+        typer.Option(
+            "--operator",
+            metavar="NAMES",
+            help="Only what these take, with commas: attention,gemm.",
+            autocompletion=completing.operators,
+        ),
     ] = None,
     format: Format = None,
     output: Output = None,
@@ -41,23 +53,28 @@ def list_(
     perfmodel list types --format json
     """
     chosen_format(format, output)
-    if kind is not None and kind not in KINDS:
-        raise UnknownName("kind of names", kind, KINDS)
-    if operator is not None and operator not in operators.names():
-        raise UnknownName("operator", operator, operators.names())
+    kinds = [known.named("kind of names", name, KINDS) for name in known.names(kind)]
+    wanted = {known.named("operator", name, operators.names()) for name in known.names(operator)}
     rows = [
         {"kind": name, **row}
-        for name in ([kind] if kind else KINDS)
+        for name in kinds or KINDS
         for row in KINDS[name]()
-        if operator is None or row["operators"] is None or operator in row["operators"]
+        if not wanted or row["operators"] is None or wanted.intersection(row["operators"])
     ]
     columns = [
         text("kind", "kind"),
         text("name", "name"),
         _OPERATORS,
-        short("about", "about", 46 if kind else 28),
+        Column(
+            "about",
+            lambda row: row["about"].split(". ")[0].split("; ")[0],
+            number=False,
+            wrap=46 if len(kinds) == 1 else 28,
+            fold=24,
+            rank=2,
+        ),
     ]
-    emit(Report("names", rows, columns[bool(kind) :], examples=_EXAMPLE), format, output)
+    emit(Report("names", rows, columns[len(kinds) == 1 :], examples=_EXAMPLE), format, output)
 
 
 _EXAMPLE: list[Row] = [{"kind": "", "name": "", "operators": [], "about": ""}]
@@ -69,8 +86,8 @@ def _operators() -> tuple[str, ...]:
 
 
 def _all_operators() -> Iterator[Row]:
-    for name in operators.names():
-        yield _row(name, operators.load(name).about, name)
+    for item in operators.every():
+        yield _row(item.name, item.about, item.name)
 
 
 def _row(name: str, about: str, *operators: str) -> Row:
@@ -86,7 +103,7 @@ def _implementations() -> Iterator[Row]:
 
 
 def _schedules() -> Iterator[Row]:
-    every = [operators.load(name) for name in operators.names()]
+    every = list(operators.every())
     for name in dict.fromkeys(name for one in every for name in one.schedules):
         has = [one.name for one in every if name in one.schedules]
         yield _row(name, _SCHEDULES.get(name, ""), *(has if len(has) < len(every) else ()))
@@ -163,6 +180,14 @@ def _devices() -> Iterator[Row]:
         yield _row(device.slug, ", ".join([device.name, *device.aliases]))
 
 
+def _systems() -> Iterator[Row]:
+    from perfmodel.hardware import systems
+
+    for system in map(systems.load, systems.names()):
+        joined = ", ".join(f"{level.name} {level.devices.value:,}" for level in system.levels)
+        yield _row(system.slug, f"{system.name}: {joined}")
+
+
 KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "operators": _all_operators,
     "implementations": _implementations,
@@ -177,6 +202,7 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "precisions": _precisions,
     "levels": _levels,
     "devices": _devices,
+    "systems": _systems,
 }
 """What can be listed."""
 
@@ -202,5 +228,5 @@ _LEVELS = {
     "network": "memory of other nodes, over a NIC",
 }
 _OPERATORS = Column(
-    "operators", lambda row: listed(row["operators"] or ["all"], 24), str, number=False
+    "operators", lambda row: listed(row["operators"] or ["all"], 24), number=False, rank=1
 )

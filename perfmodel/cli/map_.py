@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perfmodel.cli import declared
-from perfmodel.cli.output import Format, Output, chosen_format, emit, say
+from perfmodel.cli import completing, declared, known
+from perfmodel.cli.drawing import Drawing, with_drawing
+from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.progress import status
 from perfmodel.errors import ProblemError, UnknownName
 
 if TYPE_CHECKING:
@@ -24,16 +26,26 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command("map", context_settings=declared.PASS_ON)
+@with_drawing
 def map_(
     context: typer.Context,
-    algorithm: Annotated[
-        str | None, typer.Argument(help="A name, or a YAML declaration; none lists them all.")
-    ] = None,
+    algorithm: declared.Algorithm = None,
     device: Annotated[
-        str | None, typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Where it runs.")
+        list[str] | None,
+        typer.Option(
+            "--device",
+            "--gpu",
+            "-d",
+            metavar="NAMES",
+            help="Where it runs: a100,h100 or repeated (perfmodel hardware list).",
+            autocompletion=completing.devices,
+        ),
     ] = None,
     objective: Annotated[
-        str, typer.Option("--objective", metavar="NAME", help="time, or bytes into a level.")
+        str,
+        typer.Option(
+            "--objective", metavar="NAME", help="What is least: time, or bytes into a level."
+        ),
     ] = "time",
     level: Annotated[
         str, typer.Option("--level", metavar="NAME", help="For bytes: shared or L2.")
@@ -42,18 +54,22 @@ def map_(
         str | None,
         typer.Option("--capacity", metavar="SIZE", help='For bytes, instead of a level: "25 MiB".'),
     ] = None,
-    dtype: Annotated[
-        str, typer.Option("--dtype", metavar="TYPE", help="Type of the data.")
-    ] = "bf16",
+    dtype: declared.Dtype = "bf16",
     trace: Annotated[
         bool, typer.Option("--trace", help="Show what every kernel's search considered.")
     ] = False,
     chart: Annotated[
         str | None,
-        typer.Option("--chart", metavar="FILE", help="Draw least traffic against capacity."),
+        typer.Option(
+            "--chart",
+            metavar="FILE",
+            help="Draw least traffic against capacity, as .svg, .pdf or .png; one device.",
+        ),
     ] = None,
     format: Format = None,
     output: Output = None,
+    *,
+    drawing: Drawing,
 ) -> None:
     """Search fusions, loop nests and tiles of an algorithm for the best on a device.
 
@@ -67,22 +83,30 @@ def map_(
     if algorithm is None:
         to_stdout(iter([declared.listing()]))
         return
-    chosen_format(format, output)
+    wanted = chosen_format(format, output)
+    drawing.check(chart)
     if objective not in OBJECTIVES:
         raise UnknownName("objective", objective, OBJECTIVES)
     from perfmodel.algorithms import library
-    from perfmodel.hardware import load
 
     case = declared.case(library.load(algorithm), context.args, dtype)
-    target = load(device) if device else None
+    targets: list[Device | None] = list(known.devices(device)) if device else [None]
+    if len(targets) > 1 and (wanted in ("json", "csv") or chart is not None):
+        raise ProblemError("a chart, JSON and CSV are of one device; run the command for each")
     if chart is not None:
-        _draw(case, target, chart)
+        _draw(case, targets[0], chart, drawing)
     if objective == "time":
-        if target is None:
-            raise ProblemError("the fastest schedule needs a device: --device NAME")
-        emit(_fastest(case, target, full=trace), format, output)
+        with status("searching schedules"):
+            found = [_fastest(case, _needed(target), full=trace) for target in targets]
     else:
-        emit(_least(case, _capacity(target, level, capacity)), format, output)
+        found = [_least(case, _capacity(target, level, capacity)) for target in targets]
+    emit(found[0], format, output, *found[1:])
+
+
+def _needed(device: Device | None) -> Device:
+    if device is None:
+        raise ProblemError("the fastest schedule needs a device: --device NAME")
+    return device
 
 
 def _title(case: Case) -> str:
@@ -100,15 +124,15 @@ def _fastest(case: Case, device: Device, *, full: bool) -> Report:
     found = best.found
     rows, called = trace.rows(found), {level.name: level.short for level in device.levels()}
     columns = [
-        text("kernel", "kernel"),
-        text("blocks", "blocks"),
-        text("stream", "stream"),
+        text("kernel", "kernel", fold=16),
+        text("blocks", "blocks", fold=12),
+        text("stream", "stream", fold=12),
         Column("time", lambda row: row["time_us"], micros),
         Column("limiter", lambda row: called.get(row["limiter"], row["limiter"]), number=False),
-        Column(called["hbm"], lambda row: row["hbm_bytes"], quantity("B")),
-        Column("L2", lambda row: row["l2_bytes"], quantity("B")),
-        Column("threads", lambda row: row["threads"], str),
-        Column("buffers", lambda row: row["stages"], str),
+        Column(called["hbm"], lambda row: row["hbm_bytes"], quantity("B"), rank=1),
+        Column("L2", lambda row: row["l2_bytes"], quantity("B"), rank=2),
+        Column("threads", lambda row: row["threads"], str, rank=3),
+        Column("buffers", lambda row: row["stages"], str, rank=4),
     ]
     head = {"device": device.slug, "algorithm": case.algorithm.name, "time_us": best.seconds * 1e6}
     notes = [*trace.sentences(found, full=full), *_library(best)]
@@ -147,9 +171,9 @@ def _least(case: Case, capacity_bytes: float) -> Report:
     found = trace.least_bytes(case, capacity_bytes)
     rows = trace.least_rows(found)
     columns = [
-        text("kernel", "kernel"),
-        text("blocks", "blocks"),
-        text("stream", "stream"),
+        text("kernel", "kernel", fold=16),
+        text("blocks", "blocks", fold=12),
+        text("stream", "stream", fold=12),
         Column("moved", lambda row: row["moved_bytes"], quantity("B")),
         Column("held", lambda row: row["held_bytes"], binary),
     ]
@@ -180,11 +204,10 @@ def _capacity(device: Device | None, level: str, capacity: str | None) -> float:
     return float(value)
 
 
-def _draw(case: Case, device: Device | None, path: str) -> None:
+def _draw(case: Case, device: Device | None, path: str, drawing: Drawing) -> None:
     from perfmodel.napkin.skislope import ski_slopes
-    from perfmodel.render.figure import chart_suffix, save
+    from perfmodel.render.problem import spoken
     from perfmodel.render.skislope import figure
 
-    chart_suffix(path)
-    save(figure(ski_slopes(case, device)), path)
-    say(f"wrote {path}")
+    title = spoken(case.algorithm.name, {"dtype": case.dtype, **case.parameters})
+    drawing.save(figure(ski_slopes(case, device), title=title, page=drawing.page), path)

@@ -144,7 +144,7 @@ def measure(
 
 def _one_of(option: str, value: str | None, known: tuple[str, ...]) -> str | None:
     if value is not None and value not in known:
-        raise UnknownName(f"choice for {option}", value, known)
+        raise UnknownName(f"choice for {option}", value, known, f"({' or '.join(known)})")
     return value
 
 

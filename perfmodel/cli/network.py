@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import completing, known, networkpredict, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say, write
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.networks import huggingface, library, reading
@@ -28,6 +28,14 @@ from perfmodel.units import binary, si
 PREDICT = "predict"
 """The command that a network's name stands for."""
 _SEQ = 4096
+
+
+def _names() -> list[str]:
+    return [one.network.name for one in library.entries()]
+
+
+def _families() -> list[str]:
+    return [one.network.family for one in library.entries()]
 
 
 class Networks(TyperGroup):
@@ -47,7 +55,12 @@ class Networks(TyperGroup):
 app = typer.Typer(cls=Networks, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
 Name = Annotated[
-    str, typer.Argument(metavar="NETWORK", help="A name (perfmodel network list), or a YAML file.")
+    str,
+    typer.Argument(
+        metavar="NETWORK",
+        help="A name (perfmodel network list), or a YAML file.",
+        autocompletion=completing.of_list(_names),
+    ),
 ]
 
 
@@ -55,27 +68,45 @@ Name = Annotated[
 def network() -> None:
     """Whole transformers: published ones by name, your own as YAML, others from config.json.
 
+    A network's name and a device predict a pass over it (perfmodel network predict --help).
+
     \b
+        perfmodel network llama-3-8b -d h100-sxm --batch 8 --seq 4k --pass train --by class
         perfmodel network list --family llama
         perfmodel network show llama-3-8b
         perfmodel network import config.json -o my.yaml
     """
 
 
+app.command(PREDICT, hidden=True)(networkpredict.predict)
+
+
 @app.command("list")
 def list_(
     family: Annotated[
-        str | None, typer.Option("--family", metavar="NAME", help="Only those of this family.")
+        str | None,
+        typer.Option(
+            "--family",
+            metavar="NAMES",
+            help="Only those of these families, with commas: llama,qwen3.",
+            autocompletion=completing.of_list(_families),
+        ),
     ] = None,
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """List the networks that have a name."""
+    """List the networks that have a name.
+
+    \b
+        perfmodel network list --family llama,mixtral
+        perfmodel network list --format csv --output networks.csv
+    """
     chosen_format(format, output)
     found = library.entries()
     if family is not None:
-        known.named("family", family, dict.fromkeys(one.network.family for one in found))
-        found = [one for one in found if one.network.family == family]
+        families = dict.fromkeys(one.network.family for one in found)
+        wanted = {known.named("family", name, families) for name in known.names(family)}
+        found = [one for one in found if one.network.family in wanted]
     _tell_failures()
     emit(Report("networks", [_listed(one) for one in found], _LISTED), format, output)
 
@@ -88,7 +119,13 @@ def show(
         typer.Option("--seq", metavar="TOKENS", help="Tokens of a sequence; 4k where it may."),
     ] = None,
     kv_dtype: Annotated[
-        str, typer.Option("--kv-dtype", metavar="TYPE", help="Type of cached keys and values.")
+        str,
+        typer.Option(
+            "--kv-dtype",
+            metavar="TYPE",
+            help="Type of cached keys and values: bf16, fp16, fp8, fp32 (perfmodel list types).",
+            autocompletion=completing.types,
+        ),
     ] = "bf16",
     yaml: Annotated[
         bool, typer.Option("--yaml", help="Write the network as a YAML file to start from.")
@@ -284,21 +321,21 @@ def _mlp(of: Mlp) -> str:
     return f"{of.chosen} of {of.experts} experts of {of.inner:,}{beside}, {kind}"
 
 
-def _count(header: str, key: str) -> Column:
-    return Column(header, lambda row: row[key], lambda value: si(value, "").rstrip())
+def _count(header: str, key: str, rank: int) -> Column:
+    return Column(header, lambda row: row[key], lambda value: si(value, "").rstrip(), rank=rank)
 
 
 _LISTED = (
     text("network", "name"),
-    text("family", "family"),
-    integer("layers", "layers"),
-    integer("hidden", "hidden"),
-    integer("heads", "heads"),
-    integer("kv heads", "kv_heads"),
-    integer("vocabulary", "vocabulary"),
-    _count("parameters", "parameters"),
-    _count("active", "active"),
-    Column("aliases", lambda row: ", ".join(row["aliases"]), number=False),
+    text("family", "family", rank=1),
+    integer("layers", "layers", rank=2),
+    integer("hidden", "hidden", rank=3),
+    integer("heads", "heads", rank=4),
+    integer("kv heads", "kv_heads", rank=5),
+    integer("vocabulary", "vocabulary", rank=6),
+    _count("parameters", "parameters", 0),
+    _count("active", "active", 1),
+    Column("aliases", lambda row: ", ".join(row["aliases"]), number=False, fold=16, rank=7),
 )
 _PARTS = (
     text("part", "part"),

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from perfmodel import operators
-from perfmodel.cli import cases
+from perfmodel.cli import cases, completing
 from perfmodel.cli.plainoptions import built
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.operators import Flag, Operator, Option, Size
+from perfmodel.operators import Choice, Flag, Operator, Option, Size
+from perfmodel.render.report import listed
+from perfmodel.timing.libraries import implementations
 
 Action = Callable[..., None]
 
@@ -51,7 +54,7 @@ def operator_group(
             return found
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:
-            about = {name: operators.load(name).about for name in operators.names()}
+            about = {item.name: item.about for item in operators.every()}
             about |= {name: said for name, (_, said) in others.items()}
             with formatter.section("Commands"):
                 formatter.write_dl(list(about.items()))
@@ -81,12 +84,12 @@ def command(operator: Operator, action: Action, examples: str) -> Action:
         action(cases.read(operator, given), **options)
 
     own = [_parameter(place, item) for place, item in places.items()]
-    _check_flags(operator, rest)
+    rest = [_worded(_yielding(operator, item), operator) for item in rest]
     parameters = [*own, *(item.replace(kind=item.KEYWORD_ONLY) for item in rest)]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {item.name: item.annotation for item in parameters}
     run.__name__ = "run"
-    run.__doc__ = f"{operator.about}\n\n{examples}"
+    run.__doc__ = f"{operator.about}\n\n{examples.rstrip()}"
     return run
 
 
@@ -97,27 +100,64 @@ def _parameter(place: str, item: Option) -> inspect.Parameter:
     metavar = (
         None if isinstance(item, Flag) else "SIZES" if isinstance(item, Size) else item.metavar
     )
-    option = typer.Option(*item.flags, metavar=metavar, help=item.help)
+    option = typer.Option(
+        *item.flags, metavar=metavar, help=item.help, autocompletion=_completed(item)
+    )
     return inspect.Parameter(
         place, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
     )
 
 
-def _check_flags(operator: Operator, rest: list[inspect.Parameter]) -> None:
-    """Raise `ProblemError` where a parameter is called as an option of the command itself."""
-    taken = {flag for item in rest for flag in _flags(item)}
-    for option in operator.options:
-        for flag in option.flags:
-            if flag in taken:
-                raise ProblemError(
-                    f"parameter {option.name} of {operator.name} is called as the option {flag} of "
-                    "the command; rename it in the declaration"
-                )
+def _worded(item: inspect.Parameter, operator: Operator) -> inspect.Parameter:
+    """A parameter of the action whose help names what the operator takes."""
+    (option,) = (meta for meta in item.annotation.__metadata__ if hasattr(meta, "help"))
+    if "{" not in (option.help or ""):
+        return item
+    known = implementations(operator.library) if operator.library else ()
+    plain = sorted(known, key=lambda name: (len(name), name))  # variants have longer names
+    said = copy(option)
+    said.help = option.help.format(
+        schedules=", ".join(operator.schedules), implementations=listed(plain, 60) or "none"
+    )
+    annotated: Any = Annotated[item.annotation.__origin__, said]
+    return item.replace(annotation=annotated)
+
+
+def _completed(item: Option) -> completing.Completion | None:
+    """What a shell completes the values of an option by."""
+    if isinstance(item, Choice) and item.known is not None:
+        return completing.of_list(lambda: item.known or ())
+    return completing.types if "dtype" in item.name else None
+
+
+def _yielding(operator: Operator, item: inspect.Parameter) -> inspect.Parameter:
+    """A parameter of the command, without the spellings that the operator's options have.
+
+    Raises `ProblemError` where it has no other.
+    """
+    written = _flags(item)
+    taken = {flag: option.name for option in operator.options for flag in option.flags}
+    left = tuple(flag for flag in written if flag not in taken)
+    if left == written:
+        return item
+    if not any(flag.startswith("--") for flag in left):
+        flag = next(flag for flag in written if flag in taken)
+        raise ProblemError(
+            f"parameter {taken[flag]} of {operator.name} is called as the option {flag} of "
+            "the command; rename it in the declaration"
+        )
+    (option,) = (copy(meta) for meta in item.annotation.__metadata__ if _is_option(meta))
+    option.default, option.param_decls = left[0], left[1:]
+    return item.replace(annotation=Annotated[item.annotation.__origin__, option])
+
+
+def _is_option(meta: Any) -> bool:
+    return hasattr(meta, "param_decls")
 
 
 def _flags(item: inspect.Parameter) -> tuple[str, ...]:
     """How an option is written; under Annotated, Typer keeps the first spelling as the default."""
-    (option,) = (meta for meta in item.annotation.__metadata__ if hasattr(meta, "param_decls"))
+    (option,) = filter(_is_option, item.annotation.__metadata__)
     written = (option.default, *(option.param_decls or ()))
     found = tuple(text for text in written if isinstance(text, str) and text.startswith("-"))
     return found or (f"--{item.name.replace('_', '-')}",)

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from perfmodel.cli import completing
 from perfmodel.cli.streams import PIPE_CLOSED, mute
 from perfmodel.errors import OutputError, UnknownName, reason, say
 from perfmodel.evidence.records.records import replacing
 from perfmodel.plaintext import LOOKALIKES
-from perfmodel.render import RENDERERS, SUFFIXES, Report
+from perfmodel.render import RENDERERS, SUFFIXES, Renderer, Report
 
 __all__ = ["Format", "Output", "chosen_format", "emit", "say", "to_stdout", "write"]
 
 Format = Annotated[
     str | None,
-    typer.Option("--format", "-f", metavar="FORMAT", help="table, json, csv or markdown."),
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help="table, json, csv, markdown or latex.",
+        autocompletion=completing.formats,
+    ),
 ]
 Output = Annotated[
     str | None,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Write to FILE; .json, .csv, .md or .txt says how."
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to FILE; .json, .csv, .md, .tex or .txt says how.",
     ),
 ]
 _IN_MEMORY = 2**26  # bytes of output held in memory before a temporary file takes over
@@ -45,9 +56,37 @@ def chosen_format(wanted: str | None, output: str | None) -> str:
     return SUFFIXES[suffix]
 
 
-def emit(report: Report, wanted: str | None, output: str | None) -> None:
-    """Render `report` and write it whole: an error on the way leaves nothing behind."""
-    write(RENDERERS[chosen_format(wanted, output)](report), output)
+def emit(report: Report, wanted: str | None, output: str | None, *more: Report) -> None:
+    """Render reports and write them whole: an error on the way leaves nothing behind.
+
+    A table on a terminal has the terminal's width, and colours unless NO_COLOR is set.
+    """
+    render = RENDERERS[chosen_format(wanted, output)]
+    if render is RENDERERS["table"] and output in (None, "-") and _is_terminal():
+        render = _fitted
+    write(_one_by_one(render, (report, *more)), output)
+
+
+def _one_by_one(render: Renderer, reports: Sequence[Report]) -> Iterator[str]:
+    """The text of each report, an empty line between two."""
+    for number, report in enumerate(reports):
+        if number:
+            yield "\n"
+        yield from render(report)
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
+
+
+def _fitted(report: Report) -> Iterator[str]:
+    """A table for this terminal."""
+    from shutil import get_terminal_size
+
+    from perfmodel.render.table import at_terminal
+
+    coloured = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return at_terminal(report, get_terminal_size().columns, coloured=coloured)
 
 
 def write(pieces: Iterator[str], output: str | None) -> None:

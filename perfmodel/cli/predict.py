@@ -2,47 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
-from perfmodel.algorithms import Problem
-from perfmodel.algorithms.problem import single
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import known
-from perfmodel.cli.cases import Cases
+from perfmodel.cli import completing, known
+from perfmodel.cli.cases import CHUNK, Cases
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.predicted import Predicted, Way, predicted
+from perfmodel.cli.progress import counted
 from perfmodel.errors import ProblemError
-from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator
-from perfmodel.predict import predict_arrays
-from perfmodel.prediction import Prediction
-from perfmodel.render import predictions
+from perfmodel.render import PEOPLE, Report, predictions
 
 # The most cases, all devices and schedules together: what is printed in a quarter of a minute.
 MOST = 200_000
+EXPLAINED = 64
+"""The most cases that the sentences under a table speak of."""
 
 Devices = Annotated[
     list[str],
     typer.Option(
-        "--device", "--gpu", "-d", metavar="NAME", help="Slug, alias or spec file; repeats."
+        "--device",
+        "--gpu",
+        "-d",
+        metavar="NAMES",
+        help="Devices: slugs, aliases or spec files, as a100,h100 or repeated "
+        "(perfmodel hardware list).",
+        autocompletion=completing.devices,
     ),
 ]
 Schedule = Annotated[
     str,
     typer.Option(
         "--schedule",
-        metavar="NAME",
-        help="auto; attention: standard, tiled, tiled-1, tiled-2, tiled-3, split-kv; "
-        "gemm: tiled, split-k. Lists too.",
+        metavar="NAMES",
+        help="How it is laid out, with commas: {schedules} (perfmodel list schedules).",
+        autocompletion=completing.schedules,
     ),
 ]
 Implementation = Annotated[
     str | None,
     typer.Option(
-        "--implementation", metavar="NAME", help="The kernel that runs: flash3, cudnn, ..."
+        "--implementation",
+        metavar="NAME",
+        help="The kernel that runs: {implementations} (perfmodel list implementations).",
+        autocompletion=completing.implementations,
+    ),
+]
+Implementations = Annotated[
+    str | None,
+    typer.Option(
+        "--implementation",
+        metavar="NAMES",
+        help="The kernels that run, with commas: {implementations} "
+        "(perfmodel list implementations).",
+        autocompletion=completing.implementations,
     ),
 ]
 Harness = Annotated[
@@ -50,7 +69,9 @@ Harness = Annotated[
     typer.Option(
         "--harness",
         metavar="NAME",
-        help="How it would be timed: kernel, profiler, cuda_graph, cuda_events_eager, wall_clock.",
+        help="How it would be timed: kernel, paper, profiler, do_bench, cuda_graph, "
+        "cuda_events_eager or wall_clock.",
+        autocompletion=completing.harnesses,
     ),
 ]
 Place = Annotated[
@@ -77,21 +98,31 @@ Stored = Annotated[
         help="With --mesh: the axis that a tensor's shards lie along, or whole; repeats.",
     ),
 ]
+Tile = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tile",
+        metavar="DIM=SIZE,...",
+        help="A tile of one's own, not the library's: m=128,n=256,k=64,warps=8,stages=3 of gemm, "
+        "rows=128,keys=64 of attention; repeats.",
+    ),
+]
 
 
 def predict(
     cases: Cases,
     device: Devices,
     schedule: Schedule = "auto",
-    implementation: Implementation = None,
+    implementation: Implementations = None,
     harness: Harness = "kernel",
     place: Place = None,
     mesh: Mesh = None,
     stored: Stored = None,
+    tile: Tile = None,
     terms: Annotated[
         bool,
         typer.Option(
-            "--terms", help="Show every term, tile, wave and assumption (JSON and CSV always do)."
+            "--terms", help="Show every term, tile and wave (JSON and CSV always have them)."
         ),
     ] = False,
     compiled: Annotated[
@@ -104,56 +135,77 @@ def predict(
     """Predict all cases on all devices and show them."""
     wanted = chosen_format(format, output)  # complain before any work is done
     schedules = known.schedules(cases.operator, schedule)
-    total = cases.count * len(device) * len(schedules)
-    check_cases(total, MOST, "narrow a range, or write files with perfmodel sweep")
-    options = {
-        "implementation": known.implementation(cases.operator, implementation),
+    kernels = known.named_implementations(cases.operator, implementation)
+    how = {
         "harness": known.harness(harness),
         "place": known.placing(place),
         "mesh": known.mesh(mesh),
         "stored": known.storing(stored),
-        "compiled": compiled,
     }
     if compiled and mesh:
         raise ProblemError("--compiled is of one device; drop it, or --mesh")
-    devices = [load(name) for name in device]
-    first = list(_rows(cases.first(), devices, schedules, options))
-    rows = first if len(first) == total else _rows(cases, devices, schedules, options)
-    # Data have every term anyway, as numbers.
-    show = predictions.terms if terms and wanted in ("table", "markdown") else predictions.report
-    examples = first if rows is first else [_with_tile(row, cases.operator) for row in first]
-    emit(show(rows, examples, cases.varying(), cases.follows), format, output)
+    if compiled and tile:
+        raise ProblemError("--compiled takes the bundled kernels' tiles; drop it, or --tile")
+    ways = [
+        Way(found, {"schedule": name, "implementation": kernel, "tile": own, **how}, compiled)
+        for found in known.devices(device)
+        for kernel in kernels
+        for name in schedules
+        for own in known.tiles(cases.operator, tile) or [{}]
+    ]
+    total = cases.count * len(ways)
+    check_cases(total, MOST, "narrow a range, or write files with perfmodel sweep")
+    reports = _reports(cases, ways, people=wanted in PEOPLE, terms=terms)
+    emit(reports[0], format, output, *reports[1:])
+
+
+def _reports(cases: Cases, ways: Sequence[Way], *, people: bool, terms: bool) -> list[Report]:
+    """The predictions; for people with the reasons of few cases, and with every term if asked."""
+    total, varying, follows = cases.count * len(ways), cases.varying(), cases.follows
+    tile = tuple(dict.fromkeys(name for way in ways for name in way.how["tile"]))
+    known_first = cases if people and total <= EXPLAINED else cases.first()
+    first = list(predicted(known_first, ways))
+    examples = [one.row for one in first]
+    if len(first) < total:
+        examples = [_with_tile(row, cases.operator) for row in examples]
+
+    def rows() -> Iterator[dict[str, Any]]:
+        if len(first) == total:
+            return iter(examples)
+        return _told((one.row for one in predicted(cases, ways)), total)
+
+    why = _why(first, varying) if people and len(first) == total else []
+    if not (people and terms):
+        return [predictions.report(rows(), examples, varying, follows, why, tile)]
+    summary = replace(predictions.report(rows(), examples, varying, follows, (), tile), notes=())
+    return [summary, predictions.terms(rows(), examples, varying, why)]
+
+
+def _told(rows: Iterator[dict[str, Any]], total: int) -> Iterator[dict[str, Any]]:
+    """The rows, and at a terminal how far they are."""
+    with counted("predicting") as tell:
+        for done, row in enumerate(rows):
+            if done % CHUNK == 0:
+                tell(done, total)
+            yield row
+
+
+def _why(found: Sequence[Predicted], varying: Sequence[str]) -> list[str]:
+    """The sentences under the table: of each case where they are few."""
+    from perfmodel.analysis.why import why
+    from perfmodel.render.why import ONE_BY_ONE, told
+
+    rows = [one.row for one in found]
+    few = len(found) <= ONE_BY_ONE
+    reasons = [
+        why(one.problem, one.way.device, one.prediction, **one.way.how) for one in found if few
+    ]
+    return told(rows, predictions.labels(rows, varying), reasons)
 
 
 def _with_tile(row: dict[str, Any], operator: Operator) -> dict[str, Any]:
     """A row that has every dimension of a tile, as rows that are still to come may have them."""
     return {**row, "tile": {**dict.fromkeys(operator.searched), **row["tile"]}}
-
-
-def _rows(
-    cases: Cases, devices: list[Device], schedules: tuple[Any, ...], options: dict[str, Any]
-) -> Iterator[dict[str, Any]]:
-    """Predictions in the order device, schedule, kind, sizes; a chunk at a time."""
-    compiled, options = options["compiled"], {k: v for k, v in options.items() if k != "compiled"}
-    for device in devices:
-        for schedule in schedules:
-            for count, groups in cases.chunks():
-                found: list[dict[str, Any]] = [{}] * count
-                for problem, places in groups:
-                    answer = predict_arrays(problem, device, schedule=schedule, **options)
-                    for i, place in enumerate(places):
-                        one = answer.one(i)
-                        found[place] = (
-                            _compiled(problem, i, device, one) if compiled else one
-                        ).as_dict()
-                yield from found
-
-
-def _compiled(problem: Problem, i: int, device: Device, found: Prediction) -> Prediction:
-    """The i-th prediction with its nearest bundled kernel's binary in place of the assumptions."""
-    from perfmodel.evidence.compiled.compiledeffect import compiled_prediction
-
-    return compiled_prediction(single(problem, i), device, found)
 
 
 _EXAMPLES = {
@@ -167,17 +219,21 @@ _EXAMPLES = {
     "gemm": """\b
     perfmodel predict gemm --device a100-sxm4-80gb -m 4096 -n 4096 -k 4096 --dtype fp16
     perfmodel predict gemm -d h100-sxm -m 4k -k 8k --mesh k=2@nvlink
+    perfmodel predict gemm -d h100-sxm --implementation triton --tile m=128,n=256,k=64,warps=8
     perfmodel predict gemm -d h100-sxm -m 1:64 -n 4096 -k 4096 --dtype fp8,bf16 -o sweep.csv
     """,
     "pointwise": """\b
     perfmodel predict pointwise -d h100-sxm --variant silu_mul --inputs 2 --rows 1k:16k:x2
+    perfmodel predict pointwise -d a100,h100,mi300x --variant add,gelu --cols 8k
     """,
 }
 _ROWS = """\b
     perfmodel predict {name} --device h100-sxm --rows 4096 --cols 1k:16k:x2
+    perfmodel predict {name} -d a100,h100,mi300x --rows 4k --cols 8k --terms
     """
 _DECLARED = """\b
     perfmodel predict {name} --device h100-sxm --schedule auto,unfused
+    perfmodel predict {name} -d a100,h100,mi300x --dtype bf16,fp8 --format csv
     """
 
 

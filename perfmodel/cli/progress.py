@@ -46,6 +46,13 @@ def progress(title: str) -> Iterator[Reporter | None]:
 
 
 @contextmanager
+def counted(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar for work that tells how many parts of how many are done; silent off a terminal."""
+    with progress(title) as bar:
+        yield lambda done, of: bar(done, of, "") if bar is not None else None
+
+
+@contextmanager
 def status(title: str) -> Iterator[Callable[[str], None]]:
     """What is being done, for work whose length is not known; silent off a terminal."""
     if not sys.stderr.isatty():

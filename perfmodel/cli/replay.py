@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perfmodel.cli.kerneloptions import configured, problems
+from perfmodel.cli import completing, known
+from perfmodel.cli.kerneloptions import Kernel, configured, loaded, problems
 from perfmodel.cli.output import Format, Output, chosen_format, emit
-from perfmodel.hardware import load
+from perfmodel.cli.progress import counted
 from perfmodel.render.report import Column, Report
 from perfmodel.units import binary
 
@@ -27,10 +28,17 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def replay(
     context: typer.Context,
-    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="A kernel's name.")],
+    kernel: Kernel,
     device: Annotated[
-        str | None,
-        typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Simulate its L2 as well."),
+        list[str] | None,
+        typer.Option(
+            "--device",
+            "--gpu",
+            "-d",
+            metavar="NAMES",
+            help="Simulate the L2 of these as well: a100,h100 or repeated.",
+            autocompletion=completing.devices,
+        ),
     ] = None,
     config: Annotated[
         list[str] | None,
@@ -38,7 +46,7 @@ def replay(
             "--config", "-c", metavar="KEY=VALUE", help="Set a field of the config; repeats."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the random inputs.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the random inputs.")] = 0,
     format: Format = None,
     output: Output = None,
 ) -> None:
@@ -53,32 +61,16 @@ def replay(
         perfmodel replay attention-tiled --batch 1 --heads 2 --seq 200 --head-dim 64 --causal
         perfmodel replay matmul -m 300 -n 200 -k 130 --device a100-sxm4-80gb
         perfmodel replay softmax --rows 64 --cols 1000 --dtype fp16 --format json
+        perfmodel replay ./double.py:KERNEL --rows 3 --cols 1001
     """
     chosen_format(format, output)
     # Triton decides when it is first imported whether kernels are interpreted.
     os.environ.setdefault("TRITON_INTERPRET", "1")
-    from perfmodel.evidence import registry
-    from perfmodel.evidence.replay import replay as replaying
-
-    chosen = registry.kernel(kernel)
-    here = load(device) if device else None
+    chosen = loaded(kernel)
+    devices: list[Any] = list(known.devices(device)) if device else [None]
     asked: list[Any] = problems(chosen, context.args, _TYPES) if context.args else [None]
-    found = []
-    for problem in asked:
-        picked = configured(chosen.configs[0], config) if config else None
-        if problem is not None and picked is None:
-            picked = chosen.configs[0]
-        found.append(
-            replaying.replay(
-                kernel,
-                problem,
-                picked,
-                here,
-                seed=seed,
-                check=getattr(problem, "dtype", "") != "bf16",
-                progress=_progress,
-            )
-        )
+    picked = configured(chosen.configs[0], config or ()) if config or context.args else None
+    found = _replayed(kernel, product(asked, devices), picked, seed)
     rows = [row for item in found for row in _rows(item)]
     notes = [note for item in found for note in _notes(item)]
     report = Report(
@@ -89,9 +81,25 @@ def replay(
         raise typer.Exit(1)
 
 
-def _progress(done: int, of: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\rreplayed {done} of {of} blocks ", end="" if done < of else "\n", file=sys.stderr)
+def _replayed(
+    kernel: str, asked: Iterable[tuple[Any, Any]], config: Any, seed: int
+) -> list[Replay]:
+    """The kernel on each problem, its addresses also through the L2 of the device beside it."""
+    from perfmodel.evidence.replay.replay import replay as replayed
+
+    with counted("replaying blocks") as tell:
+        return [
+            replayed(
+                kernel,
+                problem,
+                config,
+                device,
+                seed=seed,
+                check=getattr(problem, "dtype", "") != "bf16",
+                progress=tell,
+            )
+            for problem, device in asked
+        ]
 
 
 def _rows(found: Replay) -> Iterator[dict[str, Any]]:
@@ -147,9 +155,15 @@ _COLUMNS = [
             f"{who} {way}",
             lambda row, who=who, way=way: row[f"{who}_{way}_bytes"],  # type: ignore[misc]
             lambda value: f"{value:,.0f}",
+            rank=1 if way == "atomic" else 0,
         )
         for way in ("read", "write", "atomic")
         for who in ("asked", "counted")
     ),
-    Column("equal", lambda row: "yes" if row["equal"] else "NO", number=False),
+    Column(
+        "equal",
+        lambda row: "yes" if row["equal"] else "NO",
+        number=False,
+        style=lambda row: "" if row["equal"] else "bold red",
+    ),
 ]

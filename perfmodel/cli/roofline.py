@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -13,24 +15,29 @@ from perfmodel.algorithms.problem import describe, length, pick
 from perfmodel.algorithms.sizes import check_cases
 from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
+from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.operatorgroup import operator_group
-from perfmodel.cli.output import say
-from perfmodel.cli.predict import Devices, Implementation, Mesh, Schedule, Stored
+from perfmodel.cli.predict import Devices, Implementations, Mesh, Schedule, Stored
+from perfmodel.cli.progress import status
 from perfmodel.errors import ProblemError
-from perfmodel.hardware import Device, load
+from perfmodel.hardware import Device
 from perfmodel.operators import Operator
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Prediction
-from perfmodel.render.figure import chart_suffix, save
-from perfmodel.render.foot import MARKERS
-from perfmodel.render.roofline import roofline_chart
-from perfmodel.render.roofs import Kernel, roofs
+from perfmodel.render.problem import spoken
+from perfmodel.render.roofline import MOST, roofline_chart
+from perfmodel.render.roofs import LEVELS, LINKS, Kernel, roofs
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-Picture = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help=".svg, .pdf or .png.")]
+Picture = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", "--chart", metavar="FILE", help="The chart, as .svg, .pdf or .png."
+    ),
+]
 Measured = Annotated[
     list[str] | None,
     typer.Option(
@@ -38,7 +45,12 @@ Measured = Annotated[
     ),
 ]
 Level = Annotated[
-    str, typer.Option("--level", metavar="LEVELS", help="Memory levels: hbm,llc,l2,shared.")
+    str | None,
+    typer.Option(
+        "--level",
+        metavar="LEVELS",
+        help="Memory levels: hbm,llc,l2,shared [default: these, and links that are crossed].",
+    ),
 ]
 RoofTypes = Annotated[
     str | None,
@@ -47,50 +59,71 @@ RoofTypes = Annotated[
 Size = Annotated[str | None, typer.Option("--size", metavar="WxH", help="Inches, such as 6x4.5.")]
 
 
+@with_drawing
 def roofline(
     cases: Cases,
     device: Devices,
     output: Picture,
     schedule: Schedule = "auto",
-    implementation: Implementation = None,
+    implementation: Implementations = None,
     mesh: Mesh = None,
     stored: Stored = None,
     measured: Measured = None,
-    level: Level = "hbm,llc,l2,shared",
+    level: Level = None,
     roof: RoofTypes = None,
     size: Size = None,
+    *,
+    drawing: Drawing,
 ) -> None:
     """Draw the devices' rooflines with every case in every schedule."""
-    chart_suffix(output)
-    inches = _inches(size)
+    drawing.check(output)
+    width, height = _inches(size)
+    page = replace(drawing.page, width=drawing.page.width or width, height=height)
     schedules = known.schedules(cases.operator, schedule)
-    check_cases(cases.count * len(schedules), len(MARKERS), "the marks of a chart; draw several")
+    kernels = known.named_implementations(cases.operator, implementation)
+    marks = cases.count * len(schedules) * len(kernels)
+    check_cases(marks, MOST, "the marks of a chart; draw several")
     how = {
-        "implementation": known.implementation(cases.operator, implementation),
         "mesh": known.mesh(mesh),
         "stored": known.storing(stored),
     }
     if measured and mesh:
         raise ProblemError("--measured is of one device; drop it, or --mesh")
-    devices = [load(name) for name in device]
+    devices = known.devices(device)
     types = known.names(roof) or _types(cases)
-    levels = known.names(level)
-    lines = [roofs(item, types, levels) for item in devices]
-    kernels = [
-        kernel
-        for item in devices
-        for name in schedules
-        for kernel in _predicted(cases, item, name, how, len(schedules) > 1)
-    ]
-    if measured:
-        kernels += _measured(measured, cases, devices, schedules)
-    save(roofline_chart(lines, kernels, size=inches), output)
-    say(f"wrote {output}")
+    with status("predicting") as report:
+        drawn = []
+        for item, name, kernel in product(devices, schedules, kernels):
+            report(item.slug)
+            ways = {**how, "schedule": name, "implementation": kernel}
+            apart = _apart(name, kernel, len(schedules), len(kernels))
+            drawn += _predicted(cases, item, ways, apart)
+        if measured:
+            drawn += _measured(measured, cases, devices, schedules, kernels)
+        report("drawing")
+        levels = known.names(level) or (*LEVELS, *_crossed(drawn))
+        lines = [roofs(item, types, levels) for item in devices]
+        chart = roofline_chart(lines, drawn, title=_title(cases), page=page)
+    drawing.save(chart, output)
 
 
-def _inches(size: str | None) -> tuple[float, float] | None:
+def _title(cases: Cases) -> str:
+    """The problem, without what varies between the cases."""
+    _, groups = next(cases.first().chunks())
+    varying = cases.varying()
+    hidden = {*varying, *(name for name, other in cases.follows.items() if other in varying)}
+    said = {name: value for name, value in describe(groups[0][0], 0).items() if name not in hidden}
+    return spoken(cases.operator.name, said)
+
+
+def _crossed(kernels: list[Kernel]) -> list[str]:
+    """Links that a kernel moves bytes over."""
+    return [name for name in LINKS if any(name in kernel.intensity for kernel in kernels)]
+
+
+def _inches(size: str | None) -> tuple[float, float] | tuple[None, None]:
     if size is None:
-        return None
+        return None, None
     try:
         width, height = (float(part) for part in size.lower().split("x"))
     except ValueError:
@@ -108,33 +141,88 @@ def _types(cases: Cases) -> tuple[str, ...]:
 
 
 def _predicted(
-    cases: Cases, device: Device, schedule: Any, how: Mapping[str, Any], several: bool
+    cases: Cases, device: Device, how: Mapping[str, Any], apart: Sequence[str]
 ) -> list[Kernel]:
     """One hollow mark set per case."""
     found = []
     for _, groups in cases.chunks():
         for problem, _places in groups:
-            answer = predict_arrays(problem, device, schedule=schedule, **how)
-            found += [_kernel(answer.one(i), schedule, cases, several) for i in range(len(answer))]
+            answer = predict_arrays(problem, device, **how)
+            words = _Words(apart, cases, problem.compute_type)
+            found += [words.kernel(answer.one(i)) for i in range(len(answer))]
     return found
 
 
-def _kernel(one: Prediction, schedule: str, cases: Cases, several: bool) -> Kernel:
-    label = _label(one, schedule, cases, several)
-    rate = one.flops_per_second
-    return Kernel(label, one.device, rate, one.intensity, matrix=one.flops["matrix"] > 0)
+@dataclass(frozen=True)
+class _Words:
+    """What the kernels of one call are named by."""
+
+    apart: Sequence[str]
+    """Schedule and implementation, where several are drawn."""
+    cases: Cases
+    dtype: str
+    """Type of the matrix unit's operands."""
+
+    def kernel(self, one: Prediction) -> Kernel:
+        """A mark at the predicted time."""
+        work = one.flops_per_second * one.seconds
+        special = one.flops["special"]
+        return Kernel(
+            label=self._label(one),
+            device=one.device,
+            flops_per_s=one.flops_per_second,
+            intensity=one.intensity,
+            matrix=one.flops["matrix"] > 0,
+            dtype=self.dtype,
+            at=self._size(one),
+            of=self._named,
+            low_flops_per_s=work / one.high_seconds,
+            high_flops_per_s=work / one.low_seconds,
+            flops_per_special=work / special if special else None,
+        )
+
+    @property
+    def _along(self) -> str | None:
+        """The size that kernels are joined along: the one with the most values."""
+        counts = {
+            name: len(values) for name, values in self.cases.values.items() if len(values) > 1
+        }
+        return max(counts, key=lambda name: counts[name], default=None)
+
+    @property
+    def _named(self) -> str:
+        """What the size is called: seq, where those of queries and keys are one."""
+        along = self._along or ""
+        both = {other for name, other in self.cases.follows.items()}
+        return along.removesuffix("_q") if along in both else along
+
+    def _label(self, one: Prediction) -> str:
+        """What tells this kernel from the others on the chart, the size apart."""
+        rest = [name for name in self.cases.varying() if name != self._along]
+        parts = [_said(name, one.problem.get(name)) for name in rest]
+        alone = not (self.apart or parts or self._along)
+        return ", ".join([*self.apart, *parts]) or (one.schedule if alone else "")
+
+    def _size(self, one: Prediction) -> str:
+        return "" if self._along is None else str(one.problem.get(self._along))
 
 
-def _label(one: Prediction, schedule: str, cases: Cases, several: bool) -> str:
-    """What tells this kernel from the others on the chart."""
-    both = {other: name.removesuffix("_kv") for name, other in cases.follows.items()}
-    parts = [f"{both.get(name, name)} = {one.problem.get(name)}" for name in cases.varying()]
-    first = [schedule] if several else [] if parts else [f"{one.algorithm} ({one.schedule})"]
-    return ", ".join([*first, *parts])
+def _said(name: str, value: Any) -> str:
+    """A varying field: a type by itself, anything else with its name."""
+    return str(value) if name == "dtype" else f"{name} = {value}"
+
+
+def _apart(schedule: str, kernel: str | None, schedules: int, kernels: int) -> list[str]:
+    """The words that tell kernels of one case apart, where several are drawn."""
+    return [*([schedule] if schedules > 1 else []), *([kernel] if kernel and kernels > 1 else [])]
 
 
 def _measured(
-    paths: list[str], cases: Cases, devices: list[Device], schedules: tuple[Any, ...]
+    paths: list[str],
+    cases: Cases,
+    devices: list[Device],
+    schedules: tuple[str, ...],
+    kernels: tuple[str | None, ...],
 ) -> list[Kernel]:
     """Filled marks: measured rows of the cases drawn, at the intensity predicted for them."""
     from perfmodel.evidence.records.records import read_table
@@ -146,7 +234,8 @@ def _measured(
         for _, groups in cases.chunks():
             for problem, _places in groups:
                 for rows, i in _matches(mine, problem):
-                    found += _filled(rows, i, problem, device, cases, schedules)
+                    one = pick(problem, np.array([i]))
+                    found += _filled(rows, one, device, cases, schedules, len(kernels))
     if not found:
         raise ProblemError(
             f"no row of {', '.join(paths)} is one of these cases on these devices; "
@@ -173,14 +262,13 @@ def _matches(table: pd.DataFrame, problem: Problem) -> list[tuple[pd.DataFrame, 
 
 def _filled(
     rows: pd.DataFrame,
-    i: int,
-    problem: Problem,
+    one: Problem,
     device: Device,
     cases: Cases,
-    schedules: tuple[Any, ...],
+    schedules: tuple[str, ...],
+    kernels: int,
 ) -> list[Kernel]:
     """One kernel per implementation measured, at its median time, if its schedule was asked for."""
-    one = pick(problem, np.array([i]))
     found = []
     for implementation, times in rows.groupby("implementation")["measured_us"]:
         answer = predict_arrays(one, device, implementation=str(implementation) or None)
@@ -188,14 +276,15 @@ def _filled(
         for schedule in schedules:
             if schedule == "auto" or like.schedule.startswith(schedule):
                 rate = like.flops_per_second * like.seconds / (float(times.median()) * 1e-6)
-                label = _label(like, schedule, cases, len(schedules) > 1)
-                matrix = like.flops["matrix"] > 0
-                found.append(Kernel(label, device.slug, rate, like.intensity, True, matrix))
+                apart = _apart(schedule, str(implementation), len(schedules), kernels)
+                words = _Words(apart, cases, one.compute_type)
+                found.append(words.kernel(like).ran(rate, str(implementation)))
     return found
 
 
 _EXAMPLE = """\b
-    perfmodel roofline {name} --device a100-sxm4-80gb --device h100-sxm {more}-o roofline.svg
+    perfmodel roofline {name} --device a100-sxm4-80gb,h100-sxm {more}-o roofline.svg
+    perfmodel roofline {name} -d mi300x --level hbm,l2 --size 7x4.5 --chart roofline.pdf
 """
 _MORE = {"attention": "\\\n        --schedule standard,tiled --seq 1k,8k --dtype fp16 "}
 
@@ -216,6 +305,6 @@ app = typer.Typer(
 def _roofline() -> None:
     """Draw hierarchical rooflines: predicted kernels hollow, measured ones filled.
 
-    Colour is the memory level, marker the kernel; every kernel stands once per level at its own
-    intensity.
+    Colour, line and shape are the memory level; every kernel stands once per level at its own
+    intensity, with its share of the lowest roof above it.
     """

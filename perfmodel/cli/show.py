@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel import operators
+from perfmodel.cli import completing
 from perfmodel.cli.list_ import KINDS as LISTED
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.errors import UnknownName
@@ -31,12 +32,29 @@ Found = tuple[Head, Sequence[Fact]]
 _WIDE = 96  # characters of a note in a table
 
 
+def _names_of_kind(ctx: typer.Context, incomplete: str) -> list[str]:
+    """What a shell completes a name of the kind by."""
+    rows = LISTED.get(f"{ctx.params.get('kind')}s".replace("harnesss", "harnesses"))
+    return completing.of_list(lambda: (row["name"] for row in rows()) if rows else ())(incomplete)
+
+
 @app.command()
 def show(
     kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="implementation, harness, operator, type, ...")
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="implementation, harness, operator, schedule, type, variant, algorithm, graph, "
+            "level or device.",
+            autocompletion=completing.of_list(lambda: KINDS),
+        ),
     ],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As `perfmodel list` has it.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="As perfmodel list has it.", autocompletion=_names_of_kind
+        ),
+    ],
     every: Annotated[
         bool, typer.Option("--all", help="Also show values that nobody states: the usual ones.")
     ] = False,
@@ -183,8 +201,8 @@ KINDS: Mapping[str, Callable[[str], Found]] = {
 }
 """What can be shown: the kinds of `perfmodel list`, of one."""
 _COLUMNS = (
-    text("fact", "name", wrap=26),
-    Column("value", lambda row: shown(row["value"], row["unit"]), number=False, wrap=24),
-    text("meaning", "meaning", wrap=35),
+    text("fact", "name", wrap=26, fold=12),
+    Column("value", lambda row: shown(row["value"], row["unit"]), number=False, wrap=24, fold=12),
+    text("meaning", "meaning", wrap=35, fold=20),
     Column("source", lambda row: row["number"]),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,17 +22,20 @@ from perfmodel.analysis.sweep import (
     parts,
     read_manifest,
 )
+from perfmodel.analysis.sweep.answers import full_name
 from perfmodel.analysis.sweep.expressions import condition, quantity
 from perfmodel.analysis.sweep.manifest import stored_kinds
 from perfmodel.analysis.sweep.runner import Meter, Progress, Written, run, tables
+from perfmodel.analysis.sweep.sample import Sample
 from perfmodel.cli import known
 from perfmodel.cli.cases import Cases
+from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.operatorgroup import operator_group
-from perfmodel.cli.output import Format, chosen_format, emit, say
+from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices, Harness, Implementation, Mesh, Place, Schedule, Stored
 from perfmodel.errors import OutputError, ProblemError, UnknownName, needs
-from perfmodel.hardware import load
 from perfmodel.operators import Operator
+from perfmodel.render import SUFFIXES
 from perfmodel.render.sweeps import report
 
 Best = Annotated[
@@ -57,17 +61,24 @@ Where = Annotated[
     ),
 ]
 Limit = Annotated[
-    int, typer.Option("--limit", min=0, help="Rows shown for --where alone; 0 shows all.")
+    int,
+    typer.Option("--limit", metavar="N", min=0, help="Rows shown for --where alone; 0 shows all."),
 ]
 Folder = Annotated[
     str | None,
-    typer.Option("--output", "-o", metavar="FOLDER", help="Where the Parquet files go."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="A folder for the Parquet files; or, of a question, a file for the answer "
+        "(.json, .csv, .md, .txt).",
+    ),
 ]
 Dask = Annotated[
     str | None,
     typer.Option("--dask", metavar="ADDRESS", help="Run on this Dask scheduler: tcp://host:8786."),
 ]
-Chunk = Annotated[int, typer.Option("--chunk", min=1, help="Points in one file.")]
+Chunk = Annotated[int, typer.Option("--chunk", metavar="N", min=1, help="Points in one file.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Go on with more than 50 million points.")]
 Chart = Annotated[
     str | None,
@@ -86,6 +97,7 @@ class Question:
     where: str | None
     limit: int
     chart: str | None
+    drawing: Drawing
 
     @property
     def asked(self) -> bool:
@@ -93,6 +105,18 @@ class Question:
         return self.best or self.pareto is not None or self.where is not None
 
 
+@dataclass(frozen=True)
+class Told:
+    """How an answer is told."""
+
+    operator: str
+    identity: list[str]
+    """Columns that tell its rows apart."""
+    format: str | None
+    output: str | None
+
+
+@with_drawing
 def sweep(
     cases: Cases,
     device: Devices,
@@ -114,18 +138,22 @@ def sweep(
     chunk: Chunk = CHUNK,
     yes: Yes = False,
     format: Format = None,
+    *,
+    drawing: Drawing,
 ) -> None:
     """Predict all cases on all devices, into a folder or in answer to a question."""
-    chosen_format(format, None)
-    question = Question(best, by, pareto, per, where, limit, chart)
+    question = Question(best, by, pareto, per, where, limit, chart, drawing)
+    answer = output if question.asked and output and Path(output).suffix in SUFFIXES else None
+    output = None if answer else output
+    chosen_format(format, answer)
     if output is None and not question.asked:
         raise ProblemError("nothing to do: name a folder with --output, or ask --best or --where")
     if output is None and dask is not None:
         raise ProblemError("--dask writes files: name a folder that its workers see with --output")
     schedules = known.schedules(cases.operator, schedule)
-    slugs = [name for text in device for name in known.names(text)]
+    devices = known.devices(device)
     if not yes:
-        total = cases.count * len(slugs) * len(schedules)
+        total = cases.count * len(devices) * len(schedules)
         check_cases(total, instead="narrow a range, or say --yes")
     implementation = known.implementation(cases.operator, implementation)
     harness = known.harness(harness)
@@ -133,7 +161,7 @@ def sweep(
     grid = Grid(cases.operator, cases.sizes, cases.kinds, cases.follows, schedules)
     plan = Sweep(
         grid,
-        tuple(load(name) for name in slugs),
+        tuple(devices),
         implementation,
         harness,
         chunk,
@@ -142,12 +170,14 @@ def sweep(
         stored=known.storing(stored),
     )
     plan.check(yes=yes)
-    ask = _question(question, _kinds(plan))
+    identity = _identity(grid.varying, plan)
+    asked, beside = _question(question, _kinds(plan))
     if output is not None:
         _say_written(run(plan, output, dask=dask, progress=_progress()), output)
     if question.asked:
-        found = ask(parts(output) if output is not None else tables(plan, _progress()))
-        _show(found, question, grid.operator.name, _identity(grid.varying, plan), format)
+        found = asked(parts(output) if output is not None else tables(plan, _progress()))
+        told = Told(grid.operator.name, identity, format, answer)
+        _show(found, question, told, beside)
 
 
 def _kinds(plan: Sweep) -> dict[str, str]:
@@ -183,10 +213,16 @@ def _say_written(written: Written, output: str) -> None:
     say(f"{output}: {written.points:,} rows in {files}{fresh}{lacking}")
 
 
-def _question(question: Question, kinds: dict[str, str]) -> Callable[[Any], Answer]:
-    """The question as a function of the tables; complains before any table is made."""
+def _question(
+    question: Question, kinds: dict[str, str]
+) -> tuple[Callable[[Any], Answer], Sample | None]:
+    """The question as a function of the tables, and for a chart a sample of what it has seen.
+
+    Complains before any table is made.
+    """
     if question.best and question.pareto is not None:
         raise ProblemError("--best and --pareto are two questions; ask one at a time")
+    question.drawing.check(question.chart)
     if question.chart is not None:
         _check_chart(question, kinds)
     met = condition(question.where, kinds) if question.where is not None else None
@@ -196,20 +232,18 @@ def _question(question: Question, kinds: dict[str, str]) -> Callable[[Any], Answ
             raise UnknownName("column", name, kinds)
     if question.best:
         by = quantity(question.by, kinds)
-        return lambda found: best(found, by, per, met)
+        return lambda found: best(found, by, per, met), None
     if question.pareto is not None:
         axes = [quantity(text, kinds) for text in question.pareto.split(",")]
         if len(axes) < 2:
             raise ProblemError("a Pareto front needs two quantities or more; write time,bytes")
-        return lambda found: pareto(found, axes, per, met)
-    return lambda found: matching(found, met, question.limit or None)
+        shown = [full_name(name.strip()) for name in question.pareto.split(",")]
+        beside = Sample(["device", *shown]) if question.chart is not None else None
+        return lambda found: pareto(found, axes, per, met, beside), beside
+    return lambda found: matching(found, met, question.limit or None), None
 
 
 def _check_chart(question: Question, kinds: dict[str, str]) -> None:
-    from perfmodel.analysis.sweep.answers import full_name
-    from perfmodel.render.figure import chart_suffix
-
-    chart_suffix(str(question.chart))
     if question.pareto is None or question.pareto.count(",") != 1:
         raise OutputError("--chart draws a Pareto front of two; ask for one: --pareto time,bytes")
     for name in question.pareto.split(","):
@@ -219,18 +253,17 @@ def _check_chart(question: Question, kinds: dict[str, str]) -> None:
             )
 
 
-def _show(
-    answer: Answer, question: Question, operator: str, identity: list[str], format: str | None
-) -> None:
+def _show(answer: Answer, question: Question, told: Told, beside: Sample | None) -> None:
     asked = [question.by] if question.best else (question.pareto or "").split(",")
-    emit(report(answer, operator, identity, [text for text in asked if text]), format, None)
-    if question.chart is not None:
-        from perfmodel.render.figure import save
-        from perfmodel.render.pareto import pareto_chart
+    shown = report(answer, told.operator, told.identity, [text for text in asked if text])
+    emit(shown, told.format, told.output)
+    if question.chart is not None and beside is not None:
+        from perfmodel.render.pareto import Front, pareto_chart
 
-        x, y = asked
-        save(pareto_chart(answer.rows, x, y, identity), question.chart)
-        say(f"wrote {question.chart}")
+        x, y = (full_name(name.strip()) for name in asked)
+        front = Front(told.operator, x, y, answer.rows, beside.rows, answer.matched)
+        drawing = question.drawing
+        drawing.save(pareto_chart(front, told.identity, drawing.page), question.chart)
 
 
 _EXAMPLES = {
@@ -246,9 +279,11 @@ _EXAMPLES = {
 }
 _ROWS = """\b
     perfmodel sweep {name} -d h100-sxm,b200 --rows 1k:64k:x2 --cols 256:8k:256 --output sweep
+    perfmodel sweep {name} -d h100-sxm,b200 --cols 256:8k:256 --best --per device -o best.csv
     """
 _DECLARED = """\b
     perfmodel sweep {name} -d h100-sxm,b200 --output sweep
+    perfmodel sweep {name} -d h100-sxm,b200 --schedule auto,unfused --best --per device
     """
 
 
@@ -257,6 +292,7 @@ def _examples(operator: Operator) -> str:
     return _EXAMPLES.get(operator.name, any_.format(name=operator.name))
 
 
+@with_drawing
 def ask(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="What a sweep has written.")],
     best: Best = False,
@@ -267,6 +303,9 @@ def ask(
     limit: Limit = 50,
     chart: Chart = None,
     format: Format = None,
+    output: Output = None,
+    *,
+    drawing: Drawing,
 ) -> None:
     """Ask a finished sweep: --best, --pareto or --where.
 
@@ -274,16 +313,18 @@ def ask(
     perfmodel sweep ask sweep --best --per device,seq_q
     perfmodel sweep ask sweep --pareto time,memory --where "device == h100-sxm"
     """
-    chosen_format(format, None)
-    question = Question(best, by, pareto, per, where, limit, chart)
+    chosen_format(format, output)
+    question = Question(best, by, pareto, per, where, limit, chart, drawing)
     if not question.asked:
         raise ProblemError("nothing is asked: say --best, --pareto or --where")
     needs("pyarrow", "sweep")
     manifest = read_manifest(folder)
     tables = parts(folder)
     first = next(tables)
-    answer = _question(question, stored_kinds(first.schema))(_again(first, tables))
-    _show(answer, question, manifest["operator"], _stored_identity(manifest), format)
+    answered, beside = _question(question, stored_kinds(first.schema))
+    answer = answered(_again(first, tables))
+    told = Told(manifest["operator"], _stored_identity(manifest), format, output)
+    _show(answer, question, told, beside)
 
 
 def _again(first: Any, rest: Iterable[Any]) -> Iterable[Any]:
@@ -305,6 +346,7 @@ app = typer.Typer(
     ),
     no_args_is_help=True,
     rich_markup_mode=None,
+    add_completion=False,
 )
 
 

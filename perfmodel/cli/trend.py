@@ -7,15 +7,18 @@ from typing import Annotated
 import typer
 
 from perfmodel.analysis.trend import device_points
-from perfmodel.cli.output import Format, chosen_format, emit, say
-from perfmodel.hardware import load, specs
-from perfmodel.render.figure import SUFFIXES
+from perfmodel.cli import completing, known
+from perfmodel.cli.drawing import Drawing, with_drawing
+from perfmodel.cli.output import Format, chosen_format, emit
+from perfmodel.hardware import specs
+from perfmodel.render.chart import SUFFIXES
 from perfmodel.render.trend import report, trend_chart
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command("trend")
+@with_drawing
 def trend(
     device: Annotated[
         list[str] | None,
@@ -23,17 +26,24 @@ def trend(
             "--device",
             "--gpu",
             "-d",
-            metavar="NAME",
-            help="Only these devices; repeats [default: all].",
+            metavar="NAMES",
+            help="Only these devices: a100,h100 or repeated [default: all].",
+            autocompletion=completing.devices,
         ),
     ] = None,
     format: Format = None,
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="The chart (.svg, .pdf, .png) or table."
+            "--output",
+            "-o",
+            "--chart",
+            metavar="FILE",
+            help="The chart (.svg, .pdf, .png), or the table (.json, .csv, .md, .txt).",
         ),
     ] = None,
+    *,
+    drawing: Drawing,
 ) -> None:
     """The memory wall: how fast operations, memory and interconnects have grown.
 
@@ -44,10 +54,8 @@ def trend(
     """
     drawn = output is not None and output.lower().endswith(SUFFIXES)
     chosen_format(format, None if drawn else output)
-    found = device_points([load(name) for name in device] if device else specs())
+    drawing.check(output if drawn else None, wants="--output FILE.svg")
+    found = device_points(known.devices(device) if device else specs())
     emit(report(found), format, None if drawn else output)
     if drawn:
-        from perfmodel.render.figure import save
-
-        save(trend_chart(found), str(output))
-        say(f"wrote {output}")
+        drawing.save(trend_chart(found, drawing.page), str(output))

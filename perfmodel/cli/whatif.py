@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.analysis.whatif import WhatIf, parse_changes, whatif
-from perfmodel.cli import known
+from perfmodel.analysis.whatif import parse_changes, whatif
+from perfmodel.cli import completing, known
 from perfmodel.cli.cases import Cases
+from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.operatorgroup import operator_group
-from perfmodel.cli.output import Format, Output, chosen_format, emit, say
+from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.predict import Devices, Harness, Implementation, Mesh, Place, Stored
-from perfmodel.hardware import load
 from perfmodel.operators import Operator
 from perfmodel.render import tornado
 
@@ -25,21 +25,33 @@ MOST = 10_000
 Changes = Annotated[
     list[str] | None,
     typer.Option(
-        "--change", "-c", metavar="CHANGE", help='"HBM x2", "SRAM +50%", "SM 160", fp8; repeats.'
+        "--change",
+        "-c",
+        metavar="CHANGE",
+        help='A change: "HBM x2", "SRAM +50%", "SM 160", "clock 2 GHz", fp8; repeats.',
     ),
 ]
 Chart = Annotated[
     str | None,
-    typer.Option("--chart", metavar="FILE", help="Tornado chart, as .svg, .pdf or .png."),
+    typer.Option(
+        "--chart", metavar="FILE", help="The tornado chart, as .svg, .pdf or .png; one device."
+    ),
 ]
 
 
+@with_drawing
 def what_if(
     cases: Cases,
     device: Devices,
     change: Changes = None,
     schedule: Annotated[
-        str, typer.Option("--schedule", metavar="NAME", help="As for predict; one.")
+        str,
+        typer.Option(
+            "--schedule",
+            metavar="NAME",
+            help="How it is laid out, one of {schedules}.",
+            autocompletion=completing.schedules,
+        ),
     ] = "auto",
     implementation: Implementation = None,
     harness: Harness = "kernel",
@@ -49,13 +61,12 @@ def what_if(
     chart: Chart = None,
     format: Format = None,
     output: Output = None,
+    *,
+    drawing: Drawing,
 ) -> None:
     """Elasticities of all cases, and what the changes would do."""
     chosen_format(format, output)
-    if chart is not None:
-        from perfmodel.render.figure import chart_suffix
-
-        chart_suffix(chart)
+    drawing.check(chart)
     check_cases(cases.count * len(device), MOST, "narrow a range, or use perfmodel sweep")
     changes = parse_changes(change or [])
     (schedule,) = known.schedules(cases.operator, known.one("--schedule", schedule))
@@ -67,13 +78,13 @@ def what_if(
         "mesh": known.mesh(mesh),
         "stored": known.storing(stored),
     }
-    devices = [load(name) for name in device]
+    devices = known.devices(device)
     found = [
         whatif(problem, item, changes, **how) for item in devices for problem in _problems(cases)
     ]
     emit(tornado.report(found, cases.varying(), cases.follows), format, output)
     if chart is not None:
-        _draw(found, chart)
+        drawing.save(tornado.tornado_chart(found, drawing.page), chart)
 
 
 def _problems(cases: Cases) -> Iterator[Any]:
@@ -83,13 +94,6 @@ def _problems(cases: Cases) -> Iterator[Any]:
             yield problem
 
 
-def _draw(found: list[WhatIf], path: str) -> None:
-    from perfmodel.render.figure import save
-
-    save(tornado.tornado_chart(found), path)
-    say(f"wrote {path}")
-
-
 _EXAMPLES = {
     "attention": """\b
     perfmodel whatif attention -d h100-sxm --seq 8192 --causal --change "HBM x2" --change fp8
@@ -97,13 +101,16 @@ _EXAMPLES = {
     """,
     "gemm": """\b
     perfmodel whatif gemm -d h100-sxm -m 16 -c "L2 +50%" -c "clock -10%" -c "SM 160"
+    perfmodel whatif gemm -d h100-sxm -m 1,64,4k --chart tornado.svg
     """,
 }
 _ROWS = """\b
     perfmodel whatif {name} -d h100-sxm --rows 4096 --cols 4096 --change "HBM 4.8 TB/s"
+    perfmodel whatif {name} -d a100,h100 --cols 1k,16k -c "launch /2"
     """
 _DECLARED = """\b
     perfmodel whatif {name} -d h100-sxm --change "HBM x2"
+    perfmodel whatif {name} -d a100,h100 -c "L2 +50%" -c "clock -10%"
     """
 
 
@@ -116,6 +123,7 @@ app = typer.Typer(
     cls=operator_group(what_if, _examples),
     no_args_is_help=True,
     rich_markup_mode=None,
+    add_completion=False,
 )
 
 

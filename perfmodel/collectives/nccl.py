@@ -84,7 +84,7 @@ def _reckoned(route: Route) -> float:
     """Bytes a second of a rank that NCCL reckons with: the least over the levels."""
     share = table()["bandwidth_share"]
     return min(
-        item.bytes_per_s * float(share[item.level.medium]) * item.inside for item in route.crossings
+        item.bytes_per_s * float(share[item.level.medium]) * item.doors for item in route.crossings
     )
 
 
@@ -133,6 +133,6 @@ def _nvls(op: str, route: Route, bytes_: np.ndarray, architecture: str) -> np.nd
         rate *= (inner.fan - 1) / inner.fan
     for item in route.outer:
         share = known["bandwidth_share"][item.level.medium]
-        rate = min(rate, item.bytes_per_s * share * item.inside)
+        rate = min(rate, item.bytes_per_s * share * item.doors)
         latency += 2 * math.log2(item.fan) * known["nvls_network_us"]
     return np.asarray(latency * _MICRO + bytes_ / rate)

@@ -22,6 +22,7 @@ from perfmodel.hardware import load as load_device
 from perfmodel.timing.architectures import architecture_of
 
 NCCL = "nccl"
+_MAKER = "NVIDIA"
 _NONE = "none"
 """Algorithm, protocol and limiter of one rank alone."""
 
@@ -75,7 +76,7 @@ class _Answers:
             np.full(n, _NONE, dtype=object) for _ in range(3)
         )
         self.terms: dict[str, np.ndarray] = {}
-        self.known = np.full(n, spread.known(device.slug, library, True), dtype=object)
+        self.known = np.full(n, self._known(fitted=True), dtype=object)
         self.assumptions: dict[str, None] = dict.fromkeys(system.notes)
 
     def fill(self, index: np.ndarray, ranks: int, inside: int | None) -> None:
@@ -86,7 +87,7 @@ class _Answers:
         bytes_ = np.asarray(self.problem.bytes, dtype=np.float64)[index]
         exchange = Exchange(self.problem.op, links, bytes_)
         self.sent[index] = exchange.sent_bytes
-        what = spread.known(self.machine.device.slug, self.library, _fitted(links))
+        what = self._known(fitted=_fitted(links))
         self._assume(links)
         methods, chosen = self._choose(links, bytes_)
         for i, method in enumerate(methods):
@@ -94,6 +95,13 @@ class _Answers:
             if mine.any():
                 part = Exchange(exchange.op, links, bytes_[mine])
                 self._put(index[mine], method, times.terms(method, part, self.machine), what)
+
+    def _known(self, *, fitted: bool) -> CollectiveKnown:
+        """What is known over links of a kind that the constants were fitted to, or not."""
+        device = self.machine.device
+        # NCCL stands for the library of another maker.
+        library = self.library if device.vendor == _MAKER else ""
+        return spread.known(device.slug, self.machine.architecture, library, link_fitted=fitted)
 
     def _choose(self, links: Route, bytes_: np.ndarray) -> tuple[list[Method], np.ndarray]:
         """The methods there are, and which of them the library chooses for each."""
@@ -127,7 +135,7 @@ class _Answers:
         self.limiter[index] = np.array(names, dtype=object)[largest]
         for name, values in found.items():
             self.terms.setdefault(name, np.zeros(len(self.seconds)))[index] = values
-        low, high = spread.ends(what, method.protocol)
+        low, high = spread.ends(what, method)
         self.low[index], self.high[index] = seconds * np.exp(low), seconds * np.exp(high)
         for i in index:
             self.known[i] = what
@@ -140,7 +148,7 @@ class _Answers:
                     f"{item.level.label}: its share of the documented rate is a source's, which no "
                     "measured run was compared with"
                 ] = None
-        if self.machine.device.vendor != "NVIDIA":
+        if self.machine.device.vendor != _MAKER:
             said = "NCCL's algorithms and latencies are taken for those of this maker's library"
             self.assumptions[said] = None
 

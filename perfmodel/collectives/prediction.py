@@ -11,7 +11,7 @@ import numpy as np
 from perfmodel.collectives.problem import Collective
 from perfmodel.hardware import System
 
-DeviceKnown = Literal["fitted", "unseen"]
+DeviceKnown = Literal["fitted", "sibling", "unseen"]
 LibraryKnown = Literal["fitted", "assumed"]
 LinkKnown = Literal["fitted", "unseen"]
 _MICRO, _GIGA = 1e6, 1e9
@@ -22,7 +22,8 @@ class CollectiveKnown:
     """How much a prediction knows: its range goes by it."""
 
     device: DeviceKnown
-    """`fitted`: collectives on it are in the fit."""
+    """`fitted`: collectives on it are in the fit; `sibling`: those on another device of its
+    architecture are."""
     library: LibraryKnown
     """`fitted`: collectives of it are in the fit; `assumed`: another library is taken for it."""
     link: LinkKnown
@@ -63,7 +64,7 @@ class CollectivePrediction:
     terms: Mapping[str, float]
     """Seconds by resource: start, hops, links by name, hbm."""
     sent_bytes: float
-    """Bytes that each rank sends, by the counting rule."""
+    """Bytes that each rank has to send, by the counting rule; an algorithm may send more."""
     bus_bytes_per_s: float
     """Bus bandwidth as nccl-tests has it."""
     known: CollectiveKnown
@@ -118,7 +119,7 @@ class CollectivePredictions:
     terms: Mapping[str, np.ndarray]
     """Seconds by resource; they add up to the times."""
     sent_bytes: np.ndarray
-    """Bytes that each rank sends."""
+    """Bytes that each rank has to send."""
     bus_bytes_per_s: np.ndarray
     """Bus bandwidths."""
     known: tuple[CollectiveKnown, ...]

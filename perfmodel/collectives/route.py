@@ -3,7 +3,8 @@
 Ranks fill the innermost groups first. With fan-outs f₁, f₂, ... over the levels, a ring through all
 ranks has f₂·f₃··· − f₃··· of its hops at the second level, and so on: a group is entered once and
 left once. What enters a group can do so through all of its devices, so that the rate of a ring is
-the least of B₁, f₁·B₂, f₁·f₂·B₃ ... (NCCL's bus bandwidth is min(B₁, ΣB₂)).
+the least of B₁, f₁·B₂, f₁·f₂·B₃ ... (NCCL's bus bandwidth is min(B₁, ΣB₂)). A host's bridges are
+shared: what enters a group there has the rate of one device.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ class Crossing:
     """Ranks of one group."""
     ring_hops: int
     """Hops of a ring through all ranks that cross it."""
+
+    @property
+    def doors(self) -> int:
+        """Ranks of a group through which bytes enter it at once: all, or one of a shared bridge."""
+        return 1 if self.level.topology == "host-bridge" else self.inside
 
     @property
     def bytes_per_s(self) -> float:
@@ -110,6 +116,11 @@ def _groups(system: System, ranks: int, ranks_per_node: int | None) -> list[int]
         if ranks_per_node is not None and level.medium != "network":
             size = min(size, ranks_per_node)
         sizes.append(size)
+    if sizes[-1] < ranks:
+        raise ProblemError(
+            f"{system.slug} has no network, so that its {ranks} ranks are in one node and not "
+            f"{sizes[-1]} a node; drop ranks per node"
+        )
     for smaller, larger in zip(sizes, [*sizes[1:], ranks], strict=True):
         if larger % smaller:
             fits = [n for n in range(smaller, 0, -1) if larger % n == 0]

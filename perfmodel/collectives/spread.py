@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from perfmodel import yamltable
-from perfmodel.collectives.prediction import CollectiveKnown
+from perfmodel.collectives.method import Method
+from perfmodel.collectives.prediction import CollectiveKnown, DeviceKnown
 
 PATH = Path(__file__).with_name("spread.yaml")
 # Links that no run was compared on, and libraries that another one stands for: an honest first
@@ -23,18 +26,27 @@ def table() -> Mapping[str, Any]:
     return found
 
 
-def known(device: str, library: str, link_fitted: bool) -> CollectiveKnown:
-    """What is known of collectives of a library on a device."""
+def known(device: str, architecture: str, library: str, *, link_fitted: bool) -> CollectiveKnown:
+    """What is known of collectives of a library on a device of an architecture."""
+    found = table()
+    level: DeviceKnown = "sibling" if architecture in found["architectures"] else "unseen"
     return CollectiveKnown(
-        "fitted" if device in table()["devices"] else "unseen",
+        "fitted" if device in found["devices"] else level,
         "fitted" if library in table()["libraries"] else "assumed",
         "fitted" if link_fitted else "unseen",
     )
 
 
-def ends(what: CollectiveKnown, protocol: str) -> tuple[float, float]:
+def families(algorithms: Iterable[str], protocols: Iterable[str]) -> np.ndarray:
+    """The row of the table of each collective: its algorithm and its protocol."""
+    return np.array([f"{a} {p}" for a, p in zip(algorithms, protocols, strict=True)], dtype=object)
+
+
+def ends(what: CollectiveKnown, method: Method) -> tuple[float, float]:
     """ln of the low and the high end over the prediction."""
-    low, high = table()[what.device].get(protocol, (-_GUESS, _GUESS))
+    (family,) = families([method.algorithm], [method.protocol])
+    seen = "unseen" if what.device == "unseen" else "fitted"
+    low, high = table()[seen].get(family, (-_GUESS, _GUESS))
     if what.link == "unseen" or what.library == "assumed":
         return min(low, -_GUESS), max(high, _GUESS)
     return min(low, 0.0), max(high, 0.0)

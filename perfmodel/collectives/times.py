@@ -8,12 +8,12 @@ With P ranks, n bytes, s messages of a rank one after another, its links at rate
     pairwise   start + (1 + (P − 1)/2)·α + sent/B + (n/P)/C
                LL: one α more for each 4 KiB of a message; Simple: no α beside its start
     one-shot   start + 2α + (P − 1)·n/B                reads everyone's, between two barriers
-    two-shot   start + 3α + sent/B + (n/P)/C
+    two-shot   start + 2α + α_Simple + sent/B + (n/P)/C
 
 `sent` and s are counted (`counts`). C is the rate at which a kernel's blocks copy within the own
 memory: a ring's last message lies in a buffer and is copied out when no other is under way. LL
-moves as many bytes of flags as of data, and copies at that rate too. α is the level's latency, as
-many times as a hop of the protocol takes it (constants `hop`, `simple_hop`), and goes by the clock.
+moves as many bytes of flags as of data, and copies at that rate too. α is a hop of the protocol:
+its instructions, which go by the clock, and the latency of the level (`Machine.hop`).
 """
 
 from __future__ import annotations
@@ -34,9 +34,6 @@ from perfmodel.hardware import Device
 CLOCK_HZ = 1.75e9
 """The clock at which times of instructions are stated."""
 
-HOP_SECONDS = 0.6e-6
-"""The latency of the link for which times of hops are stated (NVLink)."""
-
 LINE_BYTES = 8
 """Data that a thread sends of the LL protocol in one store, and as many bytes of flags with it."""
 
@@ -45,6 +42,8 @@ THREADS = 512
 
 CROWDED_BYTES = 2 * THREADS * LINE_BYTES
 """A message that keeps the threads of two channels busy: from one on, NCCL adds channels."""
+
+_MICRO = 1e-6
 
 Terms = dict[str, np.ndarray]
 """Seconds by resource: start, hops, the name of a level, hbm. They add up."""
@@ -75,9 +74,20 @@ class Machine:
         """A constant that is a time at 1.75 GHz, on this device."""
         return self.values[name] * self.pace
 
-    def hop(self, name: str, crossing: Crossing) -> float:
-        """Seconds of one hop at a level."""
-        return self.seconds(name) * crossing.level.latency.si / HOP_SECONDS
+    def hop(self, protocol: Protocol, crossing: Crossing, table: str = "hop_us") -> float:
+        """Seconds of one hop at a level, in a ring or by another table of NCCL's.
+
+        The constants are hops of a ring over NVLink; another link adds what it has beyond that in
+        NCCL's table, where its latency is that of its medium there, and in proportion else.
+        """
+        known, medium = nccl.table(), crossing.level.medium
+        row = "LL" if protocol == "direct" else protocol
+        over_nvlink = known["hop_us"]["fabric"]
+        own = self.seconds("hop" if row == "LL" else "simple_hop")
+        own *= over_nvlink[row] / over_nvlink["LL" if row == "LL" else "Simple"]
+        usual = known["hop_us"][medium]["LL"] * _MICRO
+        stated = known[table][medium][row] * crossing.level.latency.si / usual
+        return max(float(own + (stated - over_nvlink[row]) * _MICRO), 0.0)
 
     def rate(self, crossing: Crossing) -> float:
         """Bytes a second that a rank's links at a level achieve."""
@@ -85,7 +95,7 @@ class Machine:
 
     def slowest(self, route: Route) -> tuple[str, float]:
         """The level that bounds a ring through all ranks, and its bytes a second for each rank."""
-        rates = {item.level.name: self.rate(item) * item.inside for item in route.crossings}
+        rates = {item.level.name: self.rate(item) * item.doors for item in route.crossings}
         name = min(rates, key=rates.__getitem__)
         return name, rates[name]
 
@@ -149,7 +159,7 @@ def _tree(method: Method, exchange: Exchange, machine: Machine) -> Terms:
         (2 * (item.fan - 1 if item.level.medium != "network" else math.log2(item.fan)), item)
         for item in exchange.route.crossings
     ]
-    found = _waits(method.protocol, hops, exchange.message_bytes, machine)
+    found = _waits(method.protocol, hops, exchange.message_bytes, machine, "tree_hop_us")
     level, rate = machine.slowest(exchange.route)
     rate *= nccl.table()["protocol_share"][method.protocol]
     return {**found, level: 2 * exchange.bytes / rate}
@@ -160,22 +170,18 @@ def _waits(
     hops: Sequence[tuple[float, Crossing]],
     message_bytes: np.ndarray,
     machine: Machine,
+    table: str = "hop_us",
 ) -> Terms:
     """Start and hops of a protocol, of which there are so many at each level.
 
-    LL takes longer once every thread has data (`crowding`); LL128, for larger messages, always. One
-    hop of LL128 is to one of Simple as NCCL's table has it.
+    LL takes longer once every thread has data (`crowding`); LL128, for larger messages, always.
     """
-    name = "hop" if protocol == "LL" else "simple_hop"
-    seconds = sum(count * machine.hop(name, item) for count, item in hops)
+    seconds = sum(count * machine.hop(protocol, item, table) for count, item in hops)
     if protocol == "Simple":
         return {"start": np.asarray(machine.seconds("simple_start")), "hops": np.asarray(seconds)}
     full = np.ones(message_bytes.shape)
     if protocol == "LL":
         full = np.minimum(message_bytes / CROWDED_BYTES, 1.0)
-    else:
-        of = nccl.table()["hop_us"]["fabric"]
-        seconds *= of["LL128"] / of["Simple"]
     crowd = 1.0 + machine.values["crowding"] * full
     return {"start": machine.seconds("start") * crowd, "hops": seconds * crowd}
 
@@ -189,8 +195,8 @@ def _nvls(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     level, rate = inner.level.name, inner.bytes_per_s * share
     hops = 0.0
     for item in exchange.route.outer:
-        hops += 2 * math.log2(item.fan) * machine.hop("simple_hop", item)
-        beyond = machine.rate(item) * item.inside
+        hops += 2 * math.log2(item.fan) * machine.hop("Simple", item)
+        beyond = machine.rate(item) * item.doors
         if beyond < rate:
             level, rate = item.level.name, beyond
     return {
@@ -205,7 +211,7 @@ def _pairwise(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     route, ranks = exchange.route, exchange.route.ranks
     outermost = route.crossings[-1]
     message = exchange.message_bytes
-    hop = machine.hop("hop", outermost)
+    hop = machine.hop("LL", outermost)
     if method.protocol == "LL":
         # One channel moves a line of each of its threads a hop.
         lines = np.maximum(message / (LINE_BYTES * THREADS) - 1.0, 0.0)
@@ -230,17 +236,19 @@ def _one_shot(_: Method, exchange: Exchange, machine: Machine) -> Terms:
     read = (route.ranks - 1) * exchange.bytes
     return {
         "start": np.asarray(machine.seconds("direct_start")),
-        "hops": np.asarray(2 * machine.hop("hop", route.crossings[-1])),
+        "hops": np.asarray(2 * machine.hop("direct", route.crossings[-1])),
         level: read / (rate * machine.values["direct_share"]),
     }
 
 
 def _two_shot(_: Method, exchange: Exchange, machine: Machine) -> Terms:
-    route = exchange.route
+    """Its middle barrier waits until stores are seen, as the handshake of Simple does."""
+    route, outermost = exchange.route, exchange.route.crossings[-1]
     level, rate = machine.slowest(route)
+    barriers = 2 * machine.hop("direct", outermost) + machine.hop("Simple", outermost)
     return {
         "start": np.asarray(machine.seconds("direct_start")),
-        "hops": np.asarray(3 * machine.hop("hop", route.crossings[-1])),
+        "hops": np.asarray(barriers),
         level: exchange.sent_bytes / (rate * machine.values["direct_share"]),
         "hbm": exchange.message_bytes / machine.copy_bytes_per_s,
     }

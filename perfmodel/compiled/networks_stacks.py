@@ -1,6 +1,6 @@
 """Compiled from networks/stacks.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "1df2622c64c58e97"
+HASH = "a8faface3c68ef18"
 DOCUMENT = {
  'version': 1,
  'stacks': {
@@ -14,7 +14,7 @@ DOCUMENT = {
    'head_copies': True,
    'scale_pass': True,
    'mask': 'pass',
-   'kernels_of': {'gelu_new': 8, 'rotary': 9, 'rmsnorm': 6},
+   'plain_gelu_new': True,
    'loss': 'eager',
    'optimiser': 'foreach',
    'host': 'eager',
@@ -30,6 +30,7 @@ DOCUMENT = {
    'joins_maps': True,
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'loss': 'fused',
    'optimiser': 'fused',
    'host': 'compile',
@@ -45,6 +46,7 @@ DOCUMENT = {
    'joins_maps': True,
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'loss': 'eager',
    'optimiser': 'fused',
    'host': 'compile',
@@ -57,6 +59,7 @@ DOCUMENT = {
    'joined_products': True,
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'fused_dropout_add': True,
    'main_gradients': True,
    'loss': 'parts',
@@ -66,13 +69,15 @@ DOCUMENT = {
   'te': {
    'overlaps_gradients': True,
    'about': 'Transformer Engine inside Megatron-LM',
-   'source': 'Transformer Engine: LayerNormLinear, LayerNormMLP, DotProductAttention (cuDNN, FlashAttention); GroupedLinear loops over its experts (cublaslt_gemm.cu, nvte_multi_stream_cublas_gemm)',
+   'source': 'Transformer Engine: LayerNormLinear, LayerNormMLP, DotProductAttention (cuDNN, FlashAttention); GroupedLinear loops over its experts (cublaslt_gemm.cu, nvte_multi_stream_cublas_gemm); Megatron-LM flex dispatcher with DeepEP (DeepSeek-V3, 2412.19437, section 3.2.2)',
    'library': 'cudnn',
    'attention': 'flash',
    'experts_apart': True,
+   'sends_once': True,
    'joined_products': True,
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'fused_dropout_add': True,
    'main_gradients': True,
    'loss': 'parts',
@@ -103,6 +108,7 @@ DOCUMENT = {
    'attention': 'flash',
    'fused_norm': True,
    'fused_rotary': True,
+   'fused_gate': True,
    'loss': 'chunked',
    'optimiser': 'fused',
    'host': 'eager',

@@ -9,11 +9,13 @@ skipped and reported by `failures`; the rest stay usable.
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from importlib import import_module, metadata
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from perfmodel.errors import UnknownName
@@ -21,6 +23,7 @@ from perfmodel.evidence.kernel import BundledKernel, KernelError
 
 GROUP = "perfmodel.kernels"
 PACKAGE = "perfmodel_kernels"
+_FILE = re.compile(r"(.+\.py)(?::(\w*))?")  # file.py, file.py:KERNEL
 
 
 def kernels() -> Mapping[str, BundledKernel]:
@@ -34,8 +37,13 @@ def failures() -> tuple[str, ...]:
 
 
 def kernel(name: str) -> BundledKernel:
-    """The kernel called `name`; raises `UnknownName` with the nearest names."""
+    """The kernel called `name`, or that of a file: `double.py:KERNEL`.
+
+    Raises `UnknownName` with the nearest names, and `KernelError` for a file that has none.
+    """
     found, skipped = _load()
+    if path := _FILE.fullmatch(name):
+        return _of_file(path[1], path[2] or "")
     if name not in found:
         raise UnknownName("kernel", name, found, hint="; ".join(skipped))
     return found[name]
@@ -96,6 +104,40 @@ def _from_folder() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def _bundled(name: str) -> Any:
     return import_module(f"{PACKAGE}.{name}").KERNELS
+
+
+@cache
+def _of_file(path: str, attribute: str) -> BundledKernel:
+    """The kernel of a file by its variable or its own name; without a name the only one."""
+    named: dict[str, BundledKernel] = {}
+    for variable, value in vars(_imported(path)).items():
+        listed = value if isinstance(value, tuple) else (value,)
+        own = [item for item in listed if isinstance(item, BundledKernel)]
+        named |= {item.name: item for item in own}
+        named |= {variable: own[0]} if len(own) == 1 else {}
+    every = {item.name: item for item in named.values()}
+    if not attribute and len(every) == 1:
+        return next(iter(every.values()))
+    if attribute not in named:
+        said = f"it has {', '.join(every)}" if every else "it has none"
+        raise KernelError(f"{path}: name a kernel of the file, as {path}:KERNEL; {said}")
+    return named[attribute]
+
+
+def _imported(path: str) -> ModuleType:
+    """A file as a module, under a name that no package has."""
+    name = f"perfmodel_file_{Path(path).stem}"
+    spec = importlib.util.spec_from_file_location(name, Path(path).resolve())
+    if spec is None or spec.loader is None or not Path(path).is_file():
+        raise KernelError(f"{path}: no such file; write the path of a Python file and a name in it")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever a user's file raises
+        reason = " ".join(str(error).split()) or "no reason given"
+        raise KernelError(f"{path}: not loaded: {type(error).__name__}: {reason}") from error
+    return module
 
 
 def _as_kernels(loaded: Any) -> Iterable[BundledKernel]:

@@ -4,5 +4,6 @@ perfmodel.fitting.fit    python -m: constants, ranges and starts of a measured-r
 estimation               the least-squares fit from priors
 fitted                   what a fit leaves behind: values, intervals, what was identified
 heldout                  fitted again with a device, source or implementation left out
+collectives              python -m: the same for collectives over links
 starts                   what calls take before their kernels run, read off short runs
 """

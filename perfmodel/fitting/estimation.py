@@ -307,10 +307,10 @@ def fit(
     # The weight that each residual has left under the loss.
     kept = loss(np.square(residuals / ROBUST_SCALE))[1]
     jacobian = problem.slopes * np.sqrt(kept)[:, None]
-    return _intervals(constants, free, solution.x, jacobian, residuals, np.diag(problem.pull))
+    return intervals(constants, free, solution.x, jacobian, residuals, np.diag(problem.pull))
 
 
-def _intervals(
+def intervals(
     constants: Sequence[Constant],
     free: Sequence[Constant],
     x: np.ndarray,

@@ -37,17 +37,18 @@ def _family(op: str, dtype: str, direction: str, phase: str) -> str:
     return spread.family_of_matmul(dtype) if op == "gemm" else op
 
 
-def constants_text(fitted: Sequence[Fitted]) -> str:
+HEAD = """\
+# Constants of the time model. None belongs to a device, a shape or a row. Fitted ones
+# come from measured runs within their physical bounds, with a 95 % interval; where the
+# data do not identify one, and for the others, the source decides.
+"""
+
+
+def constants_text(fitted: Sequence[Fitted], head: str = HEAD) -> str:
     """The constants file: one line each, fitted values with their interval and its verdict."""
     import yaml
 
-    lines = [
-        "# Constants of the time model. None belongs to a device, a shape or a row. Fitted ones",
-        "# come from measured runs within their physical bounds, with a 95 % interval; where the",
-        "# data do not identify one, and for the others, the source decides.",
-        "version: 1",
-        "constants:",
-    ]
+    lines = [head + "version: 1", "constants:"]
     for item in fitted:
         constant = item.constant
         entry: dict[str, Any] = {

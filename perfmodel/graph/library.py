@@ -7,34 +7,37 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
+from perfmodel import plugins
 from perfmodel.errors import UnknownName
 from perfmodel.graph.declaration import DeclaredGraph, read
 
 
 def names() -> list[str]:
     """Every name that `load` knows, sorted; opens no file."""
-    return sorted(path.stem for path in _folder().glob("*.yaml"))
+    return plugins.listed("graphs", _shipped())
 
 
 def load(name_or_path: str | Path) -> DeclaredGraph:
     """The graph with this name, or in this file (a name with a slash or ending in .yaml).
 
-    Raises `UnknownName` with the nearest names, or `SpecError` for a file that declares nothing
-    usable.
+    Folders in PERFMODEL_PATH are searched before the shipped one, those of packages (entry point
+    `perfmodel.graphs`) after it. Raises `UnknownName` with the nearest names, or `SpecError` for a
+    file that declares nothing usable.
     """
     text = str(name_or_path)
     if "/" in text or os.sep in text or text.endswith((".yaml", ".yml")):
         return read(text)
-    path = _folder() / f"{'-'.join(text.lower().replace('_', ' ').split())}.yaml"
-    if not path.is_file():
+    wanted = "-".join(text.lower().replace("_", " ").split())
+    path = plugins.located("graphs", wanted, _shipped())
+    if path is None:
         raise UnknownName("graph", text, names())
-    return _shipped(path)
+    return _cached(path, path.stat().st_mtime_ns)
 
 
-def _folder() -> Path:
+def _shipped() -> Path:
     return Path(str(resources.files("perfmodel.graph").joinpath("declared")))
 
 
 @lru_cache(maxsize=16)
-def _shipped(path: Path) -> DeclaredGraph:
+def _cached(path: Path, _modified: int) -> DeclaredGraph:
     return read(path)

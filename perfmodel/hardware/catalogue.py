@@ -1,17 +1,20 @@
-"""The devices by name: shipped specs, and the user's own in PERFMODEL_HARDWARE_PATH.
+"""The devices by name: shipped specs, and those of the user's folders and of other packages.
 
-Folders are searched in order, the user's first. A slug opens one file; another spelling is looked
-up in the first lines of each file (slug, name and aliases), so the rest is never parsed.
+Folders are searched in order: PERFMODEL_HARDWARE_PATH, PERFMODEL_PATH, the shipped ones, then those
+under the entry point `perfmodel.hardware`. A slug opens one file; another spelling is looked up in
+the first lines of each file (slug, name and aliases), so the rest is never parsed.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 
+from perfmodel import plugins
 from perfmodel.errors import SpecError, UnknownName, reason
 from perfmodel.hardware import specfile, yamlfile
 from perfmodel.hardware.device import Device
@@ -28,7 +31,7 @@ def load(name_or_path: str | Path) -> Device:
     text = str(name_or_path)
     if is_path(text):
         return _read(Path(text))
-    return _named(located("device", text, folders()))
+    return _named(located("device", text, folders(), _of_packages))
 
 
 def is_path(text: str) -> bool:
@@ -36,27 +39,40 @@ def is_path(text: str) -> bool:
     return "/" in text or os.sep in text or text.endswith((".yaml", ".yml"))
 
 
-def located(kind: str, name: str, where: list[Path]) -> Path:
+def located(
+    kind: str, name: str, where: list[Path], further: Callable[[], list[Path]] = list
+) -> Path:
     """The file in one of the folders whose slug or alias is `name`, the first folder's first.
 
-    Raises `UnknownName` with the nearest names of that kind.
+    Folders that take a while to find come last, from `further`. Raises `UnknownName` with the
+    nearest names of that kind.
     """
     wanted = normalise(name)
+    found = _found(wanted, where)
+    if found is not None:
+        return found
+    later = further()
+    found = _found(wanted, later)
+    if found is not None:
+        return found
+    every = [*where, *later]
+    slugs = listed(every)
+    near = get_close_matches(wanted[:100], [*slugs, *_aliases(every)], n=3, cutoff=0.5)
+    raise UnknownName(kind, name, near or slugs)
+
+
+def _found(wanted: str, where: list[Path]) -> Path | None:
+    """The file of that slug, else of that alias."""
     for folder in where:
         path = folder / f"{wanted}.yaml"
         if _is_file(path):
             return path
-    spellings = _aliases(where)
-    if wanted in spellings:
-        return spellings[wanted]
-    slugs = listed(where)
-    near = get_close_matches(wanted[:100], [*slugs, *spellings], n=3, cutoff=0.5)
-    raise UnknownName(kind, name, near or slugs)
+    return _aliases(where).get(wanted)
 
 
 def names() -> list[str]:
     """Every slug, sorted; opens no file."""
-    return listed(folders())
+    return listed([*folders(), *_of_packages()])
 
 
 def listed(where: list[Path]) -> list[str]:
@@ -71,7 +87,7 @@ def specs() -> list[Device]:
 
 def aliases() -> dict[str, Path]:
     """Every spelling, normalised, with the file it means; the first folder wins."""
-    return _aliases(folders())
+    return _aliases([*folders(), *_of_packages()])
 
 
 def _aliases(where: list[Path]) -> dict[str, Path]:
@@ -84,9 +100,8 @@ def _aliases(where: list[Path]) -> dict[str, Path]:
 
 
 def folders() -> list[Path]:
-    """Where specs are looked for: PERFMODEL_HARDWARE_PATH, then the shipped ones."""
-    own = [Path(folder) for folder in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if folder]
-    return [*own, shipped()]
+    """Where specs are looked for before those of other packages."""
+    return [*plugins.folders("hardware", ENVIRONMENT), shipped()]
 
 
 @lru_cache(maxsize=1)
@@ -108,6 +123,11 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:  # a name that is longer than names of files may be
         return False
+
+
+def _of_packages() -> list[Path]:
+    """Where specs of other packages lie."""
+    return list(plugins.packages("hardware"))
 
 
 def _paths(where: list[Path]) -> list[Path]:

@@ -86,6 +86,18 @@ class Device(Block):
         if missing:
             raise ValueError(f"source {missing[0]!r} is not explained under sources")
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: every fact with its value, its status and its sources."""
+        from perfmodel.hypertext import table
+
+        rows = [
+            (".".join(path), str(value), fact.status, ", ".join(fact.source))
+            for path, fact in walk(self)
+            if (value := getattr(fact, "text", None) or getattr(fact, "value", None)) is not None
+        ]
+        header = ("fact", "value", "status", "sources")
+        return table(f"{self.name} ({self.slug})", header, rows)
+
     @property
     def units(self) -> int:
         """Number of SMs, CUs or cores."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware.block import Block
 from perfmodel.hardware.blocks import FlopPerClock
-from perfmodel.hardware.facts import Count, Quantity, Sourced
+from perfmodel.hardware.facts import Count, Quantity, Sourced, measured_in
 from perfmodel.hardware.levels import LINKS
 from perfmodel.units import DIMENSIONS, exact, parse
 
@@ -57,6 +57,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "power": ("tdp",),
     "units": ("compute.units", *_PEAKS, "measured.special_function", "measured.shared_bandwidth"),
 }
+_MOST_COUNT, _MOST_FLOP = 10**9, 10**12  # as in a file
 _B = TypeVar("_B", bound=Block)
 
 
@@ -123,13 +124,22 @@ def _fact_times(fact: Sourced, factor: float) -> Sourced:
         changed["note"] = f"{fact.text} × {factor:g}"
     elif isinstance(fact, FlopPerClock):
         changed["values"] = {key: _whole(value * factor) for key, value in fact.values.items()}
-    try:
-        return type(fact)(**{**fact.model_dump(), **changed})
-    except ValueError:
+    after = fact.model_copy(changed)
+    if not _is_of_a_device(after):
         shown = getattr(fact, "text", "a count")
-        raise ProblemError(
-            f"{shown} × {factor:g} is beyond any device; change it by less"
-        ) from None
+        raise ProblemError(f"{shown} × {factor:g} is beyond any device; change it by less")
+    return after
+
+
+def _is_of_a_device(fact: Sourced) -> bool:
+    """Whether a device may have it, as `checking` has it of a file; of a checked fact times a
+    factor nothing else can be wrong, and pydantic need not be loaded for it."""
+    if isinstance(fact, Quantity):
+        name, number = measured_in(fact.value, fact.dimensions)
+        return DIMENSIONS[name].least <= number <= DIMENSIONS[name].most
+    if isinstance(fact, FlopPerClock):
+        return all(value <= _MOST_FLOP for value in fact.values.values())
+    return not isinstance(fact, Count) or fact.value <= _MOST_COUNT
 
 
 def _whole(value: float) -> int:

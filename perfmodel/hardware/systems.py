@@ -75,6 +75,17 @@ def is_system(path: str | Path) -> bool:
         return False
 
 
+def is_named(name: str) -> bool:
+    """Whether a name is that of a system's file, by path, slug or alias."""
+    if catalogue.is_path(name):
+        return is_system(name)
+    try:
+        catalogue.located("system", name, folders())
+    except UnknownName:
+        return False
+    return True
+
+
 def made_of(device: str) -> list[System]:
     """The systems of files that are made of a device, by slug."""
     return [system for system in map(load, names()) if system.device == device]
@@ -172,6 +183,7 @@ __all__ = [
     "System",
     "SystemLevel",
     "check",
+    "is_named",
     "is_system",
     "load",
     "made_of",

@@ -1,7 +1,7 @@
 """Whole transformers: what they are, and the operators that a pass over them runs.
 
-A `Network` (network.py) is sizes and blocks; presets/ has published ones, huggingface.py reads a
-config.json. A `Stack` (stacks.yaml) says what software makes of a layer. Operations (blocks/) write
-kernels forward and backward, with the tensors that each backward reads; expand.py joins them into
-graphs, a segment a kind of layer, and predict.py times these.
+A `Network` (network.py) is sizes and blocks; presets/ has published ones, huggingface/ reads a
+config.json. A `Stack` (stacks.yaml) says what software makes of a layer. layers/ puts operations
+together, and operations/ write their kernels forward and backward, with the tensors that each
+backward reads; expand.py makes segments of them, one a kind of layer, and predict.py times these.
 """

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from perfmodel.errors import ProblemError
-from perfmodel.networks.layer import Layer
+from perfmodel.networks.layers.block import block
+from perfmodel.networks.layers.ends import embedding, head
+from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import Block, Network
 from perfmodel.networks.operations.loss import Loss
 from perfmodel.networks.segment import Segment
@@ -30,19 +32,24 @@ def expand(network: Network, setting: Setting) -> tuple[Segment, ...]:
             f"{network.name} has {network.positions:,} learned positions, fewer than the "
             f"{setting.past + setting.seq:,} tokens of a sequence; give a shorter seq"
         )
-    segments = [_embedding(network, setting, network.encoder or network.blocks)]
-    encoder = _blocks(network, setting, network.encoder, "encoder block")
-    if encoder:
-        norm = Layer(network, setting, "encoder norm").norm()
-        segments += [*encoder, Segment("encoder norm", 1, norm)]
-        segments.append(_embedding(network, setting, network.blocks, of="decoder"))
-    segments += _blocks(network, setting, network.blocks, "block")
+    found = []
+    if network.encoder:
+        found.append(_embedding(network, setting, network.encoder, "embedding"))
+        found += _blocks(network, setting, network.encoder, "encoder block")
+        layer = Layer(network, setting)
+        layer.norm("encoder norm", layer.x)
+        found.append(Segment("encoder norm", 1, tuple(layer.operations)))
+    name = "decoder embedding" if network.encoder else "embedding"
+    found.append(_embedding(network, setting, network.blocks, name))
+    found += _blocks(network, setting, network.blocks, "block")
     if not setting.ends:
-        return tuple(one for one in segments if one.block)
-    head = Layer(network, setting, "head").head()
-    if head:
-        segments.append(Segment("head", 1, head, last=isinstance(head[-1], Loss)))
-    return tuple(segments)
+        return tuple(one for one in found if one.block)
+    layer = Layer(network, setting)
+    head(layer)
+    if layer.operations:
+        last = isinstance(layer.operations[-1], Loss)
+        found.append(Segment("head", 1, tuple(layer.operations), last=last))
+    return tuple(found)
 
 
 def parameters(network: Network, setting: Setting | None = None) -> tuple[tuple[Weight, int], ...]:
@@ -75,13 +82,12 @@ def active_count(network: Network, *, input_embedding: bool = True) -> int:
     return found - (0 if network.tied else tables)
 
 
-def _embedding(
-    network: Network, setting: Setting, before: Sequence[Block], of: str = ""
-) -> Segment:
-    """Tables, their sums, a norm, dropout, of the blocks that follow."""
-    layer = Layer(network, setting, of or "embedding")
-    name = f"{of} embedding" if of else "embedding"
-    return Segment(name, 1, layer.embedding(before[0].attention))
+def _embedding(network: Network, setting: Setting, before: Sequence[Block], name: str) -> Segment:
+    """Tables, their sums, a norm, dropout, of the blocks that follow; those of a decoder behind an
+    encoder share its table."""
+    layer = Layer(network, setting)
+    embedding(layer, before[0].attention, shared=name != "embedding")
+    return Segment(name, 1, tuple(layer.operations))
 
 
 def _blocks(
@@ -89,8 +95,9 @@ def _blocks(
 ) -> list[Segment]:
     """A segment for each entry."""
     found = []
-    for i, block in enumerate(blocks):
+    for i, one in enumerate(blocks):
         name = called if len(blocks) == 1 else f"{called} {i + 1}"
-        layer = Layer(network, setting, name)
-        found.append(Segment(name, block.repeat, layer.block(block), block=True))
+        layer = Layer(network, setting)
+        block(layer, one)
+        found.append(Segment(name, one.repeat, tuple(layer.operations), block=True))
     return found

@@ -47,7 +47,7 @@ def flops_per_token(network: Network, seq: int, convention: str = "megatron") ->
         if attention is not None
     )
     if convention == "narayanan":
-        head = network.vocabulary * network.hidden
+        head = _head(network)
         return 8.0 * (weights - head) + 6.0 * head + 8.0 * scores
     return 6.0 * weights + 6.0 * scores
 
@@ -59,8 +59,12 @@ def _multiplied(network: Network) -> int:
         for weight, repeat in parameters(network)
         if weight.kind == "matrix" and weight.name not in ("pooler.weight", "next sentence.weight")
     )
-    head = network.head in ("language", "pretraining")
-    return matrices + head * network.vocabulary * network.hidden
+    return matrices + _head(network)
+
+
+def _head(network: Network) -> int:
+    """Weights of the product that makes logits, where there is one."""
+    return network.vocabulary * network.hidden * (network.head in ("language", "pretraining"))
 
 
 def _scores(of: SelfAttention, seq: int, *, causal: bool) -> float:

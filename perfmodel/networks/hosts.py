@@ -23,8 +23,6 @@ class Host:
     """In the backward pass, from the autograd engine."""
     micro_batch_seconds: float = 0.0
     """Between two micro-batches, while nothing runs: batches fetched, losses read."""
-    step_seconds: float = 0.0
-    """Once a step: norms read back, logs, the optimiser's Python."""
     source: str = ""
     """Where the numbers come from."""
 

@@ -33,26 +33,26 @@ def predict_network(
     left in the caches. Raises what `expand` and `perfmodel.predict.predict` raise.
     """
     if constants is None:
-        return _by_default(network, setting, _Held(device))
+        return _by_default(network, setting, Held(device))
     return _predicted(network, setting, device, constants)
 
 
 @dataclass(frozen=True, eq=False)
-class _Held:
+class Held:
     """A device by which object it is: plans of a sweep ask for the same one."""
 
     device: Device
     """The device."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and other.device is self.device
+        return isinstance(other, Held) and other.device is self.device
 
     def __hash__(self) -> int:
         return id(self.device)
 
 
 @lru_cache(maxsize=512)
-def _by_default(network: Network, setting: Setting, held: _Held) -> NetworkPrediction:
+def _by_default(network: Network, setting: Setting, held: Held) -> NetworkPrediction:
     return _predicted(network, setting, held.device, default())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -163,7 +163,7 @@ class NetworkPrediction:
     def flops(self) -> Mapping[str, float]:
         """Executed operations by unit: matrix, vector, special."""
         units = ("matrix", "vector", "special")
-        return {unit: self.total(lambda one, unit=unit: one.flops[unit]) for unit in units}
+        return {unit: self.total(partial(_flops, unit)) for unit in units}
 
     @cached_property
     def bytes(self) -> Mapping[str, float]:
@@ -171,10 +171,7 @@ class NetworkPrediction:
         levels = dict.fromkeys(
             name for each in self.passes for one in each.kernels for name in one.prediction.bytes
         )
-        return {
-            level: self.total(lambda one, level=level: one.bytes.get(level, 0.0))
-            for level in levels
-        }
+        return {level: self.total(partial(_moved, level)) for level in levels}
 
     @property
     def intensity(self) -> Mapping[str, float]:
@@ -189,13 +186,21 @@ class NetworkPrediction:
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
     @property
+    def known_device(self) -> str:
+        """How much is known of the device (`perfmodel.timing.knowledge`), by most of the time."""
+        found = self.by(lambda _, one: one.prediction.known.device)
+        return max(found, key=found.__getitem__)
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
-        """What was assumed of any kernel, each once."""
+        """What was assumed of any kernel, each once; that a stack's name stands for its usual
+        kernels is no assumption."""
         said = (
             line
             for each in self.passes
             for one in each.kernels
             for line in one.prediction.assumptions
+            if not line.startswith("implementation '")
         )
         return tuple(dict.fromkeys(said))
 
@@ -236,21 +241,30 @@ class NetworkPrediction:
             "flops": dict(self.flops),
             "bytes": dict(self.bytes),
             "arithmetic_intensity": dict(self.intensity),
-            "kernels": [
-                {
-                    "segment": each.segment,
-                    "pass": each.way,
-                    "layers": each.repeat,
-                    "kernel": one.name,
-                    "class": one.kind,
-                    "operator": one.prediction.algorithm,
-                    "time_us": one.seconds * 1e6,
-                    "low_us": one.spread.low_seconds * 1e6,
-                    "high_us": one.spread.high_seconds * 1e6,
-                    "limiter": one.limiter,
-                }
-                for each in self.passes
-                for one in each.kernels
-            ],
+            "kernels": [_plain(each, one) for each in self.passes for one in each.kernels],
             "assumptions": list(self.assumptions),
         }
+
+
+def _flops(unit: str, one: Prediction) -> float:
+    return one.flops[unit]
+
+
+def _moved(level: str, one: Prediction) -> float:
+    return one.bytes.get(level, 0.0)
+
+
+def _plain(each: PassTime, one: KernelTime) -> dict[str, Any]:
+    """A kernel of a pass in the JSON form."""
+    return {
+        "segment": each.segment,
+        "pass": each.way,
+        "layers": each.repeat,
+        "kernel": one.name,
+        "class": one.kind,
+        "operator": one.prediction.algorithm,
+        "time_us": one.seconds * 1e6,
+        "low_us": one.spread.low_seconds * 1e6,
+        "high_us": one.spread.high_seconds * 1e6,
+        "limiter": one.limiter,
+    }

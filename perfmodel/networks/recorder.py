@@ -32,16 +32,20 @@ class Exchanged:
     name: str
     """Unique within its segment."""
     kind: str
-    """all-reduce, reduce-scatter, all-gather, all-to-all."""
+    """all-reduce, reduce-scatter, all-gather, all-to-all; ring, ring-gradient: keys and values,
+    and in the backward pass their gradients with them, from device to device."""
     axis: str
     """The mesh axis: tensor, context, expert."""
     tensor_bytes: float
     """Bytes of the whole tensor."""
     before: int
     """Kernels of the pass that come before it."""
+    repeats: int = 1
+    """Rows that stem from one token, of rows that go to experts."""
 
 
 Operands = Mapping[str, Value | tuple[Value, ...]]
+"""Tensors by the operand that they are; several lie side by side."""
 
 
 @dataclass
@@ -49,15 +53,25 @@ class Recorder:
     """One pass over one segment."""
 
     name: str
+    """What its graph is called."""
     nodes: list[Node] = field(default_factory=list)
+    """Kernels in launch order."""
     kinds: list[str] = field(default_factory=list)
-    tensors: dict[str, Tensor] = field(default_factory=dict)
-    written: set[str] = field(default_factory=set)
-    given: dict[str, None] = field(default_factory=dict)
-    weights: dict[str, None] = field(default_factory=dict)
-    read: set[str] = field(default_factory=set)
+    """The class of each, one of `KINDS`."""
     exchanges: list[Exchanged] = field(default_factory=list)
+    """What devices exchange between them."""
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    """Every tensor that a kernel reads or writes, by name."""
+    given: dict[str, None] = field(default_factory=dict)
+    """Those that are there before it: activations, gradients, what was saved; in order."""
+    weights: dict[str, None] = field(default_factory=dict)
+    """Parameters among them; in order."""
+    written: set[str] = field(default_factory=set)
+    """Those that a kernel writes."""
+    read: set[str] = field(default_factory=set)
+    """Those that a kernel or an exchange reads."""
     sent: set[str] = field(default_factory=set)
+    """Those that an exchange takes from a kernel to other devices."""
 
     def run(
         self,
@@ -94,10 +108,17 @@ class Recorder:
         self.kinds.append(kind)
 
     def exchange(
-        self, name: str, kind: str, axis: str, tensor_bytes: float, x: Value, y: Value
+        self,
+        name: str,
+        kind: str,
+        axis: str,
+        tensor_bytes: float,
+        x: Value,
+        *,
+        repeats: int = 1,
     ) -> None:
-        """An exchange between kernels: what it makes is there as inputs are."""
-        self.exchanges.append(Exchanged(name, kind, axis, tensor_bytes, len(self.nodes)))
+        """An exchange of x between kernels: what it makes is there as inputs are."""
+        self.exchanges.append(Exchanged(name, kind, axis, tensor_bytes, len(self.nodes), repeats))
         if x.name in self.written:
             self.read.add(x.name)
             self.sent.add(x.name)
@@ -112,16 +133,15 @@ class Recorder:
 
     def graph(self) -> Graph:
         """What was recorded, checked; raises what `Graph` raises."""
-        kept = {name: tensor for name, tensor in self.tensors.items()}
         outputs = {name for name in self.written if name not in self.read} | self.sent
-        weights = tuple(name for name in self.weights if name in kept)
+        weights = tuple(name for name in self.weights if name in self.tensors)
         return Graph(
             self.name,
             tuple(self.nodes),
-            kept,
+            dict(self.tensors),
             inputs=tuple(self.given),
             weights=weights,
-            outputs=tuple(sorted(outputs & kept.keys())),
+            outputs=tuple(sorted(outputs & self.tensors.keys())),
         )
 
     def _keep(self, value: Value) -> None:

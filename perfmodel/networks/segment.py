@@ -105,7 +105,7 @@ class Segment:
         if isinstance(operation, Linear) and source is not None:
             moved = source.whole_bytes
             name = f"{operation.name}.input again"
-            to.exchange(name, "all-gather", source.axis, moved, source.x, source.outputs[0])
+            to.exchange(name, "all-gather", source.axis, moved, source.x)
 
     @cached_property
     def _sources(self) -> dict[str, Exchange]:
@@ -141,8 +141,3 @@ class Segment:
     def weights(self) -> tuple[Weight, ...]:
         """Parameters of one layer."""
         return tuple(weight for one in self.operations for weight in one.weights)
-
-    @property
-    def input_bytes(self) -> float:
-        """Bytes of what it reads from the segment before."""
-        return sum(x.bytes for x in self.operations[0].inputs)

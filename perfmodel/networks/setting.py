@@ -8,8 +8,10 @@ from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.networks.stack import Stack, load
 
-DTYPES = ("fp32", "tf32", "fp16", "bf16", "fp8")
-"""Types of the products: fp8 is for linear layers, between activations of 16 bits."""
+NARROW = ("fp8", "nvfp4")
+"""Types of linear layers alone, between activations of 16 bits."""
+DTYPES = ("fp32", "tf32", "fp16", "bf16", *NARROW)
+"""Types of the products."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,14 @@ class Setting:
     @property
     def data(self) -> str:
         """Type of activations in memory."""
-        return {"tf32": "fp32", "fp8": "bf16"}.get(self.dtype, self.dtype)
+        if self.dtype in NARROW:
+            return "bf16"
+        return "fp32" if self.dtype == "tf32" else self.dtype
+
+    @property
+    def multiplied(self) -> str:
+        """Type of products that are not of linear layers: of attention, and of the head."""
+        return self.data if self.dtype in NARROW else self.dtype
 
     @property
     def wide(self) -> bool:

@@ -1,9 +1,9 @@
-"""What a software stack makes of a layer: which of its operations share a kernel (`stacks.yaml`)."""
+"""Software stacks: which operations of a layer share a kernel (`stacks.yaml`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -46,13 +46,17 @@ class Stack:
     """Whether dropout and the residual sum are one kernel."""
     experts_apart: bool = False
     """Whether products of experts are a kernel for each of them, and not one for all."""
+    sends_once: bool = False
+    """Whether a token goes to a node once, however many of its experts are there."""
     main_gradients: bool = False
     """Whether products add weight gradients to fp32 sums themselves."""
     autocast: bool = False
     """Whether weights are kept in fp32 and cast in each forward pass, and norms and losses run in
     fp32 between casts (torch.amp)."""
-    kernels_of: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """Kernels that it makes of an activation or of rotary positions, where not one."""
+    fused_gate: bool = False
+    """Whether a gate's activation and its product with the other half are one kernel."""
+    plain_gelu_new: bool = False
+    """Whether GPT-2's approximation of gelu is the eight plain operators of its Python."""
     masked_logits: bool = False
     """Whether BERT's language head runs over the masked tokens alone."""
     loss: str = "eager"
@@ -65,10 +69,6 @@ class Stack:
     """How it runs an optimiser: fused, foreach or multi-tensor."""
     host: str = "eager"
     """The entry of hosts.yaml that says how long a launch takes."""
-
-    def count_of(self, what: str) -> int:
-        """Kernels that it makes of something."""
-        return self.kernels_of.get(what, 1)
 
 
 def load(name: str) -> Stack:

@@ -14,7 +14,7 @@ problem it has.
 
 from perfmodel.operators.operator import Operator, Request, Timed
 from perfmodel.operators.options import Choice, Flag, Option, Size
-from perfmodel.operators.registry import find, load, names, operator_of
+from perfmodel.operators.registry import every, find, load, names, operator_of
 
 __all__ = [
     "Choice",
@@ -24,6 +24,7 @@ __all__ = [
     "Request",
     "Size",
     "Timed",
+    "every",
     "find",
     "load",
     "names",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from perfmodel.algorithms import Attention, Problem
+from perfmodel.elements import ELEMENTS
 from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
 from perfmodel.operators.operator import Request
 from perfmodel.operators.options import DIRECTION, DTYPE, Choice, Flag, Multiple, size
@@ -30,14 +31,15 @@ class AttentionOperator(LibraryOperator):
     about = "Scaled dot-product attention: MHA, GQA, MQA; prefill and decode."
     schedules = ("auto", "standard", "tiled", "tiled-1", "tiled-2", "tiled-3", "split-kv")
     tile = ("rows", "keys", "splits")
+    own_tile = ("rows", "keys", "warps", "stages")
     fits_by = ("head_dim", "head_dim_v")
     multiples = (Multiple("heads_q", "heads_kv", "query heads", "key-value heads"),)
     smaller = "a smaller head dimension"
     needed = ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim")
     options = (
         size("batch", default="1", help="Sequences: {size}."),
-        size("heads_q", "--heads", default="32", help="Query heads."),
-        size("head_dim", default="128", help="Dimension of a head."),
+        size("heads_q", "--heads", default="32", help="Query heads: {size}."),
+        size("head_dim", default="128", help="Dimension of a head: 64, 128, 256."),
         size(
             "heads_kv",
             "--kv-heads",
@@ -45,20 +47,35 @@ class AttentionOperator(LibraryOperator):
             follows="heads_q",
             help="Key-value heads [default: as --heads].",
         ),
-        size("seq", default="4096", argument=False, help="Queries and keys alike."),
+        size("seq", default="4096", argument=False, help="Queries, and as many keys: {size}."),
         size("seq_q", default=None, source="seq", help="Queries, where they differ; 1 is decode."),
         size(
             "seq_kv", default=None, source="seq", follows="seq_q", help="Keys, where they differ."
         ),
         size("head_dim_v", default=None, help="Dimension of values, where it differs."),
-        size("window", default=None, least=0, help="See the nearest keys only; 0: all."),
-        Flag("causal", ("--causal",), "Hide later keys.", always=True),
+        size(
+            "window",
+            default=None,
+            least=0,
+            help="A query sees its own key and the SIZE - 1 before it, and as many after it unless "
+            "--causal; 0: all.",
+        ),
+        Flag("causal", ("--causal",), "A query does not see keys after its own.", always=True),
         DTYPE,
-        Choice("kv_dtype", ("--kv-dtype",), None, "Type of keys and values."),
+        Choice(
+            "kv_dtype",
+            ("--kv-dtype",),
+            None,
+            f"Types of keys and values, with commas: {', '.join(ELEMENTS)} [default: as --dtype].",
+        ),
         DIRECTION,
-        Flag("padding_mask", ("--padding-mask",), "Mask padded keys."),
-        Flag("dropout", ("--dropout",), "Drop scores, as in training."),
-        Flag("keys_only", ("--keys-only",), "Values lie in the keys' memory."),
+        Flag("padding_mask", ("--padding-mask",), "Keys beyond each sequence's end are masked."),
+        Flag("dropout", ("--dropout",), "Scores are dropped at random, as in training."),
+        Flag(
+            "keys_only",
+            ("--keys-only",),
+            "Values are the first columns of the keys (absorbed MLA): read once.",
+        ),
     )
 
     def problem(self, **given: Any) -> Attention:

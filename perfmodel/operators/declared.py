@@ -55,7 +55,7 @@ class DeclaredOperator(Operator):
         self.declaration = declaration
         self.name, self.about = declaration.name, declaration.about
         parameters = declaration.parameters.items()
-        self.options = (*(_option(declaration, *item) for item in parameters), DTYPE)
+        self.options = (*(_option(*item) for item in parameters), DTYPE)
         self.fits_by = tuple(declaration.parameters)
         self.library = str((declaration.operator or {}).get("name", ""))
         built_in = BUILT_IN.get(self.library)
@@ -262,13 +262,20 @@ def _share(name: str, text: str) -> float:
     return share
 
 
-def _option(declaration: Declaration, name: str, default: Any) -> Option:
+def _named(name: str) -> str:
+    """A parameter's name as a sentence begins: Kv heads."""
+    return name.replace("_", " ").capitalize()
+
+
+def _option(name: str, default: Any) -> Option:
     """The option of a parameter, by its declared default."""
     flag = f"--{name.replace('_', '-')}"
     if isinstance(default, bool):
-        return Flag(name, (flag,), f"{name} of {declaration.name}.")
+        return Flag(name, (flag,), f"{_named(name)}, yes or no.")
     if isinstance(default, int):
-        return Size(name, (flag,), str(default), f"{name} of {declaration.name}.", least=0)
+        return Size(name, (flag,), str(default), f"{_named(name)}: a size, list or range.", least=0)
     if isinstance(default, float):
-        return Choice(name, (flag,), str(default), f"{name}, a share.", metavar="NUMBER")
-    return Size(name, (flag,), None, f"[default: {default}].", least=0)
+        return Choice(
+            name, (flag,), str(default), f"{_named(name)}: a share, such as 0.25.", metavar="NUMBER"
+        )
+    return Size(name, (flag,), None, f"{_named(name)} [default: {default}].", least=0)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from perfmodel.algorithms import Matmul, Problem
-from perfmodel.algorithms.matmul import kernel_type
+from perfmodel.algorithms.matmul import FORMATS, kernel_type
 from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
 from perfmodel.operators.operator import CHUNK, Request
-from perfmodel.operators.options import DTYPE, size
+from perfmodel.operators.options import dtype, size
 from perfmodel.timing import matmul
 from perfmodel.timing.libraries import GemmFacts, resolve, usual
 from perfmodel.timing.machine import Machine
@@ -28,6 +28,7 @@ class GemmOperator(LibraryOperator):
     about = "Matrix product C[m,n] = A[m,k] B[k,n], batched; low-precision weights too."
     schedules = ("auto", "tiled", "split-k")
     tile = ("m", "n", "slices")
+    own_tile = ("m", "n", "k", "warps", "stages", "group", "slices")
     chunk = CHUNK // 2  # its menu is the longest
     needed = ("m", "n", "k")
     options = (
@@ -35,7 +36,7 @@ class GemmOperator(LibraryOperator):
         size("n", "-n", "--n", default="4096", help="Columns of C."),
         size("k", "-k", "--k", default="4096", help="Summed dimension."),
         size("batch", default="1", help="Products."),
-        DTYPE,
+        dtype(FORMATS),
     )
 
     def problem(self, **given: Any) -> Matmul:

@@ -14,6 +14,7 @@ from perfmodel.algorithms.problem import columns
 from perfmodel.arithmetic import Number
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
+from perfmodel.operators import owntile
 from perfmodel.operators.included import included_seconds
 from perfmodel.operators.operator import Operator, Request, Timed
 from perfmodel.timing import floors
@@ -86,11 +87,11 @@ class LibraryOperator(Operator):
         here = machine(device)
         shaped, n = columns(problem)
         around = circumstances(request.harness, problem.operator, constants)
-        setting = Setting(here, constants, around)
+        setting = Setting(here, constants, around, owntile.columns(request.tile))
         self.check_schedule(request.schedule)
         kernel, said = self.kernels(shaped, request, here)
         kernel = _ablated(kernel, constants)
-        for some in _ever_smaller(kernel):
+        for some in (kernel,) if request.tile else _ever_smaller(kernel):
             plans = self.plans(shaped, request.schedule, some, setting)
             plans, elsewhere = placed(plans, request.place, device)
             plans = handed(plans, request.reuse)
@@ -98,7 +99,7 @@ class LibraryOperator(Operator):
             if np.all(np.isfinite(total.seconds)):
                 break
         else:
-            raise ProblemError(self._does_not_fit(device, plans[0]))
+            raise self._does_not_fit(device, plans[0], request, np.isfinite(total.seconds))
         if some is not kernel:
             said = (*said, f"no tile of {kernel.name} fits on {device.slug}: a smaller one taken")
         found = unknowns(problem.operator, request.implementation, request.harness, device)
@@ -146,11 +147,21 @@ class LibraryOperator(Operator):
         includes = () if "included" in constants.off else tuple(dict.fromkeys(includes))
         return included_seconds(setting, problem, kernel, includes)
 
-    def _does_not_fit(self, device: Device, plan: Plan) -> str:
+    def _does_not_fit(
+        self, device: Device, plan: Plan, request: Request, fits: np.ndarray
+    ) -> ProblemError:
         limit = machine(device).shared_per_block / 1024
-        return (
-            f"no tile of {plan.schedule} fits on {device.slug}: a block may hold "
-            f"{limit:.0f} KiB of shared memory; use {self.smaller} or another schedule"
+        held = f"a block may hold {limit:.0f} KiB of shared memory"
+        if request.tile:
+            tile = owntile.described(request.tile, int(np.argmin(fits)))
+            return owntile.TileDoesNotFit(
+                f"a tile of {tile} does not fit on {device.slug}: {held}; take a smaller tile or "
+                "fewer stages",
+                fits,
+            )
+        return ProblemError(
+            f"no tile of {plan.schedule} fits on {device.slug}: {held}; use {self.smaller} or "
+            "another schedule"
         )
 
 

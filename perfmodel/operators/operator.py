@@ -41,6 +41,8 @@ class Request:
     """Axis to the devices that it is split over and the link between them, outermost first."""
     stored: Mapping[str, str] = field(default_factory=dict)
     """Tensor or role to the axis that its shards lie along in memory; `whole`: on each device."""
+    tile: Mapping[str, Any] = field(default_factory=dict)
+    """The caller's own tile by dimension, numbers or arrays of n; empty: a library's menu."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,8 @@ class Operator(ABC):
     """Dimensions of a tile that a sweep stores a column of."""
     searched: tuple[str, ...] = ()
     """Dimensions of which a tile has some, one problem's others than the next one's."""
+    own_tile: tuple[str, ...] = ()
+    """Dimensions of a tile that a caller may set in place of a library's menu."""
     chunk: int = CHUNK
     """Problems timed at once."""
 

@@ -6,7 +6,10 @@ takes their product in this order, the last one fastest.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from perfmodel.elements import ELEMENTS
 
 DIRECTIONS = ("fwd", "bwd", "fwdbwd")
 """Forward, backward, and both."""
@@ -100,12 +103,17 @@ def size(name: str, *flags: str, default: str | None, help: str, **more: object)
     return Size(name, written, default, help.replace("{size}", _SIZE), **more)  # type: ignore[arg-type]
 
 
-DTYPE = Choice("dtype", ("--dtype",), "bf16", "Type: fp32, tf32, fp16, bf16, fp8, ...; lists too.")
+def dtype(names: Iterable[str]) -> Choice:
+    """The type of a problem, one of `names` or a list of them."""
+    return Choice("dtype", ("--dtype",), "bf16", f"Types, with commas: {', '.join(names)}.")
+
+
+DTYPE = dtype(ELEMENTS)
 DIRECTION = Choice(
     "direction",
     ("--direction",),
     "fwd",
-    "fwd, bwd or fwdbwd; lists too.",
+    "Passes, with commas: fwd, bwd, fwdbwd.",
     metavar="WAY",
     known=DIRECTIONS,
     kind="direction",

@@ -6,10 +6,11 @@ A package names its operators under the entry point `perfmodel.operators`: an `O
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from perfmodel import plugins
 from perfmodel.algorithms import Problem, library
 from perfmodel.algorithms.case import Declaration
 from perfmodel.algorithms.declaredproblem import DeclaredProblem
@@ -20,8 +21,8 @@ from perfmodel.operators.operator import Operator
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-GROUP = "perfmodel.operators"
-"""The entry point."""
+GROUP = "operators"
+"""The entry point, after `perfmodel.`."""
 
 
 def names() -> tuple[str, ...]:
@@ -46,6 +47,17 @@ def load(name: str) -> Operator:
     return _loaded(brought)
 
 
+def every() -> Iterator[Operator]:
+    """All operators in the order of their names; without those of packages that fail to load."""
+    for name in names():
+        try:
+            yield load(name)
+        except ProblemError as error:
+            if name not in _brought():
+                raise
+            plugins.leave_out(_brought()[name], error)
+
+
 def find(name: str) -> Operator | None:
     """The operator of this name, and None where there is none; opens no file of the user's."""
     return load(name) if name in BUILT_IN or name in names() else None
@@ -67,9 +79,7 @@ def _declared(declaration: Declaration) -> Operator:
 
 @lru_cache(maxsize=1)
 def _brought() -> Mapping[str, EntryPoint]:
-    from importlib.metadata import entry_points  # takes as long as a prediction to load
-
-    return {item.name: item for item in entry_points(group=GROUP)}
+    return {item.name: item for item in plugins.points(GROUP)}
 
 
 def _loaded(point: EntryPoint) -> Operator:

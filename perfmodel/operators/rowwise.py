@@ -9,6 +9,7 @@ import numpy as np
 
 from perfmodel.algorithms import Problem, Rowwise
 from perfmodel.algorithms.rowwise import MAPS
+from perfmodel.elements import ELEMENTS
 from perfmodel.operators.library import Chosen, LibraryOperator
 from perfmodel.operators.operator import Request
 from perfmodel.operators.options import DIRECTION, DTYPE, Choice, size
@@ -33,6 +34,7 @@ class RowwiseOperator(LibraryOperator):
         self.name, self.about = op, about
         self.fixed = {"op": op}
         self.options = (_ROWS, _COLS, *options)
+        self.own_tile = () if op == "pointwise" else ("columns", "warps")
 
     def problem(self, **given: Any) -> Rowwise:
         """A `Rowwise`."""
@@ -88,7 +90,7 @@ OPERATORS = (
             "variant",
             ("--variant",),
             "add",
-            "add, gelu, silu_mul, ...; lists too.",
+            f"Maps, with commas: {', '.join(MAPS)}.",
             metavar="NAME",
             known=MAPS,
             kind="variant of pointwise",
@@ -100,6 +102,11 @@ OPERATORS = (
         "quantise",
         "Quantisation of rows x cols, by default bf16 to fp8.",
         DTYPE,
-        Choice("output_dtype", ("--output-dtype",), "fp8", "Type written."),
+        Choice(
+            "output_dtype",
+            ("--output-dtype",),
+            "fp8",
+            f"Types written, with commas: {', '.join(ELEMENTS)}.",
+        ),
     ),
 )

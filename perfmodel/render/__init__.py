@@ -29,7 +29,17 @@ RENDERERS: dict[str, Renderer] = {
     "json": _lazily("json_"),
     "csv": _lazily("csv_"),
     "markdown": _lazily("markdown"),
+    "latex": _lazily("latex"),
 }
-SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".txt": "table"}
+SUFFIXES = {
+    ".json": "json",
+    ".csv": "csv",
+    ".md": "markdown",
+    ".tex": "latex",
+    ".txt": "table",
+}
 
-__all__ = ["RENDERERS", "SUFFIXES", "Column", "Renderer", "Report"]
+PEOPLE = ("table", "markdown", "latex")
+"""Formats that people read; the others are data."""
+
+__all__ = ["PEOPLE", "RENDERERS", "SUFFIXES", "Column", "Renderer", "Report"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from perfmodel.napkin.explain import Explanation, KernelPage
+from perfmodel.render.latextext import escaped
 from perfmodel.units import binary, seconds, si
 
 _PREAMBLE = r"""\documentclass{article}
@@ -18,38 +18,6 @@ _PREAMBLE = r"""\documentclass{article}
 \sloppy
 \begin{document}
 """
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "²": r"$^2$",
-    "√": r"$\surd$",
-    "×": r"$\times$",
-    "·": r"$\cdot$",
-    "≥": r"$\ge$",
-    "≤": r"$\le$",
-    "β": r"$\beta$",
-    "σ": r"$\sigma$",
-    "µ": r"\textmu{}",
-    "—": "---",
-    "›": r"$\rightarrow$",
-    "⌈": r"$\lceil$",
-    "⌉": r"$\rceil$",
-    "*": "*",
-}
-
-
-def escaped(text: str) -> str:
-    """Plain text with LaTeX's special characters, and ours beyond Latin, written out."""
-    found = "".join(_SPECIAL.get(letter, letter) for letter in text)
-    return re.sub(r"[^\x00-\xff]", "?", found)
 
 
 def formula(expression: Any) -> str:

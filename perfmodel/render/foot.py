@@ -1,59 +1,75 @@
-"""What stands under a roofline chart: legends of levels and kernels, and the caption."""
+"""What stands under a roofline chart: a legend of levels, and the caption in plain words."""
 
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from perfmodel.hardware.levels import together
-from perfmodel.render.figure import BLUE, GREEN, ORANGE, PURPLE
-from perfmodel.render.labels import text_inches
-from perfmodel.render.roofs import GENERIC, Kernel, Roof, Roofs
+from perfmodel.render.labels import text_inches, wrapped
+from perfmodel.render.marks import WARNING
+from perfmodel.render.page import Palette
+from perfmodel.render.rooflines import LOOKS
+from perfmodel.render.roofs import GENERIC, Kernel, Roofs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-COLOURS = {"hbm": BLUE, "llc": PURPLE, "l2": GREEN, "shared": ORANGE}
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
-WARNING = "\u26a0"
-_CAPTION = 6.5  # points
-_LINE = 0.135  # inches per line of caption or legend
+STATUS = {
+    "measured": "measured",
+    "spec": "from the data sheet",
+    "via": "from the data sheet as others quote it",
+    "config": "as the device reports it",
+    "secondary": "from a third party's table",
+    "derived": "computed from other facts",
+    "unverified": "from memory, unchecked",
+}
+"""Where a number comes from, in words, by its status in a spec."""
 
 
 def draw(
     figure: Figure,
     devices: Sequence[Roofs],
     kernels: Sequence[Kernel],
-    labels: list[str],
-    note: str,
+    caption: Sequence[str],
+    palette: Palette,
 ) -> float:
-    """Legends and caption under the panels; the height they take, in inches."""
+    """Legend and caption under the panels; the height they take, in inches."""
     width, height = figure.get_size_inches()
-    lines = _caption(devices, kernels, note, width)
-    y = 0.06 + _LINE * 0.9 * len(lines)
-    figure.text(
-        0.1 / width,
-        0.05 / height,
-        "\n".join(lines),
-        fontsize=_CAPTION,
-        color="#444444",
-        va="bottom",
-    )
+    lines = [line for said in caption for line in wrapped(said, palette.small, width - 0.2)]
+    y = 0.06
+    if lines:
+        figure.text(
+            0.1 / width,
+            0.05 / height,
+            "\n".join(lines),
+            fontsize=palette.small,
+            color=palette.grey,
+            va="bottom",
+            gid="caption",
+        )
+        y += palette.small / 72 * 1.4 * len(lines) + 0.03
     if kernels:
-        y += 0.04
-        y += _legend(figure, _kernel_handles(labels), y)
-        y += _legend(figure, _level_handles(devices, kernels), y)
-    return y + 0.5
+        y += _legend(figure, _handles(devices, kernels, palette), y, palette)
+    return y + 0.46 * palette.scale
 
 
-def _legend(figure: Figure, handles: list[Line2D], y: float) -> float:
-    """A row of legend entries starting `y` inches above the bottom; its height."""
+def _legend(figure: Figure, handles: list[Line2D], y: float, palette: Palette) -> float:
+    """Rows of legend entries starting `y` inches above the bottom; their height."""
+    from matplotlib import rcParams
+
     width, height = figure.get_size_inches()
-    longest = max(text_inches(str(handle.get_label()), 7.5) for handle in handles) + 0.36
-    columns = max(1, min(len(handles), int((width - 0.2) / longest)))
+    points = float(rcParams["legend.fontsize"])
+    sizes = [
+        text_inches(str(item.get_label()), points) + (2.4 + 0.4 + 1.2) * points / 72
+        for item in handles
+    ]
+    columns = next(
+        n for n in range(len(handles), 0, -1) if n == 1 or _across(sizes, n) < width - 0.15
+    )
     figure.legend(
         handles=handles,
         loc="lower left",
@@ -63,66 +79,99 @@ def _legend(figure: Figure, handles: list[Line2D], y: float) -> float:
         borderpad=0.1,
         columnspacing=1.2,
         handletextpad=0.4,
-        handlelength=1.2,
-        labelspacing=0.25,
+        handlelength=2.4,
+        labelspacing=0.3,
     )
-    return math.ceil(len(handles) / columns) * _LINE * 1.15 + 0.03
+    return math.ceil(len(handles) / columns) * points / 72 * 1.45 + 0.03
 
 
-def _kernel_handles(labels: list[str]) -> list[Line2D]:
-    return [_handle(MARKERS[i], "black", "white", label) for i, label in enumerate(labels)]
+def _across(sizes: Sequence[float], columns: int) -> float:
+    """Width of a legend of so many columns, which Matplotlib fills one after the other."""
+    rows, longer = divmod(len(sizes), columns)
+    ends = [rows * i + min(i, longer) for i in range(columns + 1)]
+    return sum(max(sizes[start:end]) for start, end in pairwise(ends))
 
 
-def _level_handles(devices: Sequence[Roofs], kernels: Sequence[Kernel]) -> list[Line2D]:
-    """Colours are levels; hollow and filled are predicted and measured."""
+def _handles(devices: Sequence[Roofs], kernels: Sequence[Kernel], palette: Palette) -> list[Line2D]:
+    """A level's line and mark; hollow and filled are predicted and measured."""
+    from matplotlib.lines import Line2D
+
     drawn: dict[str, set[str]] = {}
     for device in devices:
         for level, roof in device.levels.items():
             drawn.setdefault(level, set()).add(roof.name)
-    handles = [
-        _handle("s", COLOURS[level], COLOURS[level], together(names, GENERIC[level]))
-        for level, names in drawn.items()
-    ]
-    if any(not kernel.measured for kernel in kernels):
-        handles.append(_handle("o", "black", "white", "predicted"))
-    if any(kernel.measured for kernel in kernels):
-        handles.append(_handle("o", "black", "black", "measured"))
-    return handles
+    found = []
+    for level in sorted(drawn, key=list(LOOKS).index):
+        look = LOOKS[level]
+        colour = getattr(palette, look.colour)
+        name = together(drawn[level], GENERIC.get(level, level))
+        found.append(
+            Line2D(
+                [], [], color=colour, linestyle=look.dashes, marker=look.marker,
+                markersize=look.size * palette.line / 1.2, markerfacecolor=palette.ground,
+                label=name,
+            )
+        )  # fmt: skip
+    for measured, word in ((False, "predicted"), (True, "measured")):
+        if any(kernel.measured is measured for kernel in kernels):
+            face = palette.ink if measured else palette.ground
+            found.append(
+                Line2D(
+                    [], [], color=palette.ink, linestyle="none", marker="o", label=word,
+                    markersize=4.6 * palette.line / 1.2, markerfacecolor=face,
+                )
+            )  # fmt: skip
+    return found
 
 
-def _handle(marker: str, edge: str, face: str, label: str) -> Line2D:
-    from matplotlib.lines import Line2D
-
-    return Line2D(
-        [], [], linestyle="none", marker=marker, color=edge, markerfacecolor=face, label=label,
-        markersize=5.5,
-    )  # fmt: skip
-
-
-def _caption(
-    devices: Sequence[Roofs], kernels: Sequence[Kernel], note: str, width: float
+def caption(
+    devices: Sequence[Roofs],
+    kernels: Sequence[Kernel],
+    note: str,
+    unplaced: Sequence[str] = (),
 ) -> list[str]:
-    """Device, types and where each roof comes from; wrapped to the width of the page."""
-    said = []
+    """Where each roof comes from, what is missing, and how to read the marks."""
+    return [
+        *(_sources(device) for device in devices),
+        *_missing(devices),
+        " ".join(_reading(devices, kernels)),
+        *([f"Without a label for want of room: {'; '.join(unplaced)}."] if unplaced else []),
+        *([note] if note else []),
+    ]
+
+
+def _sources(device: Roofs) -> str:
+    """The roofs of a device by where they come from."""
+    by_status: dict[str, list[str]] = {}
+    for roof in (*device.compute, *device.levels.values()):
+        by_status.setdefault(roof.status, []).append(roof.name)
+    ordered = sorted(by_status, key=lambda status: list(STATUS).index(status))
+    said = "; ".join(f"{', '.join(by_status[name])} {STATUS[name]}" for name in ordered)
+    return f"Roofs of {device.device}: {said}."
+
+
+def _missing(devices: Sequence[Roofs]) -> Iterator[str]:
     for device in devices:
-        parts = [
-            _sourced(roof) for roof in (*device.matrix, *device.vector, *device.levels.values())
-        ]
-        said.append(f"{device.device}: {', '.join(parts)}.")
-    said.append("Numbers at the foot are ridge points (FLOP/byte).")
-    dashed = any(
-        roof.datasheet for d in devices for roof in (*d.matrix, *d.vector, *d.levels.values())
-    )
-    if dashed:
-        said[-1] += " Solid lines: measured where it was; dashed: datasheet peak."
-    if any(d.above(k) for d in devices for k in kernels if k.device == d.device):
-        said.append(
-            f"{WARNING} above its roof: a wrong type or FLOP count, sparsity or cached data."
-        )
-    said += [note] if note else []
-    letters = int((width - 0.2) * 72 / (_CAPTION * 0.53))
-    return [line for sentence in said for line in textwrap.wrap(sentence, letters)]
+        if device.missing:
+            names = ", ".join(device.missing)
+            yield f"Not drawn: {names} of {device.device}, whose bandwidth its spec does not give."
 
 
-def _sourced(roof: Roof) -> str:
-    return f"{roof.name} ({roof.status}{', peak dashed' if roof.datasheet else ''})"
+def _reading(devices: Sequence[Roofs], kernels: Sequence[Kernel]) -> Iterator[str]:
+    if any(roof.datasheet for d in devices for roof in (*d.compute, *d.levels.values())):
+        yield "Thin lines are published peaks of what was measured."
+    yield "Numbers at the foot are ridge points (FLOP/byte)."
+    if kernels:
+        yield "Per cent are of the lowest peak above the mark."
+    if any(kernel.low_flops_per_s for kernel in kernels):
+        yield "Bars are the predictions' ranges."
+    if any(device.special(kernels_of(device, kernels)) for device in devices):
+        each = min(k.flops_per_special for k in kernels if k.flops_per_special)
+        yield f"The ceiling of the special functions is that of {each:.0f} FLOP for each of them."
+    if any(d.above(k) for d in devices for k in kernels_of(d, kernels)):
+        yield f"{WARNING} above its roof: a wrong type or FLOP count, sparsity or cached data."
+
+
+def kernels_of(device: Roofs, kernels: Sequence[Kernel]) -> list[Kernel]:
+    """The kernels that run on a device."""
+    return [kernel for kernel in kernels if kernel.device == device.device]

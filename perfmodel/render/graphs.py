@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfmodel.graph import GraphPrediction, NodePrediction
-from perfmodel.render.report import Column, Report, Row, binary, micros, percent, quantity, text
+from perfmodel.render.report import (
+    Column,
+    Report,
+    Row,
+    around,
+    binary,
+    micros,
+    percent,
+    quantity,
+    text,
+)
 
 BY = ("node", "operator")
 """What a line is for."""
@@ -26,14 +36,14 @@ def report(found: Sequence[GraphPrediction], by: str = "node") -> Report:
     columns = [
         *([text("device", "device")] if several else []),
         text("node", "node") if by == "node" else text("operator", "operator"),
-        *([text("operator", "operator")] if by == "node" else []),
-        *([Column("runs", lambda row: row["repeat"])] if _repeats(found) else []),
+        *([text("operator", "operator", rank=3)] if by == "node" else []),
+        *([Column("runs", lambda row: row["repeat"], rank=4)] if _repeats(found) else []),
         Column("time", lambda row: row["time_us"], micros),
-        percent("share", "share"),
-        Column("range", _range),
+        percent("share", "share", rank=1),
+        Column("range", _range, rank=2, brief=Column("range", around)),
         text("limiter", "limiter"),
-        Column("memory traffic", lambda row: row["hbm_bytes"], quantity("B")),
-        Column("live", lambda row: row["live_bytes"], binary),
+        Column("memory traffic", lambda row: row["hbm_bytes"], quantity("B"), rank=5),
+        Column("live", lambda row: row["live_bytes"], binary, rank=6),
     ]
     sizes = " ".join(f"{name}={value}" for name, value in found[0].sizes.items())
     where = "" if several else f" on {found[0].device}"

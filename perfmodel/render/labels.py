@@ -1,26 +1,29 @@
-"""Places for text on a chart where it covers neither marks nor other text.
+"""Places for text on a panel where it covers neither marks nor other text.
 
-Everything is measured in inches on the page, so that the same chart reads well at any size: a text
-is a row of sample points along its middle, and a place costs what lies near those points.
+Everything is measured in inches from the panel's lower left corner, so that the same chart reads
+well at any size. Text, marks and lines are oriented boxes; two boxes are apart if some direction
+separates their projections (the separating axis theorem, for which the sides of both suffice).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 Place = tuple[float, float]
 
-_MARK = 0.12  # inches kept free around a mark
-_TEXT = 0.13  # inches kept free between two texts
-_CROSSING = 0.05  # inches kept free to a line, which costs less to cover
-_STEP = 0.05  # inches between the sample points of a text or a line
+_TALL = 1.3  # height of a line of text over its type's size, with the air that it needs
+_AIR = 0.5  # width kept free after a text, over its type's size
+_CROSSED = 1.0  # what a label costs for each line that it crosses
+_LATER = 0.1  # what it costs for each place that was offered before
+_LEAST = 0.01  # inches across that a line is taken for
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def text_inches(text: str, points: float) -> float:
     """Length of `text` set in type of `points`."""
     from matplotlib.font_manager import FontProperties
@@ -32,49 +35,109 @@ def text_inches(text: str, points: float) -> float:
     return float(path.get_extents().width) / 72
 
 
+def wrapped(text: str, points: float, inches: float) -> list[str]:
+    """`text` in lines of at most `inches`, broken between words."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_inches(longer, points) <= inches:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle: the start of its middle line, its length along that and its height across."""
+
+    start: Place
+    length: float
+    height: float
+    angle: float = 0.0
+    """Of the middle line, in radians."""
+
+    def corners(self) -> np.ndarray:
+        """The four corners, of shape (4, 2)."""
+        along = np.array([math.cos(self.angle), math.sin(self.angle)])
+        across = np.array([-along[1], along[0]]) * self.height / 2
+        start = np.asarray(self.start)
+        end = start + along * self.length
+        return np.array([start - across, start + across, end + across, end - across])
+
+
+def text_box(text: str, points: float, start: Place, angle: float = 0.0) -> Box:
+    """What a line of `text` covers with the air after it; its middle line starts at `start`."""
+    length = text_inches(text, points) + _AIR * points / 72
+    return Box(start, length, _TALL * points / 72, angle)
+
+
+def line_box(start: Place, end: Place) -> Box:
+    """What a straight line covers."""
+    angle = math.atan2(end[1] - start[1], end[0] - start[0])
+    return Box(start, math.dist(start, end), _LEAST, angle)
+
+
+def mark_box(middle: Place, size: float) -> Box:
+    """What a mark of `size` inches covers."""
+    return Box((middle[0] - size / 2, middle[1]), size, size)
+
+
+def overlaps(box: Box, others: np.ndarray) -> np.ndarray:
+    """Which of `others` (corners, of shape (n, 4, 2)) a box overlaps."""
+    mine = box.corners()
+    found = np.ones(len(others), dtype=bool)
+    if not len(others):
+        return found
+    sides = np.concatenate(
+        [
+            np.broadcast_to(np.stack([mine[1] - mine[0], mine[2] - mine[1]]), (len(others), 2, 2)),
+            np.stack([others[:, 1] - others[:, 0], others[:, 2] - others[:, 1]], axis=1),
+        ],
+        axis=1,
+    )
+    one = sides @ mine.T  # (n, 4 directions, 4 corners)
+    other = sides @ others.transpose(0, 2, 1)
+    apart = (one.max(2) <= other.min(2)) | (other.max(2) <= one.min(2))
+    return np.asarray(~apart.any(axis=1))
+
+
 class Places:
-    """What is taken on one panel, and the best of the places offered for the next text."""
+    """What is taken on one panel of `width` × `height` inches, and where the next text may go."""
 
-    def __init__(self, marks: Iterable[Place], lines: Iterable[tuple[Place, Place]] = ()) -> None:
-        self._marks = np.array([*marks], dtype=float).reshape(-1, 2)
-        self._texts = np.empty((0, 2))
-        self._lines = [_between(*ends) for ends in lines]
+    def __init__(self, width: float, height: float) -> None:
+        self._size = width, height
+        self._taken = np.empty((0, 4, 2))
+        self._lines = np.empty((0, 4, 2))
 
-    def best(self, offered: Sequence[Place], length: float, angle: float) -> Place:
-        """The place (start of the text's middle line) that costs least; earlier ones are preferred.
+    def take(self, box: Box) -> None:
+        """Keep a place: no text will cover it."""
+        self._taken = np.concatenate([self._taken, box.corners()[None]])
 
-        `length` is in inches, `angle` in radians. The chosen place is taken from then on.
+    def cross(self, lines: Iterable[Box]) -> None:
+        """Lines that text had better not cross."""
+        found = [box.corners() for box in lines]
+        self._lines = np.concatenate([self._lines, *(item[None] for item in found)])
+
+    def best(self, offered: Sequence[Box]) -> Box | None:
+        """The free place that costs least, which is taken from then on; None where none is free.
+
+        Earlier ones are preferred, and those that cross fewer lines.
         """
-        costs = [self._cost(place, length, angle) + 0.005 * i for i, place in enumerate(offered)]
-        chosen = offered[costs.index(min(costs))]
-        self.take(chosen, length, angle)
+        least, chosen = math.inf, None
+        for i, box in enumerate(offered):
+            cost = _LATER * i
+            if cost >= least:  # all that follow cost more
+                break
+            if self._free(box):
+                cost += _CROSSED * float(overlaps(box, self._lines).sum())
+                if cost < least:
+                    least, chosen = cost, box
+        if chosen is not None:
+            self.take(chosen)
         return chosen
 
-    def take(self, start: Place, length: float, angle: float) -> None:
-        """Keep the place of a text that could stand nowhere else."""
-        self._texts = np.concatenate([self._texts, _along(start, length, angle)])
-
-    def _cost(self, place: Place, length: float, angle: float) -> float:
-        samples = _along(place, length, angle)
-        covered = _near(self._marks, samples, _MARK).sum()
-        written = _near(self._texts, samples, _TEXT).sum()
-        crossed = sum(_near(line, samples, _CROSSING).any() for line in self._lines)
-        return float(covered + written + 0.3 * crossed)
-
-
-def _along(start: Place, length: float, angle: float) -> np.ndarray:
-    """Points along a text."""
-    end = (start[0] + length * math.cos(angle), start[1] + length * math.sin(angle))
-    return _between(start, end)
-
-
-def _between(start: Place, end: Place) -> np.ndarray:
-    """Points from `start` to `end`, of shape (n, 2)."""
-    return np.linspace(start, end, max(2, math.ceil(math.dist(start, end) / _STEP) + 1))
-
-
-def _near(points: np.ndarray, samples: np.ndarray, distance: float) -> np.ndarray:
-    """Which of `points` lie closer to a sample than `distance`."""
-    between = points[:, None, :] - samples[None, :, :]
-    found: np.ndarray = ((between**2).sum(axis=2) < distance**2).any(axis=1)
-    return found
+    def _free(self, box: Box) -> bool:
+        low, high = box.corners().min(0), box.corners().max(0)
+        inside = (low >= 0).all() and (high <= np.asarray(self._size)).all()
+        return bool(inside) and not overlaps(box, self._taken).any()

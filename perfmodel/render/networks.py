@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
-from perfmodel.render.report import Column, Report, Row, binary, micros, percent, quantity, text
+from perfmodel.render.report import Column, Report, Row, micros, percent, quantity, text
+from perfmodel.render.roofs import Kernel
 
 BY = ("class", "layer", "operator", "kernel")
 """What a line is for."""
@@ -26,12 +27,12 @@ def report(found: Sequence[NetworkPrediction], by: str = "class") -> Report:
     columns = [
         *([text("device", "device")] if several else []),
         text(by, by),
-        Column("kernels", lambda row: row["kernels"]),
+        Column("kernels", lambda row: row["kernels"], rank=3),
         Column("time", lambda row: row["time_us"], micros),
-        percent("share", "share"),
-        Column("operations", lambda row: row["flops"] or None, quantity("FLOP")),
-        Column("memory", lambda row: row["hbm_bytes"], quantity("B")),
-        Column("FLOP/B", lambda row: row["intensity"], lambda value: f"{value:.3g}"),
+        percent("share", "share", rank=1),
+        Column("operations", lambda row: row["flops"] or None, quantity("FLOP"), rank=2),
+        Column("memory", lambda row: row["hbm_bytes"], quantity("B"), rank=2),
+        Column("FLOP/B", lambda row: row["intensity"], lambda value: f"{value:.3g}", rank=4),
         text("limiter", "limiter"),
     ]
     return Report(
@@ -125,9 +126,38 @@ def _sentence(found: NetworkPrediction) -> str:
     return f"{said}; {first[1] / found.seconds:.0%} of it is limited by {first[0]}"
 
 
+def points(found: NetworkPrediction) -> list[Kernel]:
+    """A point on a roofline for each class that has arithmetic: its rate, and its FLOP per byte."""
+    groups: dict[str, list[tuple[PassTime, KernelTime]]] = {}
+    for each in found.passes:
+        for one in each.kernels:
+            groups.setdefault(one.kind, []).append((each, one))
+    made = []
+    for kind, group in groups.items():
+        runs = [(each.repeat * one.launches, one.prediction) for each, one in group]
+        matrix = sum(times * one.flops["matrix"] for times, one in runs)
+        plain = sum(times * (one.flops["vector"] + one.flops["special"]) for times, one in runs)
+        moved = {
+            level: sum(times * one.bytes[level] for times, one in runs)
+            for level in runs[0][1].bytes
+        }
+        work = matrix or plain
+        if work:
+            made.append(
+                Kernel(
+                    kind,
+                    found.device,
+                    work / _seconds(group),
+                    {level: work / size for level, size in moved.items() if size},
+                    matrix=bool(matrix),
+                )
+            )
+    return made
+
+
 def _assumed(found: Sequence[NetworkPrediction]) -> list[str]:
     said = dict.fromkeys(line for one in found for line in one.assumptions)
     return [f"assumed: {line}" for line in said]
 
 
-__all__ = ["BY", "binary", "data", "report"]
+__all__ = ["BY", "data", "points", "report"]

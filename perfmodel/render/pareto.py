@@ -1,23 +1,24 @@
-"""A Pareto front of two quantities: marks on a staircase, a few of them named."""
+"""A Pareto front of two quantities: marks on a staircase, what they beat pale behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfmodel.analysis.sweep.answers import full_name
 from perfmodel.errors import ProblemError
-from perfmodel.render.figure import CYCLE, STYLE
+from perfmodel.render.chart import Chart, dress
+from perfmodel.render.page import Page, Palette, styled
 from perfmodel.render.report import Row
 from perfmodel.units import seconds, si
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _NAMED = 6  # marks with their name on the chart; more would cover each other
+_MARKERS = "os^DvPXp"
 _NAMES = {
     "time_us": "Time",
     "bytes_hbm": "Memory traffic",
@@ -27,66 +28,147 @@ _NAMES = {
 }
 
 
-def pareto_chart(
-    rows: Sequence[Row],
-    x: str,
-    y: str,
-    identity: Sequence[str] = ("device",),
-    size: tuple[float, float] = (5.4, 3.8),
-) -> Figure:
-    """`rows` of a front in the quantities `x` and `y` (columns of a sweep), a colour a device.
+@dataclass(frozen=True)
+class Front:
+    """The rows of a front in two quantities, and others that they beat."""
 
-    `identity` are the columns that name a row. Raises `ProblemError` where there is no row, or a
-    quantity is no column of the rows.
+    operator: str
+    x: str
+    """A column of the sweep."""
+    y: str
+    rows: Sequence[Row]
+    """The front."""
+    others: Sequence[Row] = ()
+    """All rows, or an even sample of them."""
+    matched: int = 0
+    """How many rows there are in all."""
+
+    def points(self, rows: Sequence[Row]) -> np.ndarray:
+        """Both quantities of `rows`, of shape (n, 2)."""
+        found = [[float(row[name]) for name in (self.x, self.y)] for row in rows]
+        return np.array(found).reshape(-1, 2)
+
+
+def pareto_chart(
+    front: Front, identity: Sequence[str] = ("device",), page: Page | None = None
+) -> Chart:
+    """The front, a colour and a shape a device; `identity` are the columns that name a row.
+
+    Raises `ProblemError` where there is no row, or a quantity is no column of the rows.
     """
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    names = full_name(x.strip()), full_name(y.strip())
-    if not rows:
+    if not front.rows:
         raise ProblemError("the front has no row, so there is nothing to draw")
-    for name in names:
-        if name not in rows[0]:
+    for name in (front.x, front.y):
+        if name not in front.rows[0]:
             raise ProblemError(f"{name!r} is not a column of the sweep, so it cannot be drawn")
-    with rc_context(STYLE):
-        figure = Figure(figsize=size, layout="constrained")
+    page = page or Page()
+    ordered = sorted(front.rows, key=lambda row: (float(row[front.x]), -float(row[front.y])))
+    points = front.points(ordered)
+    title = f"{front.operator}: {_named(front.x)} against {_named(front.y).lower()}, least of both"
+    caption = [_said(front)]
+    with styled(page) as palette:
+        figure = Figure(figsize=page.size(5.4, 4.0), layout="constrained")
         axes = figure.add_subplot()
-        points = np.array([[float(row[name]) for name in names] for row in rows])
-        points = points[np.argsort(points[:, 0], kind="stable")]
-        ordered = sorted(rows, key=lambda row: float(row[names[0]]))
+        _frame(axes, front, points)
         if np.all(np.diff(points[:, 1]) < 0):  # several fronts in one chart have no staircase
-            axes.step(*points.T, where="post", color="#BBBBBB", linewidth=1, zorder=1, gid="front")
-        devices = list(dict.fromkeys(str(row["device"]) for row in ordered))
-        for device, colour in zip(devices, _colours(len(devices)), strict=True):
-            mine = points[[row["device"] == device for row in ordered]]
-            axes.plot(*mine.T, "o", markersize=4, color=colour, label=device, gid=f"front-{device}")
-        axes.margins(0.06, 0.12)
-        _frame(axes, names, points)
-        _name(axes, ordered, points, [name for name in identity if name != "device"])
+            axes.step(*points.T, where="post", color=palette.grey, zorder=2, gid="front")
+        _marks(axes, front, ordered, palette)
+        axes.margins(0.08, 0.12)
+        _ticks(axes)
+        _name(axes, ordered, points, [name for name in identity if name != "device"], palette)
         axes.legend(
             loc="lower left", bbox_to_anchor=(0, 1), ncols=4, handletextpad=0.2, borderaxespad=0.2
         )
-    return figure
+        dress(figure, page, palette, title, caption)
+    return Chart(figure, title, caption[0], [*_rows(front, ordered)], caption, page)
 
 
-def _colours(count: int) -> list[str]:
-    return [CYCLE[i % len(CYCLE)] for i in range(count)]
+def _marks(axes: Axes, front: Front, ordered: Sequence[Row], palette: Palette) -> None:
+    """The front, and behind it what it beats."""
+    points = front.points(ordered)
+    names = [str(row["device"]) for row in (*ordered, *front.others)]
+    looks = _looks(palette, list(dict.fromkeys(names)))
+    _others(axes, front, looks, palette)
+    for device in dict.fromkeys(str(row["device"]) for row in ordered):
+        mine = points[[row["device"] == device for row in ordered]]
+        colour, marker = looks[device]
+        axes.plot(
+            *mine.T, linestyle="none", marker=marker, markersize=4.5 * palette.scale,
+            color=colour, label=device, zorder=4, gid=f"front-{device}",
+        )  # fmt: skip
 
 
-def _frame(axes: Axes, names: Sequence[str], points: np.ndarray) -> None:
+def _named(name: str) -> str:
+    return _NAMES.get(name, name)
+
+
+def _said(front: Front) -> str:
+    """How many rows the front beats."""
+    count = len(front.rows)
+    rest = max(front.matched - count, 0)
+    beats = f"{count:,} of {max(front.matched, count):,} cases are beaten by none in both"
+    if not rest:
+        return f"{beats}."
+    shown = f", an even sample of {len(front.others):,}" if len(front.others) < rest else ""
+    return f"{beats}; the pale marks are the others{shown}."
+
+
+def _looks(palette: Palette, devices: list[str]) -> dict[str, tuple[str, str]]:
+    """A colour and a shape for each device."""
+    looks = list(zip(palette.cycle, _MARKERS, strict=True))
+    return {device: looks[i % len(looks)] for i, device in enumerate(devices)}
+
+
+def _others(axes: Axes, front: Front, looks: dict[str, tuple[str, str]], palette: Palette) -> None:
+    """What the front beats, pale."""
+    for device, (colour, marker) in looks.items():
+        mine = [row for row in front.others if row["device"] == device and _finite(front, row)]
+        kept = {str(row["device"]) for row in front.rows}
+        axes.plot(
+            *front.points(mine).T, linestyle="none", marker=marker, color=colour, alpha=0.25,
+            markersize=3 * palette.scale, markeredgewidth=0, zorder=1, gid=f"beaten-{device}",
+            label=f"{device}, beaten" if device not in kept and mine else "_hidden",
+        )  # fmt: skip
+
+
+def _finite(front: Front, row: Row) -> bool:
+    return all(row[name] is not None for name in (front.x, front.y))
+
+
+def _rows(front: Front, ordered: Sequence[Row]) -> list[Row]:
+    """What is drawn: a row a mark."""
+    found: list[Row] = [{"what": "front", **row} for row in ordered]
+    others = [{"what": "sampled", **row} for row in front.others if _finite(front, row)]
+    return [*found, *others]
+
+
+def _frame(axes: Axes, front: Front, points: np.ndarray) -> None:
     """Log axes where a quantity spans much, with units on the ticks."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    for axis, name, values, scale in (
-        (axes.xaxis, names[0], points[:, 0], axes.set_xscale),
-        (axes.yaxis, names[1], points[:, 1], axes.set_yscale),
+    beaten = front.points([row for row in front.others if _finite(front, row)])
+    values = np.concatenate([points, beaten])
+    for axis, name, mine, scale in (
+        (axes.xaxis, front.x, values[:, 0], axes.set_xscale),
+        (axes.yaxis, front.y, values[:, 1], axes.set_yscale),
     ):
-        if values.min() > 0 and values.max() > 8 * values.min():
+        if mine.min() > 0 and mine.max() > 8 * mine.min():
             scale("log")
         show = _shown(name)
         axis.set_major_formatter(FuncFormatter(lambda value, _, show=show: show(value)))
         axis.set_minor_formatter(NullFormatter())
-        axis.set_label_text(_NAMES.get(name, name))
+        axis.set_label_text(_named(name))
+
+
+def _ticks(axes: Axes) -> None:
+    """Ticks at 1, 2 and 5 where a log axis spans little."""
+    from matplotlib.ticker import LogLocator
+
+    for axis, ends in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if axis.get_scale() == "log" and ends[1] / ends[0] < 300:
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
 
 
 def _shown(name: str) -> Any:
@@ -96,20 +178,29 @@ def _shown(name: str) -> Any:
     return lambda value: si(value, unit) if unit else f"{value:g}"
 
 
-def _name(axes: Axes, rows: Sequence[Row], points: np.ndarray, identity: Sequence[str]) -> None:
+def _name(
+    axes: Axes,
+    rows: Sequence[Row],
+    points: np.ndarray,
+    identity: Sequence[str],
+    palette: Palette,
+) -> None:
     """Write what some marks are beside them: the ends of the front, and some between."""
     if not identity:
         return
     last = len(rows) - 1
+    places = axes.transData.transform(points)
+    middle = axes.transAxes.transform((0.5, 0.5))[0]
     for i in sorted({round(i) for i in np.linspace(0, last, min(_NAMED, len(rows)))}):
         said = " ".join(f"{name}={rows[i][name]}" for name in identity)
-        # Above the staircase on the left, below it on the right: both keep clear of its steps.
-        left = 2 * i <= last
+        # Away from the nearer edge, and above the staircase or below it, clear of its steps.
+        left = places[i, 0] <= middle
         axes.annotate(
             said,
             points[i],
             xytext=(5, 4) if left else (-5, -10),
             textcoords="offset points",
             ha="left" if left else "right",
-            fontsize=6.5,
+            fontsize=palette.small,
+            zorder=5,
         )

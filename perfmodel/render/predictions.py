@@ -3,70 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain, islice
 from typing import Any
 
 from perfmodel.hardware.levels import OWN, together
-from perfmodel.render.report import Column, Report, Row, binary, micros, quantity, ratio, text
+from perfmodel.render.basis import basis
+from perfmodel.render.report import (
+    Column,
+    Report,
+    Row,
+    around,
+    binary,
+    micros,
+    quantity,
+    ratio,
+    text,
+)
 
-TERMS_ACROSS = 6  # predictions shown side by side when every term is asked for
+_GENERIC = {"hbm": "main memory", "l2": "L2", "llc": "LLC"}
+_UNITS = ("matrix", "vector", "special")
 
 
 def report(
-    rows: Iterable[Row], examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]
+    rows: Iterable[Row],
+    examples: Sequence[Row],
+    varying: Sequence[str],
+    follows: Mapping[str, str],
+    why: Sequence[str] = (),
+    tile: Sequence[str] = (),
 ) -> Report:
     """A line per prediction; `varying` are the problem's fields that differ between them.
 
     `follows` maps a field to another one that it always equals; `examples` are rows that together
-    have every key.
+    have every key; `why` are sentences that stand first below the table, and `tile` dimensions of a
+    tile that the user has set.
     """
     return Report(
         "predictions",
         rows,
-        [*_who(examples, varying), *_summary(examples)],
+        [*_who(examples, varying), *map(_dimension, tile), *_summary(examples)],
         title=_title(examples, varying, follows),
-        notes=_notes(examples),
+        notes=[*why, *basis(examples)],
         examples=examples,
     )
 
 
 def terms(
-    rows: Iterable[Row], examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]
+    rows: Iterable[Row], examples: Sequence[Row], varying: Sequence[str], why: Sequence[str] = ()
 ) -> Report:
-    """Every term: predictions side by side where they are few, else more columns for each line."""
-    rows = iter(rows)
-    first = list(islice(rows, TERMS_ACROSS + 1))
-    wide = report(chain(first, rows), examples, varying, follows)
-    if len(first) > TERMS_ACROSS:
-        called = _called(examples)
-        extra = [
-            _nested(f"{called.get(name, name)} time", "terms_us", name, micros)
-            for name in _names(examples)
-        ]
-        return replace(wide, columns=[*wide.columns, *extra])
-    columns = [text("", "quantity")]
-    columns += [_entry(_label(row, varying), i) for i, row in enumerate(first)]
-    lines = [{"quantity": name, "values": values} for name, values in _lines(first)]
-    return Report("predictions", lines, columns, title=wide.title, notes=_notes(first))
+    """Every term of every prediction, to stand below their `report`."""
+    from perfmodel.render import terms as all_terms
+
+    many = {
+        "device": len({row["device"] for row in examples}) > 1,
+        "kernel": len({(row["schedule"], row.get("implementation")) for row in examples}) > 1,
+    }
+    who = [column for column in _who(examples, varying) if many.get(column.header, True)]
+    return all_terms.report(rows, who, [*why, *basis(examples)])
 
 
-def _notes(rows: Sequence[Row]) -> list[str]:
-    """What devices exchange, what is known and what was assumed, each once."""
-    said = dict.fromkeys(item for row in rows for item in row["assumptions"])
-    crossing = dict.fromkeys(
-        f"{item['kind']} of {item['tensor']} over {item['level']}, {item['ranks']} devices"
-        for row in rows
-        for item in row["exchanges"]
-    )
-    known = dict.fromkeys(
-        ", ".join(f"{what} {level}" for what, level in row["known"].items()) for row in rows
-    )
-    return [
-        *(f"exchange: {item}" for item in crossing),
-        *(f"known: {item}" for item in known),
-        *(f"assumed: {item}" for item in said),
-    ]
+def labels(rows: Sequence[Row], varying: Sequence[str]) -> list[str]:
+    """What tells predictions apart: device, kernel (or schedule), what varies, else the tile."""
+
+    def label(row: Row, kernel: str) -> str:
+        sizes = (f"{name}={row['problem'].get(name)}" for name in varying)
+        return " ".join([row["device"], kernel, *sizes])
+
+    found = [label(row, row.get("implementation") or row["schedule"]) for row in rows]
+    if len({*found}) == len(found):
+        return found
+    found = [label(row, row["schedule"]) for row in rows]
+    if len({*found}) == len(found):
+        return found
+    tiles = (" ".join(f"{k}={v:.0f}" for k, v in row["tile"].items()) for row in rows)
+    return [f"{name} {tile}" for name, tile in zip(found, tiles, strict=True)]
 
 
 def _title(examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]) -> str:
@@ -78,18 +87,35 @@ def _title(examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str
 
 
 def _who(examples: Sequence[Row], varying: Sequence[str]) -> list[Column]:
-    columns = [text("device", "device"), text("schedule", "schedule")]
-    if any(row.get("implementation") for row in examples):
-        columns.append(text("implementation", "implementation"))
-    return [*columns, *(_problem(name) for name in varying)]
+    return [text("device", "device"), _kernel(examples), *(_problem(name) for name in varying)]
+
+
+def _kernel(examples: Sequence[Row]) -> Column:
+    """What runs: the library's kernel and its schedule, on a narrow terminal one of the two."""
+
+    def both(row: Row) -> str:
+        kernel, schedule = row.get("implementation"), row["schedule"]
+        return f"{kernel} ({schedule})" if kernel else str(schedule)
+
+    schedules: dict[tuple[str, str], set[str]] = {}
+    for row in examples:
+        key = (row["device"], row.get("implementation") or "")
+        schedules.setdefault(key, set()).add(row["schedule"])
+    apart = all(len(found) == 1 for found in schedules.values())
+    brief = Column("kernel", lambda row: row.get("implementation") or row["schedule"], number=False)
+    return Column("kernel", both, number=False, fold=24, brief=brief if apart else None)
 
 
 def _problem(name: str) -> Column:
     return Column(name, lambda row: row["problem"].get(name), str)
 
 
-def _nested(header: str, key: str, name: str, show: Callable[[Any], str]) -> Column:
-    return Column(header, lambda row: row[key].get(name), show)
+def _dimension(name: str) -> Column:
+    return Column(f"tile {name}", lambda row: row["tile"].get(name), lambda size: f"{size:.0f}")
+
+
+def _nested(header: str, key: str, name: str, show: Callable[[Any], str], rank: int = 0) -> Column:
+    return Column(header, lambda row: row[key].get(name), show, rank=rank)
 
 
 def _range(row: Row) -> str:
@@ -118,6 +144,14 @@ def _limiter(row: Row) -> str:
     return f"{called.get(limiter, limiter)} ({called.get(next_one, next_one)} {share:.0%})"
 
 
+def _limiter_colour(row: Row) -> str:
+    """Green for the units that compute, cyan for memory, yellow for what is overhead."""
+    limiter = row["limiter"]
+    if limiter in _UNITS:
+        return "green"
+    return "cyan" if limiter in (*row["levels"], "shared") else "yellow"
+
+
 def _called(rows: Sequence[Row]) -> dict[str, str]:
     """What to call each level of memory in a header: by its name on the devices shown."""
     names: dict[str, list[str]] = {}
@@ -127,59 +161,24 @@ def _called(rows: Sequence[Row]) -> dict[str, str]:
     return {level: together(found, _GENERIC.get(level, level)) for level, found in names.items()}
 
 
-_GENERIC = {"hbm": "main memory", "l2": "L2", "llc": "LLC"}
-
-
 def _summary(examples: Sequence[Row]) -> list[Column]:
     called = _called(examples)
     outside = ["hbm", *(name for name in called if name not in OWN)]
-    return [
-        Column("time", lambda row: row["time_us"], micros),
-        Column("range", _range, str),
-        Column("limiter (next)", _limiter, str, number=False),
-        Column("rate", lambda row: _work(row) / row["time_us"] * 1e6, quantity("FLOP/s")),
-        *(_nested(called.get(name, name), "bytes", name, quantity("B")) for name in outside),
-        _nested("FLOP/B", "arithmetic_intensity", "hbm", ratio),
-        Column("memory", _memory, str),
-    ]
-
-
-def _names(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows for name in row["terms_us"]))
-
-
-def _label(row: Row, varying: Sequence[str]) -> str:
-    parts = [row["device"], row["schedule"], *(f"{k}={row['problem'].get(k)}" for k in varying)]
-    return " ".join(parts)
-
-
-def _entry(header: str, i: int) -> Column:
-    return Column(header, lambda row: row["values"][i], str)
-
-
-def _lines(rows: Sequence[Row]) -> Iterable[tuple[str, list[str]]]:
-    """Every quantity of the predictions, as text, one line for all of them."""
-    called = _called(rows)
-    for column in (*_summary(rows), Column("waves", lambda row: row["waves"], ratio)):
-        yield column.header, [column.cell(row) for row in rows]
-    yield "occupancy", [f"{row['occupancy']:.3g} blocks per unit" for row in rows]
-    tiles = [" ".join(f"{k}={_count(v)}" for k, v in row["tile"].items()) for row in rows]
-    yield "tile", tiles
-    groups: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
-        ("time", "terms_us", micros),
-        ("operations", "flops", quantity("OP")),
-        ("bytes", "bytes", quantity("B")),
-        ("FLOP per byte", "arithmetic_intensity", ratio),
+    limiter = Column(
+        "limiter",
+        lambda row: row["levels"].get(row["limiter"], row["limiter"]),
+        number=False,
+        style=_limiter_colour,
     )
-    for what, key, show in groups:
-        for name in dict.fromkeys(name for row in rows for name in row[key]):
-            column = _nested("", key, name, show)
-            cells = [column.cell(row) for row in rows]
-            if (key, name) == ("terms_us", "power"):
-                slack = ["" if row["limiter"] == "power" else ", slack" for row in rows]
-                cells = [cell + more for cell, more in zip(cells, slack, strict=True)]
-            yield f"{called.get(name, name)} {what}", cells
-
-
-def _count(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() else f"{value:g}"
+    return [
+        Column("time", lambda row: row["time_us"], micros, style=lambda row: "bold"),
+        Column("range", _range, brief=Column("range", around)),
+        Column("limiter (next)", _limiter, number=False, brief=limiter, style=_limiter_colour),
+        Column("rate", lambda row: _work(row) / row["time_us"] * 1e6, quantity("FLOP/s"), rank=1),
+        *(
+            _nested(called.get(name, name), "bytes", name, quantity("B"), 2 if name == "hbm" else 1)
+            for name in outside
+        ),
+        _nested("FLOP/B", "arithmetic_intensity", "hbm", ratio, 4),
+        Column("memory", _memory, rank=3, style=lambda row: "" if row["fits"] else "red"),
+    ]

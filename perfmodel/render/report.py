@@ -14,16 +14,23 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the human formats: `get` finds the value in a row, `show` writes it.
-
-    A table in a pipe breaks cells of more than `wrap` characters into lines; 0 never does.
-    """
+    """One column of the human formats: `get` finds the value in a row, `show` writes it."""
 
     header: str
     get: Callable[[Row], Any]
     show: Callable[[Any], str] = str
     number: bool = True
+    """Whether its cells stand to the right."""
     wrap: int = 0
+    """A table in a pipe breaks cells of more characters into lines of whole words; 0 never does."""
+    fold: int = 0
+    """A terminal may break its cells into lines of so many characters or more; 0 never does."""
+    rank: int = 0
+    """Where a terminal has no room for all columns, the highest ranks go first; 0 always stays."""
+    brief: Column | None = None
+    """The same in fewer characters, for a narrow terminal."""
+    style: Callable[[Row], str] | None = None
+    """How a terminal shows the cell, as rich writes styles ("bold", "yellow"); "" is plain."""
 
     def cell(self, row: Row) -> str:
         """The text of this column in `row`, on one line; a dash where there is no value."""
@@ -49,23 +56,11 @@ class Report:
     examples: Sequence[Row] = ()
 
 
-def text(header: str, key: str, *, wrap: int = 0) -> Column:
+def text(header: str, key: str, *, wrap: int = 0, fold: int = 0, rank: int = 0) -> Column:
     """A column of text."""
-    return Column(header, lambda row: row.get(key), str, number=False, wrap=wrap)
-
-
-def short(header: str, key: str, most: int) -> Column:
-    """A column of text of which people see the words that `most` characters hold."""
     return Column(
-        header, lambda row: row.get(key), lambda said: shortened(said, most), number=False
+        header, lambda row: row.get(key), str, number=False, wrap=wrap, fold=fold, rank=rank
     )
-
-
-def shortened(text: str, most: int) -> str:
-    """The words of a text that `most` characters hold, the mark of what is left out included."""
-    from textwrap import shorten
-
-    return shorten(text, most, placeholder=" ...")
 
 
 def listed(items: Sequence[str], most: int) -> str:
@@ -83,24 +78,32 @@ def _begun(items: Sequence[str], count: int) -> str:
     return ", ".join([*items[:count], f"... ({len(items)})"])
 
 
-def integer(header: str, key: str) -> Column:
+def integer(header: str, key: str, *, rank: int = 0) -> Column:
     """A column of whole numbers."""
-    return Column(header, lambda row: row.get(key), lambda value: f"{value:d}")
+    return Column(header, lambda row: row.get(key), lambda value: f"{value:d}", rank=rank)
 
 
-def percent(header: str, key: str) -> Column:
+def percent(header: str, key: str, *, rank: int = 0) -> Column:
     """A column of fractions, shown in percent."""
-    return Column(header, lambda row: row.get(key), lambda value: f"{value:.1%}")
+    return Column(header, lambda row: row.get(key), lambda value: f"{value:.1%}", rank=rank)
 
 
-def fixed(header: str, key: str, digits: int = 3) -> Column:
+def fixed(header: str, key: str, digits: int = 3, *, rank: int = 0) -> Column:
     """A column of plain numbers."""
-    return Column(header, lambda row: row.get(key), lambda value: f"{value:.{digits}f}")
+    return Column(header, lambda row: row.get(key), lambda value: f"{value:.{digits}f}", rank=rank)
 
 
 def micros(value: float) -> str:
     """Microseconds with the prefix that suits them: 1234 is "1.23 ms"."""
     return seconds(value / 1e6)
+
+
+def around(row: Row) -> str:
+    """A row's range as what its ends are below and above the time: -14% +30%; "" without one."""
+    if row["low_us"] is None:
+        return ""
+    low, high = (row[end] / row["time_us"] - 1 for end in ("low_us", "high_us"))
+    return f"{low:+.0%} {high:+.0%}"
 
 
 def quantity(unit: str) -> Callable[[float], str]:
@@ -117,6 +120,7 @@ __all__ = [
     "Column",
     "Report",
     "Row",
+    "around",
     "binary",
     "fixed",
     "integer",
@@ -125,7 +129,5 @@ __all__ = [
     "percent",
     "quantity",
     "ratio",
-    "short",
-    "shortened",
     "text",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device
@@ -11,24 +12,29 @@ from perfmodel.timing.roofline import attainable
 from perfmodel.units import si
 
 LEVELS = ("hbm", "llc", "l2", "shared")
-"""Levels of memory that a kernel has an intensity at, from memory inwards."""
+"""Levels of a device's own memory, from memory inwards."""
+LINKS = ("peer", "network", "host")
+"""Levels beyond it, drawn where a kernel crosses them."""
 
-GENERIC = {"hbm": "memory", "llc": "LLC", "l2": "L2", "shared": "shared"}
+GENERIC = {"hbm": "memory", "llc": "LLC", "l2": "L2", "shared": "shared memory"}
 """What to call a level of several devices that have another name for it each."""
 
 
 @dataclass(frozen=True)
 class Roof:
-    """A line that no kernel crosses: FLOP/s of a unit, or bytes/s of a memory level.
-
-    `value` is drawn solid; `datasheet` is the published peak where `value` was measured.
-    """
+    """A line that no kernel crosses: FLOP/s of a unit, or bytes/s of a memory level."""
 
     name: str
+    """What stands on the line: fp16 matrix, HBM3."""
     value: float
+    """Where the line is: what was measured, else the published peak."""
     unit: str
     status: str
+    """Where `value` comes from, as in a spec."""
     datasheet: float | None = None
+    """The published peak, where `value` was measured."""
+    types: tuple[str, ...] = ()
+    """Of a matrix unit, the types that run at this rate."""
 
     @property
     def highest(self) -> float:
@@ -39,7 +45,60 @@ class Roof:
     def label(self) -> str:
         """Name, value and unit, as it stands on the line."""
         peak = f" (peak {si(self.datasheet, self.unit)})" if self.datasheet else ""
-        return f"{self.name} {si(self.value, self.unit)}{peak}"
+        return f"{self.brief}{peak}"
+
+    @property
+    def brief(self) -> str:
+        """The label where there is little room."""
+        return f"{self.name} {si(self.value, self.unit)}"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel on one device: its rate, and its FLOP per byte at each memory level.
+
+    Rates are in FLOP/s. Kernels of one `label` that differ in `at` are joined to a trajectory.
+    """
+
+    label: str
+    """What tells it from other kernels: the schedule, the type."""
+    device: str
+    flops_per_s: float
+    intensity: Mapping[str, float]
+    measured: bool = False
+    matrix: bool = True
+    """Whether the matrix unit does its work; the vector unit else."""
+    dtype: str = ""
+    """Type of the matrix unit's operands; empty for the highest ceiling drawn."""
+    at: str = ""
+    """The size by which it stands in its trajectory: "4096"."""
+    of: str = ""
+    """What `at` is a size of: "seq"."""
+    by: str = ""
+    """Of a measured kernel, the implementation that ran."""
+    low_flops_per_s: float | None = None
+    """The lower end of the range of its rate."""
+    high_flops_per_s: float | None = None
+    """The upper end of the range of its rate."""
+    flops_per_special: float | None = None
+    """Operations for each special function, where it has any."""
+
+    def ran(self, flops_per_s: float, by: str) -> Kernel:
+        """The same kernel as an implementation was measured to run it."""
+        return replace(
+            self,
+            flops_per_s=flops_per_s,
+            measured=True,
+            by=by,
+            low_flops_per_s=None,
+            high_flops_per_s=None,
+        )
+
+    @property
+    def name(self) -> str:
+        """Label and size together."""
+        size = f"{self.of} = {self.at}" if self.of else self.at
+        return ", ".join(part for part in (self.label, size) if part)
 
 
 @dataclass(frozen=True)
@@ -51,38 +110,61 @@ class Roofs:
     matrix: tuple[Roof, ...]
     vector: tuple[Roof, ...]
     levels: Mapping[str, Roof]
+    special_per_s: float | None = None
+    """Special functions a second, of all units together."""
+    missing: tuple[str, ...] = field(default=())
+    """Levels that the spec has, but no bandwidth of."""
+
+    @property
+    def compute(self) -> tuple[Roof, ...]:
+        """All ceilings, the matrix unit's first."""
+        return (*self.matrix, *self.vector)
 
     @property
     def top(self) -> Roof:
         """The highest compute ceiling."""
-        return max((*self.matrix, *self.vector[:1]), key=lambda roof: roof.value)
+        return max(self.compute, key=lambda roof: roof.value)
 
-    def ceiling(self, *, matrix: bool) -> float:
-        """FLOP/s that a kernel on the matrix unit, or on the vector unit, can reach at most."""
-        roofs = self.matrix if matrix and self.matrix else self.vector[:1]
-        return max(roof.highest for roof in roofs)
+    def ceiling(self, kernel: Kernel) -> Roof:
+        """The compute ceiling that a kernel is under: its type's, else the highest of its unit."""
+        if kernel.matrix and self.matrix:
+            mine = [roof for roof in self.matrix if kernel.dtype in roof.types]
+            return max(mine or self.matrix, key=lambda roof: roof.highest)
+        return max(self.vector or self.matrix, key=lambda roof: roof.highest)
+
+    def bound(self, kernel: Kernel) -> tuple[Roof, float]:
+        """The lowest peak above a kernel at its intensities, and the FLOP/s that it allows."""
+        top = self.ceiling(kernel)
+        found = [(top, top.highest)]
+        for level, roof in self.levels.items():
+            intensity = kernel.intensity.get(level, 0.0)
+            if 0 < intensity < math.inf:
+                found.append((roof, attainable(math.inf, roof.highest, intensity)))
+        return min(found, key=lambda item: item[1])
+
+    def share(self, kernel: Kernel) -> float:
+        """A kernel's rate over what the lowest peak above it allows."""
+        return kernel.flops_per_s / self.bound(kernel)[1]
 
     def above(self, kernel: Kernel, tolerance: float = 0.01) -> bool:
         """Whether a kernel lies above its roof at some level: a sign of a wrong number."""
-        top = self.ceiling(matrix=kernel.matrix)
-        bounds = [
-            attainable(top, self.levels[level].highest, intensity)
-            for level, intensity in kernel.intensity.items()
-            if level in self.levels
-        ]
-        return any(kernel.flops_per_s > bound * (1 + tolerance) for bound in bounds)
+        return self.share(kernel) > 1 + tolerance
 
+    def special(self, kernels: Sequence[Kernel]) -> Roof | None:
+        """The special-function unit as a ceiling in FLOP/s, where it is one for all `kernels`.
 
-@dataclass(frozen=True)
-class Kernel:
-    """One kernel on one device: its rate, and its FLOP per byte at each memory level."""
-
-    label: str
-    device: str
-    flops_per_s: float
-    intensity: Mapping[str, float]
-    measured: bool = False
-    matrix: bool = True
+        A kernel of F operations and E special functions runs at R · F / E at most, on a unit that
+        gives R a second. None where kernels differ in F / E by more than a tenth, or where the
+        ceiling is so high that nothing comes near it.
+        """
+        ratios = [k.flops_per_special for k in kernels if k.flops_per_special]
+        if not self.special_per_s or len(ratios) < len(kernels) or not ratios:
+            return None
+        value = self.special_per_s * min(ratios)
+        near = value <= 3 * max(roof.highest for roof in self.compute)
+        if not near or max(ratios) > 1.1 * min(ratios):
+            return None
+        return Roof("special functions at", value, "FLOP/s", "special")
 
 
 def roofs(device: Device, dtypes: Sequence[str], levels: Sequence[str] = LEVELS) -> Roofs:
@@ -91,25 +173,34 @@ def roofs(device: Device, dtypes: Sequence[str], levels: Sequence[str] = LEVELS)
     Types whose rates are equal share a ceiling. Raises `ProblemError` for a type that the device
     has no rate for, and `UnknownName` for an unknown level.
     """
+    known = (*LEVELS, *LINKS)
     for level in levels:
-        if level not in LEVELS:
-            raise UnknownName("memory level", level, LEVELS)
-    found = {level: roof for level in levels if (roof := _level(device, level)) is not None}
-    vector = _vector(device)
-    matrix = _matrix(device, dtypes)
+        if level not in known:
+            raise UnknownName("memory level", level, known)
+    there = {level: found for level in levels if (found := device.level(level)) is not None}
+    drawn = {level: roof for level in there if (roof := _level(device, level)) is not None}
+    vector, matrix = _vector(device), _matrix(device, dtypes)
     if not matrix and not vector:
         raise ProblemError(f"{device.slug} has no compute rate to draw")
-    if not found:
+    if not drawn:
         raise ProblemError(f"{device.slug} has no bandwidth for {', '.join(levels)}")
-    return Roofs(device.slug, device.name, matrix, vector, found)
+    special = device.special_per_clock
+    return Roofs(
+        device.slug,
+        device.name,
+        matrix,
+        vector,
+        drawn,
+        None if special is None else special * device.units * device.boost_hz,
+        tuple(there[level].short for level in there if level not in drawn),
+    )
 
 
 def _matrix(device: Device, dtypes: Sequence[str]) -> tuple[Roof, ...]:
     """One ceiling per rate; fp32 and fp64 without a matrix rate are the vector unit's business.
 
-    A single ceiling is drawn as measured beside its peak; several keep to their peaks, since lines
-    that close cannot be told apart. Types of one peak run on the same lanes: the best that was
-    measured of any of them is the ceiling of all, so that fp16 and bf16 of a chip have one roof.
+    Types of one peak run on the same lanes: the best that was measured of any of them is the
+    ceiling of all, so that fp16 and bf16 of a chip have one roof.
     """
     by_rate: dict[float, list[str]] = {}
     for dtype in dict.fromkeys(dtypes):
@@ -124,26 +215,18 @@ def _matrix(device: Device, dtypes: Sequence[str]) -> tuple[Roof, ...]:
         alike = [name for name in best if name in peaks and peaks[name] == rate]
         reached = max((best[name] for name in alike), default=None)
         unit = "OP/s" if all(name.startswith("int") for name in names) else "FLOP/s"
-        label = f"{'/'.join(names)} matrix"
-        if reached and len(by_rate) == 1:
-            found.append(Roof(label, reached, unit, "measured", rate))
-        else:
-            found.append(Roof(label, rate, unit, fact.status))
+        roof = Roof(f"{'/'.join(names)} matrix", rate, unit, fact.status, types=tuple(names))
+        if reached:
+            roof = replace(roof, value=reached, status="measured", datasheet=rate)
+        found.append(roof)
     return tuple(found)
 
 
 def _vector(device: Device) -> tuple[Roof, ...]:
-    """The fp32 vector unit, and the special-function unit (one exponential is one operation)."""
-    found = []
+    """The fp32 vector unit, where the spec has it."""
     rates = {str(name): fact for name, fact in device.compute.vector.items()}
-    if "fp32" in rates:
-        found.append(Roof("fp32 vector", rates["fp32"].si, "FLOP/s", rates["fp32"].status))
-    special = device.compute.special_function
-    if special:
-        rate = special.per_clock_per_unit
-        whole = rate.si * device.units * device.boost_hz
-        found.append(Roof("special functions", whole, "exp/s", rate.status))
-    return tuple(found)
+    fact = rates.get("fp32")
+    return () if fact is None else (Roof("fp32 vector", fact.si, "FLOP/s", fact.status),)
 
 
 def _level(device: Device, name: str) -> Roof | None:
@@ -154,7 +237,7 @@ def _level(device: Device, name: str) -> Roof | None:
     level = device.level(name)
     if level is None:
         return None
-    label = GENERIC["shared"] if level.scope == "unit" else level.label
+    label = level.label if level.scope == "link" else level.short
     if level.measured_bytes_per_s is not None and level.scope != "unit":
         return Roof(label, level.measured_bytes_per_s, "B/s", "measured", level.bytes_per_s)
     if level.bytes_per_s is None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perfmodel.errors import TableError
-from perfmodel.render.figure import CYCLE, GREY, STYLE
+from perfmodel.render.chart import Chart, dress
+from perfmodel.render.page import Page, Palette, styled
 from perfmodel.units import seconds
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 BAND = 0.2
-_GROUPS = len(CYCLE)  # colours there are; the smallest groups share the last one
+_GROUPS = 8  # colours there are; the smallest groups share the last one
+_MARKERS = "os^DvPXp"
+_NAMED = 3  # outliers that are named
 _MICRO = 1e-6
 
 
@@ -25,16 +28,16 @@ def scatter_chart(
     by: str,
     measured: str = "measured_us",
     predicted: str = "predicted_us",
-    size: tuple[float, float] = (5.2, 5.0),
-) -> Figure:
+    page: Page | None = None,
+) -> Chart:
     """Rows of a predicted table, coloured by the column `by`.
 
     `measured` and `predicted` are its columns of microseconds.
 
-    The legend gives each group's number of rows and median error |predicted/measured - 1|. `size`
-    is in inches. Raises `TableError` where the column is missing or no row is predicted.
+    The legend gives each group's number of rows and median error |predicted/measured - 1|; the rows
+    that miss most have a number, which the caption explains. Raises `TableError` where the column
+    is missing or no row is predicted.
     """
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -44,20 +47,79 @@ def scatter_chart(
     table = table[table["predicted_us"].notna()]
     if table.empty:
         raise TableError("no row has a prediction, so there is nothing to draw")
-    with rc_context(STYLE):
-        figure = Figure(figsize=size, layout="constrained")
+    page = page or Page()
+    outliers = _outliers(table)
+    caption = [f"Band: within ±{BAND:.0%} of the measured time.", *_explained(table, outliers)]
+    title = f"Predicted against measured time of {len(table):,} runs, by {by}"
+    groups = _groups(table[by].astype("str"))
+    with styled(page) as palette:
+        figure = Figure(figsize=page.size(5.2, 5.2), layout="constrained")
         axes = figure.add_subplot()
-        groups = _groups(table[by].astype("str"))
-        for (label, rows), colour in zip(groups.items(), CYCLE, strict=False):
-            _points(axes, table[rows], label, colour, len(table))
-        _frame(axes, table)
+        looks = zip(palette.cycle, _MARKERS, strict=True)
+        for (label, rows), look in zip(groups.items(), looks, strict=False):
+            _points(axes, table[rows], label, look, len(table), palette)
+        _frame(axes, table, palette)
+        for number, i in enumerate(outliers, 1):
+            _number(axes, table.iloc[i], number, palette)
         legend = axes.legend(
             loc="upper left", handletextpad=0.2, borderaxespad=0.2, markerscale=1.6
         )
         for handle in legend.legend_handles:
             if isinstance(handle, Line2D):  # the dots, not the band
                 handle.set_alpha(1)
-    return figure
+        dress(figure, page, palette, title, caption)
+    said = [f"{name}: {_error(table[rows])}." for name, rows in groups.items()]
+    return Chart(figure, title, " ".join([*said, *caption]), list(_rows(table, by)), caption, page)
+
+
+def _outliers(table: pd.DataFrame) -> list[int]:
+    """Places of the rows that miss most, if by more than half."""
+    misses = np.abs(np.log(table["predicted_us"] / table["measured_us"]))
+    misses = np.asarray(misses, dtype=float)
+    worst = np.argsort(-misses, kind="stable")[:_NAMED]
+    return [int(i) for i in worst if misses[i] > np.log(1.5)]
+
+
+def _explained(table: pd.DataFrame, outliers: list[int]) -> list[str]:
+    """What the numbered rows are: their place in the table, the kernel, and by how much."""
+    said = []
+    for number, i in enumerate(outliers, 1):
+        row = table.iloc[i]
+        names = ("implementation", "op", "device")
+        kernel = " ".join(str(row[name]) for name in names if row.get(name))
+        ratio = row["predicted_us"] / row["measured_us"]
+        said.append(f"{number}: row {table.index[i] + 1}, {kernel}, ×{ratio:.2f}")
+    return [f"Farthest off, predicted over measured: {'; '.join(said)}."] if said else []
+
+
+def _number(axes: Axes, row: pd.Series[float], number: int, palette: Palette) -> None:
+    """The number of an outlier, on the side of its mark that is away from the diagonal."""
+    below = row["predicted_us"] < row["measured_us"]
+    axes.annotate(
+        str(number),
+        (row["measured_us"] * _MICRO, row["predicted_us"] * _MICRO),
+        xytext=(4, -3) if below else (-4, 3),
+        textcoords="offset points",
+        ha="left" if below else "right",
+        va="top" if below else "bottom",
+        fontsize=palette.small,
+        color=palette.ink,
+    )
+
+
+def _error(rows: pd.DataFrame) -> str:
+    median = float(np.median(np.abs(rows["predicted_us"] / rows["measured_us"] - 1)))
+    return f"n = {len(rows)}, median error {median:.0%}"
+
+
+def _rows(table: pd.DataFrame, by: str) -> Iterator[dict[str, Any]]:
+    """What is drawn: a row a dot."""
+    for _, row in table.iterrows():
+        yield {
+            by: str(row[by]),
+            "measured_us": float(row["measured_us"]),
+            "predicted_us": float(row["predicted_us"]),
+        }
 
 
 def _groups(values: pd.Series[str]) -> dict[str, np.ndarray]:
@@ -73,28 +135,35 @@ def _groups(values: pd.Series[str]) -> dict[str, np.ndarray]:
     return found
 
 
-def _points(axes: Axes, rows: pd.DataFrame, label: str, colour: str, total: int) -> None:
+def _points(
+    axes: Axes,
+    rows: pd.DataFrame,
+    label: str,
+    look: tuple[str, str],
+    total: int,
+    palette: Palette,
+) -> None:
     measured, predicted = (
         rows[name].to_numpy() * _MICRO for name in ("measured_us", "predicted_us")
     )
-    error = float(np.median(np.abs(predicted / measured - 1)))
     crowded = total > 400
+    colour, marker = look
     axes.plot(
         measured,
         predicted,
         linestyle="none",
-        marker="o",
-        markersize=2.2 if crowded else 4,
+        marker=marker,
+        markersize=(2.2 if crowded else 4) * palette.scale,
         markeredgewidth=0,
         color=colour,
         alpha=0.45 if crowded else 0.8,
-        label=f"{label}  (n = {len(rows)}, median error {error:.0%})",
+        label=f"{label}  ({_error(rows)})",
         rasterized=total > 20_000,
         gid=f"points-{label}",
     )
 
 
-def _frame(axes: Axes, table: pd.DataFrame) -> None:
+def _frame(axes: Axes, table: pd.DataFrame, palette: Palette) -> None:
     """Equal log axes, the diagonal, the band, and durations as tick labels."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
@@ -104,14 +173,14 @@ def _frame(axes: Axes, table: pd.DataFrame) -> None:
         ends,
         ends * (1 - BAND),
         ends * (1 + BAND),
-        color=GREY,
+        color=palette.grey,
         alpha=0.22,
         linewidth=0,
         zorder=0,
         label=f"within ±{BAND:.0%}",
     )
     band.set_gid("band")
-    axes.plot(ends, ends, color=GREY, linewidth=0.8, zorder=1, gid="diagonal")
+    axes.plot(ends, ends, color=palette.grey, linewidth=0.8, zorder=1, gid="diagonal")
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
     axes.set(xlabel="Measured time", ylabel="Predicted time")
     for axis in (axes.xaxis, axes.yaxis):

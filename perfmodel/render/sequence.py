@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perfmodel.errors import ProblemError
-from perfmodel.render.figure import BLUE, CYCLE, GREY, STYLE, VERMILION
+from perfmodel.render.chart import Chart, dress
+from perfmodel.render.page import Page, Palette, styled
+from perfmodel.render.report import Row
 from perfmodel.units import binary, seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+_MARKERS = "os^DvP"
+_DASHED = (0, (4, 2))
 
 
 @dataclass(frozen=True)
@@ -46,34 +50,74 @@ class Sweep:
 
 
 def sequence_chart(
-    sweeps: Sequence[Sweep], *, size: tuple[float, float] | None = None, note: str = ""
-) -> Figure:
+    sweeps: Sequence[Sweep], *, page: Page | None = None, title: str = "", note: str = ""
+) -> Chart:
     """Time per device, then speed-up and memory of all; lines predicted, filled marks measured.
 
-    `size` is in inches. Raises `ProblemError` without a sweep.
+    Raises `ProblemError` without a sweep.
     """
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     if not sweeps:
         raise ProblemError("nothing to draw: no device was swept")
+    page = page or Page()
     columns = max(len(sweeps), 2)
-    with rc_context(STYLE):
-        figure = Figure(figsize=size or (3.0 * columns, 5.4), layout="constrained")
+    with styled(page) as palette:
+        size = page.size(3.0 * columns, 5.6, columns=columns)
+        figure = Figure(figsize=size, layout="constrained")
         grid = figure.add_gridspec(2, 2 * columns)
         times: list[Axes] = []
+        across = 2 * columns // len(sweeps)  # a single one fills the row
         for i, sweep in enumerate(sweeps):
             axes = figure.add_subplot(
-                grid[0, 2 * i : 2 * i + 2], sharey=times[0] if times else None
+                grid[0, across * i : across * (i + 1)], sharey=times[0] if times else None
             )
-            _times(axes, sweep, first=not times)
+            _times(axes, sweep, palette, first=not times)
             times.append(axes)
         _common_limits(times, sweeps)
-        _speed_ups(figure.add_subplot(grid[1, :columns]), sweeps)
-        _memory(figure.add_subplot(grid[1, columns:]), sweeps)
-        if note:
-            figure.supxlabel(note, fontsize=6.5, color="#444444", x=0.01, ha="left")
-    return figure
+        _speed_ups(figure.add_subplot(grid[1, :columns]), sweeps, palette)
+        _memory(figure.add_subplot(grid[1, columns:]), sweeps, palette)
+        caption = ["Lines: predicted; marks: measured.", *([note] if note else [])]
+        dress(figure, page, palette, title, caption)
+    return Chart(
+        figure,
+        title or "Standard against tiled attention over sequence length",
+        " ".join([*map(_sentence, sweeps), *caption]),
+        list(_rows(sweeps)),
+        caption,
+        page,
+    )
+
+
+def _sentence(sweep: Sweep) -> str:
+    gains = sweep.speed_up[sweep.fits]
+    if not gains.size:
+        return f"{sweep.device}: the scores fit in memory at no length."
+    return f"{sweep.device}: tiled {gains.min():.1f} to {gains.max():.1f} times faster."
+
+
+def _rows(sweeps: Sequence[Sweep]) -> Iterator[Row]:
+    """What is drawn: a row a device and length, and a row a measured run."""
+    for sweep in sweeps:
+        for i, length in enumerate(sweep.lengths):
+            yield {
+                "what": "predicted",
+                "device": sweep.device,
+                "seq": int(length),
+                "standard_seconds": float(sweep.standard_seconds[i]),
+                "tiled_seconds": float(sweep.tiled_seconds[i]),
+                "standard_bytes": float(sweep.standard_bytes[i]),
+                "tiled_bytes": float(sweep.tiled_bytes[i]),
+                "capacity_bytes": sweep.capacity_bytes,
+            }
+        for schedule, name, lengths, times in sweep.measured:
+            for length, time in zip(lengths, times, strict=True):
+                yield {
+                    "what": f"{name} measured",
+                    "device": sweep.device,
+                    "seq": int(length),
+                    f"{schedule}_seconds": float(time),
+                }
 
 
 def _lengths(axes: Axes, lengths: np.ndarray) -> None:
@@ -92,7 +136,7 @@ def _length(value: float) -> str:
     return f"{value / 1024:g}k" if value >= 1024 else f"{value:g}"
 
 
-def _times(axes: Axes, sweep: Sweep, *, first: bool) -> None:
+def _times(axes: Axes, sweep: Sweep, palette: Palette, *, first: bool) -> None:
     """Predicted lines of both schedules and the runs measured on the device."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
@@ -100,13 +144,17 @@ def _times(axes: Axes, sweep: Sweep, *, first: bool) -> None:
     axes.plot(
         sweep.lengths[fits],
         sweep.standard_seconds[fits],
-        color=VERMILION,
-        linestyle=(0, (4, 2)),
+        color=palette.vermilion,
+        linestyle=_DASHED,
         label="standard",
         gid=f"standard-{sweep.device}",
     )
     axes.plot(
-        sweep.lengths, sweep.tiled_seconds, color=BLUE, label="tiled", gid=f"tiled-{sweep.device}"
+        sweep.lengths,
+        sweep.tiled_seconds,
+        color=palette.blue,
+        label="tiled",
+        gid=f"tiled-{sweep.device}",
     )
     if not fits.all() and fits.any():
         last = np.flatnonzero(fits)[-1]
@@ -116,12 +164,16 @@ def _times(axes: Axes, sweep: Sweep, *, first: bool) -> None:
             xytext=(0, 5),
             textcoords="offset points",
             ha="center",
-            fontsize=6.5,
-            color=VERMILION,
+            fontsize=palette.small,
+            color=palette.vermilion,
         )
-    for (schedule, name, lengths, times), marker in zip(sweep.measured, "os^DvP", strict=False):
-        colour = VERMILION if schedule == "standard" else BLUE
-        dots: dict[str, Any] = {"linestyle": "none", "marker": marker, "markersize": 4}
+    for (schedule, name, lengths, times), marker in zip(sweep.measured, _MARKERS, strict=False):
+        colour = palette.vermilion if schedule == "standard" else palette.blue
+        dots: dict[str, Any] = {
+            "linestyle": "none",
+            "marker": marker,
+            "markersize": 4 * palette.scale,
+        }
         axes.plot(lengths, times, color=colour, label=f"{name}, measured", **dots)
     axes.set_yscale("log")
     _lengths(axes, sweep.lengths)
@@ -142,19 +194,19 @@ def _common_limits(axes: Sequence[Axes], sweeps: Sequence[Sweep]) -> None:
     axes[0].set_ylim(low, high * (high / low) ** 0.15)
 
 
-def _speed_ups(axes: Axes, sweeps: Sequence[Sweep]) -> None:
-    for sweep, colour in zip(sweeps, CYCLE, strict=False):
+def _speed_ups(axes: Axes, sweeps: Sequence[Sweep], palette: Palette) -> None:
+    for sweep, colour, marker in zip(sweeps, palette.cycle, _MARKERS, strict=False):
         fits = sweep.fits
         axes.plot(
             sweep.lengths[fits],
             sweep.speed_up[fits],
             color=colour,
-            marker="o",
-            markersize=3,
+            marker=marker,
+            markersize=3 * palette.scale,
             label=sweep.device,
             gid=f"speedup-{sweep.device}",
         )
-    axes.axhline(1, color=GREY, linewidth=0.7, zorder=0)
+    axes.axhline(1, color=palette.grey, linewidth=0.6 * palette.line, zorder=0)
     rows = (len(sweeps) + 2) // 3
     axes.set_ylim(0, axes.get_ylim()[1] * (1 + 0.14 * rows))
     axes.set_ylabel("Speed-up, tiled over standard (×)")
@@ -162,32 +214,38 @@ def _speed_ups(axes: Axes, sweeps: Sequence[Sweep]) -> None:
     axes.legend(loc="upper right", ncols=3, columnspacing=1.0, borderaxespad=0.2)
 
 
-def _memory(axes: Axes, sweeps: Sequence[Sweep]) -> None:
+def _memory(axes: Axes, sweeps: Sequence[Sweep], palette: Palette) -> None:
     """Quadratic against linear, with what the devices hold."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     sweep = sweeps[0]
     standard: dict[str, Any] = {
-        "color": VERMILION,
-        "linestyle": (0, (4, 2)),
+        "color": palette.vermilion,
+        "linestyle": _DASHED,
         "gid": "memory-standard",
     }
     axes.plot(sweep.lengths, sweep.standard_bytes, label="standard, O(N²)", **standard)
-    axes.plot(sweep.lengths, sweep.tiled_bytes, color=BLUE, label="tiled, O(N)", gid="memory-tiled")
+    axes.plot(
+        sweep.lengths,
+        sweep.tiled_bytes,
+        color=palette.blue,
+        label="tiled, O(N)",
+        gid="memory-tiled",
+    )
     held: dict[float, list[str]] = {}
     for item in sweeps:
         held.setdefault(item.capacity_bytes, []).append(item.device)
     for capacity, names in held.items():
-        axes.axhline(capacity, color=GREY, linewidth=0.7, linestyle=":")
+        axes.axhline(capacity, color=palette.grey, linewidth=0.6 * palette.line, linestyle=":")
         axes.annotate(
-            f"holds: {', '.join(names)}",
+            f"memory of {', '.join(names)}: {binary(capacity)}",
             (sweep.lengths[0], capacity),
             xytext=(0, -2),
             textcoords="offset points",
             ha="left",
             va="top",
-            fontsize=6.5,
-            color="#555555",
+            fontsize=palette.small,
+            color=palette.grey,
         )
     axes.set_yscale("log", base=2)
     largest = max(*held, sweep.standard_bytes.max())

@@ -2,54 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perfmodel.errors import ProblemError
-from perfmodel.render.figure import BLACK, BLUE, GREEN, GREY, STYLE, VERMILION
+from perfmodel.render.chart import Chart, dress
+from perfmodel.render.page import Page, Palette, styled
+from perfmodel.render.report import Row
 from perfmodel.units import binary, si
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from perfmodel.napkin.skislope import Slopes
 
-_COLOURS = {"fused": BLUE, "best fusion": GREEN, "one kernel a step": VERMILION}
+_COLOURS = {"fused": "blue", "best fusion": "green", "one kernel a step": "vermilion"}
+_DOTTED = (0, (2, 2))
 _STYLES: dict[str, Any] = {"best fusion": (0, (1, 1.2)), "one kernel a step": (0, (5, 2))}
 
 
-def figure(slopes: Slopes, width: float = 5.2, height: float = 3.4, title: str = "") -> Figure:
-    """The chart as a figure of `width` × `height` inches; raises `ProblemError` without a point."""
-    from matplotlib import rc_context
+def figure(slopes: Slopes, *, title: str = "", page: Page | None = None) -> Chart:
+    """The chart; `title` says the problem. Raises `ProblemError` without a point."""
     from matplotlib.figure import Figure
 
     finite = [c.moved_bytes[np.isfinite(c.moved_bytes)] for c in slopes.curves]
     if not any(len(values) for values in finite):
         raise ProblemError(f"no schedule of {slopes.algorithm} fits in any capacity of this range")
-    with rc_context(STYLE):
-        made = Figure(figsize=(width, height), layout="constrained")
+    page = page or Page()
+    of = f", levels of {slopes.device}" if slopes.device else ""
+    said = f"{title or slopes.algorithm}: least traffic against on-chip capacity{of}"
+    with styled(page) as palette:
+        made = Figure(figsize=page.size(5.2, 3.7), layout="constrained")
         axes = made.add_subplot()
-        _curves(axes, slopes)
+        _curves(axes, slopes, palette)
         low = min(min(v.min() for v in finite if len(v)), float(slopes.bound_bytes.min()))
         high = max(v.max() for v in finite if len(v))
         # Room above the curves for the names of the levels, below for the bound.
         axes.set_ylim(low / 1.7, high * 3.0)
-        _levels(axes, slopes)
-        _finish(axes, slopes, title)
-    return made
+        _levels(axes, slopes, palette)
+        _finish(axes, slopes)
+        dress(made, page, palette, said)
+    return Chart(made, said, _sentence(slopes), list(_rows(slopes)), page=page)
 
 
-def _curves(axes: Axes, slopes: Slopes) -> None:
+def _sentence(slopes: Slopes) -> str:
+    """How far each curve falls, in words."""
+    said = []
+    for curve in slopes.curves:
+        there = curve.moved_bytes[np.isfinite(curve.moved_bytes)]
+        if len(there):
+            said.append(f"{curve.name}: {si(there[0], 'B')} falling to {si(there[-1], 'B')}")
+    return f"Least bytes moved as capacity grows. {'; '.join(said)}."
+
+
+def _rows(slopes: Slopes) -> Iterator[Row]:
+    """What is drawn: a row a capacity."""
+    for i, capacity in enumerate(slopes.capacity_bytes):
+        row: dict[str, Any] = {"capacity_bytes": float(capacity)}
+        for curve in slopes.curves:
+            row[f"{curve.name.replace(' ', '_')}_bytes"] = float(curve.moved_bytes[i])
+        yield {**row, "lower_bound_bytes": float(slopes.bound_bytes[i])}
+
+
+def _curves(axes: Axes, slopes: Slopes, palette: Palette) -> None:
     for curve in slopes.curves:
         there = np.isfinite(curve.moved_bytes)
         axes.plot(
             slopes.capacity_bytes[there],
             curve.moved_bytes[there],
-            color=_COLOURS[curve.name],
+            color=getattr(palette, _COLOURS[curve.name]),
             linestyle=_STYLES.get(curve.name, "solid"),
-            linewidth=2.2 if curve.name == "best fusion" else 1.4,
+            linewidth=(1.8 if curve.name == "best fusion" else 1.2) * palette.line,
             drawstyle="steps-post",
             label=curve.name,
             zorder=4 if curve.name == "best fusion" else 3,
@@ -57,8 +82,8 @@ def _curves(axes: Axes, slopes: Slopes) -> None:
     axes.plot(
         slopes.capacity_bytes,
         slopes.bound_bytes,
-        color=BLACK,
-        linewidth=0.8,
+        color=palette.ink,
+        linewidth=0.7 * palette.line,
         label=f"lower bound ({_short(slopes.bound_name)})",
     )
 
@@ -69,7 +94,7 @@ def _short(name: str) -> str:
     return f"order, {head}" if "of order" in rest else head
 
 
-def _levels(axes: Axes, slopes: Slopes) -> None:
+def _levels(axes: Axes, slopes: Slopes, palette: Palette) -> None:
     """A thin line at each level of the device, named at the top; near ones share a name."""
     low, high = slopes.capacity_bytes[[0, -1]]
     shown = [(v, n) for n, v in sorted(slopes.levels.items(), key=lambda item: item[1])]
@@ -82,7 +107,9 @@ def _levels(axes: Axes, slopes: Slopes) -> None:
             merged[-1] = (merged[-1][0], f"{merged[-1][1]}\n{said}")
         else:
             merged.append((value, said))
-        axes.axvline(value, color=GREY, linewidth=0.7, linestyle=(0, (2, 2)), zorder=1)
+        axes.axvline(
+            value, color=palette.grey, linewidth=0.6 * palette.line, linestyle=_DOTTED, zorder=1
+        )
     for value, said in merged:
         axes.annotate(
             said,
@@ -92,13 +119,13 @@ def _levels(axes: Axes, slopes: Slopes) -> None:
             textcoords="offset points",
             ha="right",
             va="top",
-            fontsize=7,
-            color="#555555",
+            fontsize=palette.label,
+            color=palette.grey,
             linespacing=1.25,
         )
 
 
-def _finish(axes: Axes, slopes: Slopes, title: str) -> None:
+def _finish(axes: Axes, slopes: Slopes) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = slopes.capacity_bytes[[0, -1]]
@@ -111,9 +138,7 @@ def _finish(axes: Axes, slopes: Slopes, title: str) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: binary(value, 1)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: si(value, "B", 1)))
     axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
-    axes.set_xlabel("on-chip capacity")
-    axes.set_ylabel("least bytes moved")
-    where = f" · levels of {slopes.device}" if slopes.device else ""
-    axes.set_title(title or f"{slopes.algorithm}{where}", loc="left")
-    axes.grid(True, which="major", linewidth=0.3, color="#DDDDDD")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
+    axes.set_xlabel("On-chip capacity")
+    axes.set_ylabel("Least bytes moved")
+    axes.grid(True, which="major")
+    axes.figure.legend(loc="outside lower center", ncols=2)

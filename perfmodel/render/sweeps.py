@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from perfmodel.analysis.sweep.answers import Answer, full_name
-from perfmodel.render.report import Column, Report, Row, binary, micros, quantity, ratio, text
+from perfmodel.render.report import (
+    Column,
+    Report,
+    Row,
+    around,
+    binary,
+    micros,
+    quantity,
+    ratio,
+    text,
+)
 
 _SHOWN = ("time_us", "low_us", "high_us", "limiter", "device")
 
@@ -20,8 +30,8 @@ def report(answer: Answer, operator: str, identity: Sequence[str], asked: Sequen
     ]
     columns += [
         Column("time", lambda row: row["time_us"], micros),
-        Column("range", _range, str),
-        text("limiter", "limiter"),
+        Column("range", _range, rank=1, brief=Column("range", around)),
+        text("limiter", "limiter", rank=2),
     ]
     if any(row["reason"] for row in answer.rows):
         columns.append(text("reason", "reason"))

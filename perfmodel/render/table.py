@@ -1,113 +1,207 @@
-"""A table as text: laid out by rich at a terminal, plain in a pipe and where it is long.
+"""A table as text: as wide as it needs to be in a pipe, fitted to the width of a terminal.
 
-Both draw the same: columns three spaces apart, numbers to the right, a rule below the header. Only
-rich fits a table to a terminal's width, at a millisecond a row, so that it is given short ones.
-Plain rows are written as they come: memory does not grow with the table.
+Columns stand two spaces apart, numbers to the right, a rule below the header. A pipe gets every
+column in full. A terminal gets the columns that fit (`perfmodel.render.layout`) and is told which
+do not; where not even the first do, each row is a block with a line per column. No cell is ever
+cut. Cells wait in a temporary file until all widths are known: memory does not grow with the table.
 """
 
 from __future__ import annotations
 
-import io
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, zip_longest
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from tempfile import SpooledTemporaryFile
+from textwrap import wrap
+from typing import IO
 
 from perfmodel.plaintext import printable
-from perfmodel.render.report import Column, Report
-
-SHORT = 200
-"""Rows of a table that is still fitted to a terminal."""
+from perfmodel.render.layout import GAP, Form, Place, Shape, fitted, whole
+from perfmodel.render.report import Column, Report, Row
 
 _IN_MEMORY = 2**24  # bytes of cells held in memory before a temporary file takes over
-_GAP = "   "
 _END = "\t"  # between cells on their way: no cell has one, since it does not print
+_LEAST = 12  # characters of a value at a terminal that is narrower than one
+_UNBROKEN = "\N{NO-BREAK SPACE}"
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[kMGTPEµmn]?i?(?:B|s|FLOP|OP|exp|Hz|W)\b)")
+_MARKS = "._/+"  # a long name goes on in the next line after one of these
+_BRIEFER = "a pipe, --format csv or a wider terminal has all"
 
 
 def render(report: Report) -> Iterator[str]:
-    """The table as text: as wide as the terminal, or as wide as it needs to be in a pipe."""
-    rows = ([column.cell(row) for column in report.columns] for row in report.rows)
-    if sys.stdout is None or not sys.stdout.isatty():
-        yield from plain(report, rows)
+    """The table for a pipe or a file: every column in full, no colour."""
+    return _laid_out(report, None, coloured=False)
+
+
+def at_terminal(report: Report, width: int, *, coloured: bool) -> Iterator[str]:
+    """The table in `width` characters."""
+    return _laid_out(report, width, coloured=coloured)
+
+
+def _laid_out(report: Report, width: int | None, *, coloured: bool) -> Iterator[str]:
+    with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", errors="surrogatepass") as file:
+        cells = _Cells(report.columns, file, coloured)
+        for row in report.rows:
+            cells.add(row)
+        yield from _text(report.title, width, "bold" if coloured else "")
+        shapes = cells.shapes(folded=width is not None)
+        places = whole(shapes) if width is None else fitted(shapes, width)
+        if places is None and width is not None:
+            yield from _blocks(cells, width)
+        elif places is not None:
+            yield from _lines(cells, places)
+            left_out = [
+                column.header for i, column in enumerate(report.columns)
+                if i not in {place.column for place in places}
+            ]  # fmt: skip
+            if left_out:
+                said = f"not in {width} columns: {', '.join(left_out)} ({_BRIEFER})"
+                yield from _text(said, width, "dim" if coloured else "")
+    for note in report.notes:
+        yield from _text(note, width, "")
+
+
+class _Cells:
+    """The cells of all rows in a file, and how wide each field of them is.
+
+    A row has its full cells, then its brief ones, then (in colour) the style of each column.
+    """
+
+    def __init__(self, columns: Sequence[Column], file: IO[str], coloured: bool) -> None:
+        self.columns, self.coloured = columns, coloured
+        self._file = file
+        self._unstyled = ("",) * len(columns)
+        self._brief = [i for i, column in enumerate(columns) if column.brief is not None]
+        self._fields = [*columns, *(brief for column in columns if (brief := column.brief))]
+        self.headers = [field.header for field in self._fields]
+        self._most = [_cell_width(header) for header in self.headers]
+
+    def add(self, row: Row) -> None:
+        """Keep the cells of a row."""
+        texts = [field.cell(row) for field in self._fields]
+        for i, text in enumerate(texts):
+            self._most[i] = max(self._most[i], _cell_width(text))
+        if self.coloured:
+            texts += [column.style(row) if column.style else "" for column in self.columns]
+        self._file.write(_END.join(texts) + "\n")
+
+    def rows(self) -> Iterator[list[str]]:
+        """The fields of each row."""
+        self._file.seek(0)
+        for line in self._file:
+            yield line.removesuffix("\n").split(_END)
+
+    def styles(self, row: Sequence[str]) -> Sequence[str]:
+        """The style of each column of a row."""
+        return row[len(self._fields) :] if self.coloured else self._unstyled
+
+    def shapes(self, *, folded: bool) -> list[Shape]:
+        """The forms of each column, the briefest first; `folded` as a terminal breaks cells."""
+        found = []
+        for i, column in enumerate(self.columns):
+            forms = [self._form(i, folded)]
+            if i in self._brief:
+                forms.insert(0, self._form(len(self.columns) + self._brief.index(i), folded))
+            found.append(Shape(column.rank, forms))
+        return found
+
+    def _form(self, field: int, folded: bool) -> Form:
+        most, column = self._most[field], self._fields[field]
+        broken = (folded and column.fold) or column.wrap or most
+        return Form(field, max(min(most, broken), _cell_width(self.headers[field])), most)
+
+
+def _lines(cells: _Cells, places: Sequence[Place]) -> Iterator[str]:
+    """The header, the rule and the rows."""
+    header = [cells.headers[place.field] for place in places]
+    yield _line(cells.columns, places, header, [""] * len(places))
+    yield "─" * (sum(place.width for place in places) + GAP * (len(places) - 1)) + "\n"
+    for row in cells.rows():
+        every = cells.styles(row)
+        styles = [every[place.column] for place in places]
+        broken = [_broken(row[place.field], place.width, whole=False) for place in places]
+        for texts in zip_longest(*broken, fillvalue=""):
+            yield _line(cells.columns, places, texts, styles)
+
+
+def _line(
+    columns: Sequence[Column], places: Sequence[Place], texts: Sequence[str], styles: Sequence[str]
+) -> str:
+    found = []
+    for place, text, style in zip(places, texts, styles, strict=True):
+        pad = " " * (place.width - _cell_width(text))
+        shown = _painted(text, style)
+        found.append(pad + shown if columns[place.column].number else shown + pad)
+    return (" " * GAP).join(found).rstrip() + "\n"
+
+
+def _blocks(cells: _Cells, width: int) -> Iterator[str]:
+    """A block for each row with a line for each column, for a terminal too narrow for a table."""
+    label = max(_cell_width(column.header) for column in cells.columns)
+    room = max(_LEAST, width - label - GAP)
+    for number, row in enumerate(cells.rows()):
+        if number:
+            yield "\n"
+        styles = cells.styles(row)
+        for column, text, style in zip(cells.columns, row, styles, strict=False):
+            name = column.header
+            for part in _broken(text, room):
+                pad = " " * (label - _cell_width(name) + GAP)
+                yield f"{name}{pad}{_painted(part, style)}".rstrip() + "\n"
+                name = ""
+
+
+def _text(text: str, width: int | None, style: str) -> Iterator[str]:
+    """A title or a note: a line in a pipe, lines of whole words at a terminal."""
+    if not text:
         return
-    first = list(islice(rows, SHORT + 1))
-    if len(first) > SHORT:
-        yield from plain(report, chain(first, rows))
-    else:
-        yield from _fitted(report, first)
+    shown = printable(text)
+    indent = " " * (len(shown) - len(shown.lstrip()) + GAP)
+    lines = [shown] if width is None else _broken(shown, width, indent)
+    yield from (_painted(line, style) + "\n" for line in lines)
 
 
-def plain(report: Report, rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """The title, a line for each of `rows` (the cells of a report's columns), and the notes."""
+def _broken(text: str, width: int, indent: str = "", *, whole: bool = True) -> list[str]:
+    """Lines of words; one that is longer than a line stays whole, or goes on in the next."""
+    if _cell_width(text) <= width:
+        return [text]
+    if not whole:
+        text = " ".join(_parted(word, width) for word in text.split(" "))
+    lines = wrap(
+        _BEFORE_UNIT.sub(_UNBROKEN, text),
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_UNBROKEN, " ") for line in lines] or [""]
+
+
+def _parted(word: str, width: int) -> str:
+    """A word that is longer than a line in parts that are not, if it can be after a mark."""
+    parts = []
+    while len(word) > width:
+        end = max(word.rfind(mark, 0, width) for mark in _MARKS) + 1 or width
+        parts.append(word[:end])
+        word = word[end:]
+    return " ".join([*parts, word])
+
+
+def _cell_width(text: str) -> int:
+    """Characters that a terminal shows `text` in."""
+    return len(text) if text.isascii() else _wide()(text)
+
+
+def _wide() -> Callable[[str], int]:
     from rich.cells import cell_len
 
-    def width(text: str) -> int:
-        return len(text) if text.isascii() else cell_len(text)
-
-    header = [column.header for column in report.columns]
-    widths = [width(text) for text in header]
-    with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", errors="surrogatepass") as cells:
-        for row in chain.from_iterable(_broken(report.columns, row) for row in rows):
-            widths = [max(most, width(text)) for most, text in zip(widths, row, strict=True)]
-            cells.write(_END.join(row) + "\n")
-        cells.seek(0)
-        if report.title:
-            yield f"{printable(report.title)}\n"
-        lines = (line.removesuffix("\n").split(_END) for line in cells)
-        for number, row in enumerate(chain([header], lines)):
-            if number == 1:
-                yield _rule(widths)
-            pads = [" " * (most - width(text)) for most, text in zip(widths, row, strict=True)]
-            yield _line(report.columns, row, pads)
-        if not number:
-            yield _rule(widths)
-    for note in report.notes:
-        yield f"{printable(note)}\n"
+    return cell_len
 
 
-def _broken(columns: Sequence[Column], row: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The lines of a row: one, unless a column breaks its cells."""
-    if not any(0 < column.wrap < len(text) for column, text in zip(columns, row, strict=True)):
-        yield row
-        return
-    from textwrap import wrap
+def _painted(text: str, style: str) -> str:
+    """`text` in a style of rich ("bold", "yellow"); plain where there is none."""
+    if not style or not text:
+        return text
+    from rich.style import Style
 
-    cells = (
-        (wrap(text, column.wrap) or [""]) if column.wrap else [text]
-        for column, text in zip(columns, row, strict=True)
-    )
-    yield from zip_longest(*cells, fillvalue="")
-
-
-def _line(columns: Sequence[Column], row: Sequence[str], pads: Sequence[str]) -> str:
-    cells = (
-        pad + text if column.number else text + pad
-        for column, text, pad in zip(columns, row, pads, strict=True)
-    )
-    return _GAP.join(cells).rstrip() + "\n"
-
-
-def _rule(widths: Sequence[int]) -> str:
-    return "─" * (sum(widths) + len(_GAP) * (len(widths) - 1)) + "\n"
-
-
-def _fitted(report: Report, rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The same, as wide as the terminal."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, highlight=False)
-    for column in report.columns:
-        table.add_column(Text(column.header), justify="right" if column.number else "left")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    buffer = io.StringIO()
-    console = Console(file=buffer, force_terminal=True, legacy_windows=False, highlight=False)
-    if report.title:
-        console.print(Text(printable(report.title), style="bold"), soft_wrap=True)
-    console.print(table)
-    for note in report.notes:
-        console.print(Text(printable(note)), soft_wrap=True)
-    yield "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
+    return Style.parse(style).render(text)

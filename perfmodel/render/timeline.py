@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfmodel.errors import ProblemError
-from perfmodel.render.figure import BLACK, STYLE
+from perfmodel.render.chart import Chart
 from perfmodel.render.labels import text_inches
+from perfmodel.render.page import Page, Palette, styled
 from perfmodel.units import seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from perfmodel.training.pipeline import Event, Timeline
     from perfmodel.training.pipeline.task import Pass
 
 # Of each pass a light shade for the first chunk and a dark one for the last; light ones bear black
-# numbers. Hues of the palette in figure.py.
+# numbers. Hues of the default style's palette.
 _SHADES: dict[Pass, tuple[str, str]] = {
     "F": ("#BFDDF0", "#0072B2"),
     "B": ("#BFE6D9", "#00805B"),
@@ -34,24 +34,20 @@ _CALLED: dict[Pass, str] = {
     "W": "backward: weights",
     "BW": "backward",
 }
-_BUBBLE = "#E4E4E4"
 _ROW = 0.8  # height of a bar, of a row of 1
-_NUMBER = 6.0  # points of a micro-batch's number
+_NUMBER = 0.75  # size of a micro-batch's number over that of the style's type
 
 _Bar = tuple[
     float, float, float, float, str, int
 ]  # start, length, low edge, height, colour, number
 
 
-def timeline_chart(
-    found: Timeline, *, width: float = 7.2, height: float | None = None, title: str = ""
-) -> Figure:
-    """The chart as a figure of `width` × `height` inches.
+def timeline_chart(found: Timeline, page: Page | None = None) -> Chart:
+    """The chart; 7.2 inches wide in the default style, as high as the stages need.
 
     Numbers are micro-batches, where they fit. Tasks that are joined share their bar, F above.
     Raises `ProblemError` for several plans at once, and for a pipeline in which nothing takes time.
     """
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     if found.ends.ndim > 1:
@@ -59,19 +55,30 @@ def timeline_chart(
     if not found.barrier_seconds > 0:
         raise ProblemError("nothing takes any time in this pipeline, so there is nothing to draw")
     plan = found.schedule
-    tall = height or 0.95 + min(0.26, 6.0 / plan.stages) * plan.stages
-    with rc_context(STYLE):
-        figure = Figure(figsize=(width, tall), layout="constrained")
+    page = page or Page()
+    tall = 0.95 + min(0.26, 6.0 / plan.stages) * plan.stages
+    with styled(page) as palette:
+        figure = Figure(figsize=page.size(7.2, tall), layout="constrained")
         axes = figure.add_subplot()
         bars = [bar for event in found.events() for bar in _bars(event, plan.chunks)]
-        _rows(axes, found)
+        _rows(axes, found, palette)
         _draw(axes, bars)
         _frame(axes, found)
-        axes.set_title(title or _title(found), loc="left", pad=16)
-        _key(axes, found)
+        axes.set_title(page.titled(_title(found)), loc="left", pad=2 * palette.body)
+        _key(axes, found, palette)
         figure.draw_without_rendering()
-        _numbers(axes, bars)
-    return figure
+        _numbers(axes, bars, _NUMBER * palette.body)
+    rows = [
+        {
+            "stage": event.stage,
+            "start_seconds": event.start_seconds,
+            "end_seconds": event.end_seconds,
+            "tasks": " ".join(f"{task.name}{task.micro_batch}" for task in event.tasks),
+        }
+        for event in found.events()
+    ]
+    said = f"{_title(found)}. A row a stage; grey is bubble."
+    return Chart(figure, _title(found), said, rows, page=page)
 
 
 def _bars(event: Event, chunks: int) -> list[_Bar]:
@@ -95,14 +102,14 @@ def _shade(name: Pass, chunk: int, chunks: int) -> str:
     return to_hex(light + share * (dark - light))
 
 
-def _rows(axes: Axes, found: Timeline) -> None:
+def _rows(axes: Axes, found: Timeline, palette: Palette) -> None:
     """A grey strip behind each stage over the whole step: what shows of it is bubble."""
     start = float(found.first_seconds.min())
     for stage in range(found.schedule.stages):
         axes.broken_barh(
             [(start, float(found.barrier_seconds))],
             (stage - _ROW / 2, _ROW),
-            facecolors=_BUBBLE,
+            facecolors=palette.faint,
             linewidth=0,
             gid=f"bubble-{stage}",
         )
@@ -143,7 +150,7 @@ def _title(found: Timeline) -> str:
     )
 
 
-def _key(axes: Axes, found: Timeline) -> None:
+def _key(axes: Axes, found: Timeline, palette: Palette) -> None:
     """What the colours mean, between title and rows."""
     from matplotlib.patches import Patch
 
@@ -152,7 +159,7 @@ def _key(axes: Axes, found: Timeline) -> None:
     names = [name for name in _SHADES if name in used and not (name == "BW" and split)]
     chunks = found.schedule.chunks
     patches = [Patch(facecolor=_shade(name, 0, chunks), label=_CALLED[name]) for name in names]
-    patches.append(Patch(facecolor=_BUBBLE, label="bubble"))
+    patches.append(Patch(facecolor=palette.faint, label="bubble"))
     if chunks > 1:
         patches.append(
             Patch(facecolor=_shade("F", chunks - 1, chunks), label="darker: later chunk")
@@ -170,16 +177,16 @@ def _key(axes: Axes, found: Timeline) -> None:
     )
 
 
-def _numbers(axes: Axes, bars: Sequence[_Bar]) -> None:
+def _numbers(axes: Axes, bars: Sequence[_Bar], points: float) -> None:
     """Micro-batches' numbers on bars that are wide and high enough."""
     box = axes.get_window_extent()
     dpi = axes.figure.dpi
     low, high = axes.get_xlim()
     across = box.width / dpi / (high - low)
     upright = box.height / dpi / abs(np.subtract(*axes.get_ylim()))
-    wide = {number: text_inches(str(number), _NUMBER) for number in {bar[5] for bar in bars}}
+    wide = {number: text_inches(str(number), points) for number in {bar[5] for bar in bars}}
     for start, length, edge, tall, colour, number in bars:
-        if length * across < wide[number] + 0.03 or tall * upright < _NUMBER / 72:
+        if length * across < wide[number] + 0.03 or tall * upright < points / 72:
             continue
         axes.text(
             start + length / 2,
@@ -187,8 +194,8 @@ def _numbers(axes: Axes, bars: Sequence[_Bar]) -> None:
             str(number),
             ha="center",
             va="center_baseline",
-            fontsize=_NUMBER,
-            color=BLACK if _is_light(colour) else "white",
+            fontsize=points,
+            color="black" if _is_light(colour) else "white",
             zorder=3,
         )
 

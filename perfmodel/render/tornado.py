@@ -15,13 +15,14 @@ import numpy as np
 from perfmodel.analysis.quantities import QUANTITIES
 from perfmodel.analysis.whatif import Sensitivity, WhatIf
 from perfmodel.errors import ProblemError
-from perfmodel.render.figure import BLUE, GREEN, GREY, STYLE, VERMILION
+from perfmodel.render.chart import Chart, dress
+from perfmodel.render.page import Page, Palette, styled
+from perfmodel.render.problem import spoken
 from perfmodel.render.report import Column, Report, Row, micros, text
 from perfmodel.units import seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _ROW = 0.235  # inches a bar
 _FAR = 1.5  # a bar that is longer than this share of the time is cut and says how long it is
@@ -43,12 +44,12 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
     columns += [_problem(name) for name in varying]
     columns += [
         Column("what if", lambda row: row["what_if"], number=False),
-        Column("now", _now),
+        Column("now", _now, rank=3),
         Column("elasticity", lambda row: row["elasticity"], _signed),
-        Column("time", lambda row: row["time_us"], micros),
+        Column("time", lambda row: row["time_us"], micros, rank=2),
         Column("after", lambda row: row["after_us"], micros),
         Column("speed-up", lambda row: row["speedup"], lambda value: f"{value:.2f}x"),
-        Column("limiter", lambda row: _limiters(row, called[row["device"]]), number=False),
+        Column("limiter", lambda row: _limiters(row, called[row["device"]]), number=False, rank=1),
     ]
     missing = {item.setting.device.slug: item.missing for item in found if item.missing}
     return Report(
@@ -87,42 +88,83 @@ def _limiters(row: Row, called: Mapping[str, str]) -> str:
     return str(before) if before == after else f"{before} → {after}"
 
 
-def tornado_chart(found: Sequence[WhatIf], width: float = 6.2) -> Figure:
-    """The tornado of all cases together; `width` is in inches, the height follows the bars.
+def tornado_chart(found: Sequence[WhatIf], page: Page | None = None) -> Chart:
+    """The tornado of all cases together; the height follows the bars.
 
-    Raises `ProblemError` where there is no case, and for more than one device.
+    Numbers that move nothing are named in the caption. Raises `ProblemError` where there is no
+    case, and for more than one device.
     """
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     slugs = list(dict.fromkeys(item.setting.device.slug for item in found))
     if len(slugs) != 1:
         raise ProblemError(f"a tornado chart shows one device, not {len(slugs)}; name one")
     total = _total([item.now.seconds for item in found])
-    bars = sorted(_bars(found), key=lambda bar: -_width(bar))
+    every = sorted(_bars(found), key=lambda bar: -_width(bar))
+    bars = [bar for bar in every if _moves(bar)] or every[:1]
     effects = [
         (effect.change, _total([item.effects[i].after.seconds for item in found]) / total - 1)
         for i, effect in enumerate(found[0].effects)
     ]
-    height = _ROW * (len(bars) + len(effects) + bool(effects)) + 1.05
-    with rc_context(STYLE):
+    page = page or Page()
+    title = f"{slugs[0]}: {_cases(found)}, {seconds(total)} now"
+    caption = _caption([bar for bar in every if bar not in bars])
+    rows = len(bars) + len(effects) + bool(effects)
+    with styled(page) as palette:
+        width, height = page.size(6.2, (_ROW * rows + 1.4))
+        if page.height is None and page.width is None:
+            height = (_ROW * rows + 1.0 + 0.4 * page.caption) * palette.scale
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.add_subplot()
-        for place, bar in enumerate(bars):
-            _draw(axes, place, *bar[1:3])
-            axes.text(
-                1.015,
-                place,
-                _signed(bar[3]),
-                transform=axes.get_yaxis_transform(),
-                va="center",
-                fontsize=7,
-            )
-        for i, (_, share) in enumerate(effects):
-            _mark(axes, len(bars) + 1 + i, share)
-        names = [bar[0] for bar in bars] + ([""] if effects else []) + [name for name, _ in effects]
-        _frame(axes, names, f"{slugs[0]}: {_cases(found)}, {seconds(total)} now")
-    return figure
+        _fill(axes, bars, effects, palette)
+        dress(figure, page, palette, title, caption)
+    data: list[Row] = [
+        {"what": name, "halved": halved, "doubled": doubled, "elasticity": slope}
+        for name, halved, doubled, slope in every
+    ]
+    data += [{"what": str(name), "change": share} for name, share in effects]
+    return Chart(figure, title, _sentence(every), data, caption, page)
+
+
+def _fill(
+    axes: Axes, bars: Sequence[Bar], effects: Sequence[tuple[str, float]], palette: Palette
+) -> None:
+    """The bars from above, each with its elasticity, and the changes below them."""
+    for place, bar in enumerate(bars):
+        _draw(axes, place, *bar[1:3], palette)
+        axes.text(
+            1.015,
+            place,
+            _signed(bar[3]),
+            transform=axes.get_yaxis_transform(),
+            va="center",
+            fontsize=palette.label,
+        )
+    for i, (_, share) in enumerate(effects):
+        _mark(axes, len(bars) + 1 + i, share, palette)
+    between = [""] if effects else []
+    names = [*(bar[0] for bar in bars), *between, *(name for name, _ in effects)]
+    _frame(axes, names, palette)
+
+
+def _moves(bar: Bar) -> bool:
+    """Whether halving or doubling the number changes the time by a thousandth or more."""
+    return any(not math.isfinite(share) or abs(share) >= 1e-3 for share in bar[1:3])
+
+
+def _caption(still: Sequence[Bar]) -> list[str]:
+    said = ["Elasticity: per cent of time for each per cent of the number."]
+    if still:
+        names = ", ".join(bar[0].split("  (")[0] for bar in still)
+        said.append(f"Neither halved nor doubled do these change the time: {names}.")
+    return said
+
+
+def _sentence(bars: Sequence[Bar]) -> str:
+    """What each number is worth, in words."""
+    said = [f"{name}: halved {halved:+.0%}, doubled {doubled:+.0%}"
+            for name, halved, doubled, _ in bars]  # fmt: skip
+    return f"Change of time. {'; '.join(said)}."
 
 
 def _total(parts: Sequence[np.ndarray]) -> float:
@@ -130,8 +172,14 @@ def _total(parts: Sequence[np.ndarray]) -> float:
 
 
 def _cases(found: Sequence[WhatIf]) -> str:
+    """The one case, or what all cases have in common and how many there are."""
+    fields = [row["problem"] for item in found for row in item.rows()]
+    first = fields[0]
+    alike = {name: value for name, value in first.items()
+             if all(each.get(name) == value for each in fields)}  # fmt: skip
     count = sum(item.now.seconds.size for item in found)
-    return "one case" if count == 1 else f"{count:,} cases together"
+    said = spoken(found[0].setting.problem.operator, alike)
+    return said if count == 1 else f"{said}, {count:,} cases together"
 
 
 Bar = tuple[str, float, float, float]
@@ -165,14 +213,15 @@ def _width(bar: Bar) -> float:
     return sum(min(abs(share), _FAR) for share in bar[1:3] if math.isfinite(share))
 
 
-def _draw(axes: Axes, place: int, halved: float, doubled: float) -> None:
-    for share, colour, label in ((halved, VERMILION, "halved"), (doubled, BLUE, "doubled")):
+def _draw(axes: Axes, place: int, halved: float, doubled: float, palette: Palette) -> None:
+    looks = ((halved, palette.vermilion, "halved"), (doubled, palette.blue, "doubled"))
+    for share, colour, label in looks:
         shown = min(share, _FAR)
         if not math.isfinite(share):
             said = f"{label}: does not fit"
             axes.annotate(
                 said, (0, place), xytext=(4, 0), textcoords="offset points",
-                va="center", color=colour, fontsize=6.5,
+                va="center", color=colour, fontsize=palette.small,
             )  # fmt: skip
             continue
         axes.barh(
@@ -191,15 +240,15 @@ def _draw(axes: Axes, place: int, halved: float, doubled: float) -> None:
                 textcoords="offset points",
                 ha="right",
                 va="center",
-                color="white",
-                fontsize=6.5,
+                color=palette.ground,
+                fontsize=palette.small,
             )
 
 
-def _mark(axes: Axes, place: int, share: float) -> None:
+def _mark(axes: Axes, place: int, share: float, palette: Palette) -> None:
     """A change that was asked for: its bar and its number."""
     if math.isfinite(share):
-        axes.barh(place, share, height=0.62, color=GREEN, gid=f"change-{place}")
+        axes.barh(place, share, height=0.62, color=palette.green, gid=f"change-{place}")
     axes.annotate(
         _signed(share, "+.0%") if math.isfinite(share) else "does not fit",
         (share if math.isfinite(share) else 0.0, place),
@@ -207,14 +256,14 @@ def _mark(axes: Axes, place: int, share: float) -> None:
         textcoords="offset points",
         ha="right" if share < 0 else "left",
         va="center",
-        fontsize=6.5,
+        fontsize=palette.small,
     )
 
 
-def _frame(axes: Axes, names: Sequence[str], title: str) -> None:
+def _frame(axes: Axes, names: Sequence[str], palette: Palette) -> None:
     from matplotlib.ticker import FuncFormatter
 
-    axes.axvline(0, color=GREY, linewidth=0.7)
+    axes.axvline(0, color=palette.grey, linewidth=0.7)
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.4, -0.6)
@@ -224,6 +273,7 @@ def _frame(axes: Axes, names: Sequence[str], title: str) -> None:
         FuncFormatter(lambda value, _: f"{value:+.0%}" if value else "now")
     )
     axes.set_xlabel("Change of time")
-    axes.set_title(title, loc="left")
-    axes.text(1.015, 1.01, "elasticity", transform=axes.transAxes, fontsize=7, va="bottom")
+    axes.text(
+        1.015, 1.01, "elasticity", transform=axes.transAxes, fontsize=palette.label, va="bottom"
+    )
     axes.legend(loc="lower right", ncols=1)

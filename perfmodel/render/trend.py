@@ -6,20 +6,20 @@ are the figure's points, hollow ones the shipped devices, lines the fits to the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perfmodel.analysis.trend import LABELS, PUBLISHED, Fit, Point, fits, growth, series
-from perfmodel.render.figure import BLUE, GREEN, GREY, STYLE, VERMILION
-from perfmodel.render.report import Column, Report, integer
+from perfmodel.render.chart import Chart, dress
+from perfmodel.render.page import Page, Palette, styled
+from perfmodel.render.report import Column, Report, Row, integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-COLOURS = {"flops": VERMILION, "dram": BLUE, "interconnect": GREEN}
+COLOURS = {"flops": "vermilion", "dram": "blue", "interconnect": "green"}
 _MARKERS = {"flops": "o", "dram": "s", "interconnect": "^"}
 NAMED = {
     "flops": {"p100-sxm2": "P100", "v100-sxm2": "V100", "a100-sxm4-80gb": "A100",
@@ -27,6 +27,10 @@ NAMED = {
     "dram": {"v100-sxm2": "V100", "a100-sxm4-80gb": "A100", "h100-sxm": "H100", "b200": "B200"},
 }  # fmt: skip
 """Devices that are named on the chart; all names would cover each other."""
+_FAR = 10.0
+"""A device this many times above its trend is an outlier, and is named too."""
+_SPAN = 10.0
+"""Years that points span, at least, for growth in twenty years to follow from them."""
 
 
 def report(devices: Sequence[Point] = ()) -> Report:
@@ -43,14 +47,19 @@ def report(devices: Sequence[Point] = ()) -> Report:
         rows,
         [
             Column("series", lambda row: LABELS[row["series"]], number=False),
-            Column("points", lambda row: row["source"], number=False),
-            integer("n", "n"),
-            Column("years", lambda row: f"{row['first']:.0f}-{row['last']:.0f}"),
+            Column("points", lambda row: row["source"], number=False, rank=1),
+            integer("n", "n", rank=2),
+            Column("years", lambda row: f"{row['first']:.0f}-{row['last']:.0f}", rank=1),
             Column("in 2 years", lambda row: row["per_two_years"], lambda value: f"{value:.2f}x"),
             Column("published", lambda row: row["published"], lambda value: f"{value:.1f}x"),
             Column("in 20 years", lambda row: row["per_twenty_years"], lambda v: f"{v:,.0f}x"),
         ],
         title="The memory wall: growth of peak hardware numbers",
+        notes=[
+            f"growth in 20 years is given for points that span {_SPAN:.0f} years or more"
+            for row in rows[:1]
+            if any(row["per_twenty_years"] is None for row in rows)
+        ],
     )
 
 
@@ -63,34 +72,66 @@ def _row(found: Fit, source: str, published: float | None) -> Mapping[str, objec
         "last": found.last,
         "per_two_years": found.per_two_years,
         "published": published,
-        "per_twenty_years": growth(found.per_two_years, 20),
+        "per_twenty_years": growth(found.per_two_years, 20)
+        if found.last - found.first >= _SPAN
+        else None,
     }
 
 
-def trend_chart(devices: Sequence[Point] = (), size: tuple[float, float] = (6.2, 4.4)) -> Figure:
+def trend_chart(devices: Sequence[Point] = (), page: Page | None = None) -> Chart:
     """The figure's 59 points, their fits, and `devices` (of `trend.device_points`) beside them."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context(STYLE):
-        figure = Figure(figsize=size, layout="constrained")
+    page = page or Page()
+    title = "The memory wall: peak operations, memory and interconnects"
+    caption = ["Filled: the points of Gholami et al. 2024, and their fits.", *_outlying(devices)]
+    with styled(page) as palette:
+        figure = Figure(figsize=page.size(6.2, 4.6), layout="constrained")
         axes = figure.add_subplot()
         axes.set_yscale("log")
         ends = (1996.0, max([2026.0, *(point.year for point in devices)]) + 0.6)
         for name, found in fits().items():
             base = series(name)[0].value
-            _line(axes, found, base, ends)
-            _marks(axes, series(name), base, filled=True)
+            _line(axes, found, base, ends, palette)
+            _marks(axes, series(name), base, palette, filled=True)
             mine = [point for point in devices if point.series == name]
-            _marks(axes, mine, base, filled=False)
-            _names(axes, mine, base)
-        _frame(axes, ends, bool(devices))
-    return figure
+            _marks(axes, mine, base, palette, filled=False)
+            _names(axes, mine, base, palette)
+        _frame(axes, ends, bool(devices), palette)
+        dress(figure, page, palette, title, caption)
+    return Chart(figure, title, " ".join(caption), list(_rows(devices)), caption, page)
 
 
-def _line(axes: Axes, found: Fit, base: float, ends: tuple[float, float]) -> None:
+def outliers(devices: Sequence[Point]) -> list[tuple[Point, float]]:
+    """Devices whose operations lie `_FAR` times above the trend, and how many times."""
+    trend = fits()["flops"]
+    ratios = ((p, p.value / trend.at(p.year)) for p in devices if p.series == "flops")
+    return [(point, ratio) for point, ratio in ratios if ratio > _FAR]
+
+
+def _outlying(devices: Sequence[Point]) -> list[str]:
+    said = [f"{point.name}, {ratio:.0f} times" for point, ratio in outliers(devices)]
+    return [f"Far above the trend of operations: {'; '.join(said)}."] if said else []
+
+
+def _rows(devices: Sequence[Point]) -> Iterator[Row]:
+    """What is drawn: a row a point."""
+    for source, found in (("figure", [p for name in LABELS for p in series(name)]),
+                          ("device", devices)):  # fmt: skip
+        for point in found:
+            yield {
+                "what": source,
+                "series": point.series,
+                "name": point.name,
+                "year": point.year,
+                "value": point.value,
+                "relative": point.value / series(point.series)[0].value,
+            }
+
+
+def _line(axes: Axes, found: Fit, base: float, ends: tuple[float, float], palette: Palette) -> None:
     """The fit, solid over its points and dashed beyond them."""
-    colour = COLOURS[found.series]
+    colour = getattr(palette, COLOURS[found.series])
     for first, last, style in (
         (found.first, found.last, "-"),
         (found.last, ends[1], (0, (3, 3))),
@@ -98,51 +139,57 @@ def _line(axes: Axes, found: Fit, base: float, ends: tuple[float, float]) -> Non
         years = np.array([first, last])
         values = [found.at(float(year)) / base for year in years]
         gid = f"fit-{found.series}" if style == "-" else None
-        axes.plot(years, values, linestyle=style, linewidth=1, color=colour, alpha=0.7, gid=gid)
+        axes.plot(years, values, linestyle=style, color=colour, alpha=0.7, gid=gid)
 
 
-def _marks(axes: Axes, found: Sequence[Point], base: float, *, filled: bool) -> None:
+def _marks(
+    axes: Axes, found: Sequence[Point], base: float, palette: Palette, *, filled: bool
+) -> None:
     if not found:
         return
-    name, colour = found[0].series, COLOURS[found[0].series]
+    name = found[0].series
+    colour = getattr(palette, COLOURS[name])
     axes.plot(
         [point.year for point in found],
         [point.value / base for point in found],
         linestyle="none",
         marker=_MARKERS[name],
-        markersize=3.8,
+        markersize=3.8 * palette.scale,
         markerfacecolor=colour if filled else "none",
         markeredgecolor=colour,
-        markeredgewidth=0.0 if filled else 0.7,
+        markeredgewidth=0.0 if filled else 0.6 * palette.line,
         alpha=0.85,
         gid=f"{'points' if filled else 'devices'}-{name}",
     )
 
 
-def _names(axes: Axes, found: Sequence[Point], base: float) -> None:
-    """Names above the marks and to their left, away from the lines."""
+def _names(axes: Axes, found: Sequence[Point], base: float, palette: Palette) -> None:
+    """Names above the marks and to their left, away from the lines; of outliers beside them."""
+    far = {point.name for point, _ in outliers(found)}
     for point in found:
-        said = NAMED.get(point.series, {}).get(point.name)
-        if said is None:
+        known = NAMED.get(point.series, {}).get(point.name)
+        if known is None and point.name not in far:
             continue
         axes.annotate(
-            said,
+            known or point.name,
             (point.year, point.value / base),
-            xytext=(-4, 4),
+            xytext=(-4, 4) if known else (-5, 0),
             textcoords="offset points",
             ha="right",
-            fontsize=6.5,
-            color=COLOURS[point.series],
+            va="bottom" if known else "center",
+            fontsize=palette.small,
+            color=getattr(palette, COLOURS[point.series]),
         )
 
 
-def _frame(axes: Axes, ends: tuple[float, float], with_devices: bool) -> None:
+def _frame(axes: Axes, ends: tuple[float, float], with_devices: bool, palette: Palette) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.ticker import FuncFormatter, LogLocator, MultipleLocator, NullLocator
 
     handles = [
         Line2D(
-            [], [], color=COLOURS[name], marker=_MARKERS[name], markersize=4, linewidth=1,
+            [], [], color=getattr(palette, COLOURS[name]), marker=_MARKERS[name],
+            markersize=4 * palette.scale,
             label=f"{LABELS[name]}: {found.per_two_years:.1f}× per 2 years",
         )
         for name, found in fits().items()
@@ -150,7 +197,8 @@ def _frame(axes: Axes, ends: tuple[float, float], with_devices: bool) -> None:
     if with_devices:
         handles.append(
             Line2D(
-                [], [], color=GREY, marker="o", markersize=4, markerfacecolor="none",
+                [], [], color=palette.grey, marker="o", markersize=4 * palette.scale,
+                markerfacecolor="none",
                 linestyle="none", label="shipped devices, dense 16-bit",
             )
         )  # fmt: skip
@@ -162,7 +210,7 @@ def _frame(axes: Axes, ends: tuple[float, float], with_devices: bool) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("Year of announcement")
     axes.set_ylabel("Relative to the first product of the series")
-    axes.grid(axis="y", color="#EBEBEB", linewidth=0.6)
+    axes.grid(axis="y")
 
 
 def _power_of_ten(value: float) -> str:

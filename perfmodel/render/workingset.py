@@ -6,24 +6,33 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from perfmodel.errors import TableError
-from perfmodel.render.figure import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE, VERMILION
+from perfmodel.render.chart import Chart, dress
+from perfmodel.render.page import Page, Palette, styled
 from perfmodel.units import binary, si
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Points = Sequence[tuple[float, float]]
 Levels = Sequence[tuple[str, float]]
 _COLOURS = {
-    "read": BLUE, "copy": GREEN, "triad": ORANGE, "latency": VERMILION, "gather": VERMILION,
-}  # fmt: skip
+    "read": "blue",
+    "copy": "green",
+    "triad": "ochre",
+    "latency": "vermilion",
+    "gather": "vermilion",
+}
+_DASHED = (0, (3, 2))
 _MARKERS = {"read": "o", "copy": "s", "triad": "^", "latency": "o", "gather": "o"}
 
 
 def bandwidth_chart(
-    curves: Mapping[str, Points], levels: Levels, title: str, caption: str = ""
-) -> Figure:
+    curves: Mapping[str, Points],
+    levels: Levels,
+    title: str,
+    caption: str = "",
+    page: Page | None = None,
+) -> Chart:
     """Bytes per second of each stream over the working set of all cores together, log-log.
 
     `levels` are (name, bytes) of the caches. Raises `TableError` where no stream was measured.
@@ -31,14 +40,17 @@ def bandwidth_chart(
     names = [name for name in ("read", "copy", "triad") if curves.get(name)]
     if not names:
         raise TableError("no stream was measured, so there is no bandwidth to draw")
-    return _chart(
-        {name: curves[name] for name in names}, levels, "B/s", "Bandwidth", title, caption
-    )
+    shown = {name: curves[name] for name in names}
+    return _chart(shown, levels, ("B/s", "Bandwidth"), title, caption, page or Page())
 
 
 def latency_chart(
-    curves: Mapping[str, Points], levels: Levels, title: str, caption: str = ""
-) -> Figure:
+    curves: Mapping[str, Points],
+    levels: Levels,
+    title: str,
+    caption: str = "",
+    page: Page | None = None,
+) -> Chart:
     """Seconds per dependent load over the working set of one core, log-log.
 
     Raises `TableError` where neither latencies nor gathers were measured.
@@ -47,36 +59,50 @@ def latency_chart(
     if not names:
         raise TableError("no dependent loads were measured, so there is no latency to draw")
     axis = "Time per dependent load" if "latency" in names else "Time per random load"
-    return _chart({names[0]: curves[names[0]]}, levels, "s", axis, title, caption)
+    shown = {names[0]: curves[names[0]]}
+    return _chart(shown, levels, ("s", axis), title, caption, page or Page())
 
 
 def _chart(
-    curves: Mapping[str, Points], levels: Levels, unit: str, axis: str, title: str, caption: str
-) -> Figure:
-    from matplotlib import rc_context
+    curves: Mapping[str, Points],
+    levels: Levels,
+    quantity: tuple[str, str],
+    title: str,
+    caption: str,
+    page: Page,
+) -> Chart:
+    """`quantity` is the unit of what is measured, and its name."""
     from matplotlib.figure import Figure
 
-    with rc_context(STYLE):
-        figure = Figure(figsize=(5.6, 3.6), layout="constrained")
+    unit, axis = quantity
+    said = f"{title}: {axis[0].lower()}{axis[1:]}"
+    lines = [caption] if caption else []
+    with styled(page) as palette:
+        figure = Figure(figsize=page.size(5.6, 3.8), layout="constrained")
         axes = figure.add_subplot()
         for name, points in curves.items():
             axes.plot(
                 *zip(*points, strict=True),
-                color=_COLOURS[name],
+                color=getattr(palette, _COLOURS[name]),
                 marker=_MARKERS[name],
-                markersize=3,
+                markersize=3 * palette.scale,
                 markeredgewidth=0,
                 label=name,
                 gid=f"curve-{name}",
             )
-        axes.set(xscale="log", yscale="log", xlabel="Working set", ylabel=axis, title=title)
+        axes.set(xscale="log", yscale="log", xlabel="Working set", ylabel=axis)
         _ticks(axes, unit)
-        _levels(axes, levels)
+        _levels(axes, levels, palette)
         if len(curves) > 1:
             axes.legend(loc="lower left")
-        if caption:
-            figure.supxlabel(caption, fontsize=6.5, color=GREY)
-    return figure
+        dress(figure, page, palette, said, lines)
+    value = "bytes_per_s" if unit == "B/s" else "seconds"
+    rows = [
+        {"curve": name, "working_set_bytes": float(size), value: float(found)}
+        for name, points in curves.items()
+        for size, found in points
+    ]
+    return Chart(figure, said, f"{axis} over the working set.", rows, lines, page)
 
 
 def _ticks(axes: Axes, unit: str) -> None:
@@ -95,7 +121,7 @@ def _ticks(axes: Axes, unit: str) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _levels(axes: Axes, levels: Levels) -> None:
+def _levels(axes: Axes, levels: Levels, palette: Palette) -> None:
     """A line at each cache's size, its name above the plot's frame."""
     low, high = axes.get_xlim()
     bottom, top = axes.get_ylim()
@@ -103,7 +129,9 @@ def _levels(axes: Axes, levels: Levels) -> None:
     for name, size in levels:
         if not low < size < high:
             continue
-        axes.axvline(size, color=GREY, linewidth=0.8, linestyle=(0, (3, 2)), zorder=0)
+        axes.axvline(
+            size, color=palette.grey, linewidth=0.65 * palette.line, linestyle=_DASHED, zorder=0
+        )
         axes.annotate(
             f"{name}: {binary(size)}",
             (size, 1.0),
@@ -112,7 +140,7 @@ def _levels(axes: Axes, levels: Levels) -> None:
             textcoords="offset points",
             ha="right",
             va="top",
-            fontsize=7,
-            color=BLACK,
+            fontsize=palette.label,
+            color=palette.ink,
             gid=f"level-{name}",
         )

@@ -9,6 +9,7 @@ import numpy as np
 from perfmodel.algorithms.algorithm import Band
 from perfmodel.algorithms.attention import Attention
 from perfmodel.arithmetic import as_floats, ceil_div
+from perfmodel.errors import ProblemError
 from perfmodel.schedules import tiled
 from perfmodel.timing import slicing, splitkv
 from perfmodel.timing.attention_style import (
@@ -44,14 +45,19 @@ def forward_plan(
     if kernel.passed_columns is not None:
         exchange = passing(how, kernel.passed_columns, machine, problem.head_dim)
         how = replace(how, turns=replace(how.turns, exchange=exchange))
+    own = setting.tile
     if (split or decodes) and kernel.schedule != "tiled-1":
+        if own:
+            raise ProblemError("the tile of split attention cannot be set; leave it out")
         return splitkv.split_plan(problem, mask, kernel, setting, how)
     tiles, allowed = _tiles(problem, kernel, machine)
-    if kernel.caller.paged and not decodes and "split" not in constants.off:
+    if not own and kernel.caller.paged and not decodes and "split" not in constants.off:
         sliced = splitkv.sliced_prefill(problem, mask, kernel, setting, how, tiles, allowed)
         if sliced is not None:
             return sliced
     br, bc, threads = np.array(tiles).T[:, None]
+    if own:
+        br, bc, threads, allowed = own["rows"], own["keys"], setting.own_threads, True
     pack = as_floats(problem.sizes())["r"] if kernel.packs else 1.0
     how = on_tiles(how, problem, mask, kernel, setting, br, bc, pack)
     how = replace(how, resident=staged_resident(problem, kernel, machine, br, bc, threads))
@@ -71,14 +77,15 @@ def forward_plan(
         order=order_of(kernel),
         pack=pack,
         query_slice=query_slice,
-        stages=kernel.stages,
+        stages=own.get("stages", kernel.stages),
         threads=threads,
         operand_tile=operand_tile(kernel, machine, br, bc, threads),
         score_vector=problem.score_vector(),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
     beside = splitkv.preparing(kernel, setting)
-    return Plan(schedule.name, (part,), {"rows": br, "keys": bc}, beside=beside, allowed=allowed)
+    tile = {"rows": br, "keys": bc, **own}
+    return Plan(schedule.name, (part,), tile, beside=beside, allowed=allowed)
 
 
 def _with_values(problem: Attention, caller: Caller) -> Attention:

@@ -39,6 +39,8 @@ _BACKWARD = (
     (((16, 32),), 1),
     (((16, 16),), 1),
 )
+# Threads of a backward block, and buffers of its queries where the caller does not say.
+_THREADS, _STAGES = 256, 2
 # Warp tile of a backward block: 8 warps share its 64 × 128 scores (the same templates).
 _BACKWARD_WARP = (32, 32)
 # FlashAttention-1's: 16 queries by the most keys that fit.
@@ -60,7 +62,12 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
     how = replace(how, matrix_share=share, longest_first=True, code=code, turns=turns)
     order, fed = order_of(kernel), fed_by_registers(kernel, machine)
     apart = machine.architecture.sums_apart and not fed
-    br, bc, stages = _backward_tiles(problem, machine, order, sums_apart=apart)
+    own = setting.tile
+    if own:
+        br, bc, stages = own["rows"], own["keys"], own.get("stages", _STAGES)
+    else:
+        br, bc, stages = _backward_tiles(problem, machine, order, sums_apart=apart)
+    threads = setting.own_threads if own else _THREADS
     key_slice = None
     if order == 1:
         held = problem.seq_kv
@@ -69,7 +76,7 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
             rule = kernel.head_rule
             slices = slicing.keys_of_heads(sizes, bc, rule, machine, causal=causal)
             held = key_slice = ceil_div(ceil_div(problem.seq_kv, slices), bc) * bc
-        exchange = exchanging(how, machine, bc, 8)
+        exchange = exchanging(how, machine, bc, threads / 32)
         turns = replace(how.turns, exchange=exchange, fills=ceil_div(held, bc))
         how = replace(how, turns=turns)
     schedule = tiled.tiled_backward(
@@ -79,7 +86,8 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
         order=order,
         key_slice=key_slice,
         stages=stages,
-        operand_tile=_BACKWARD_WARP if fed else operand_tile(kernel, machine, br, bc, 256),
+        threads=threads,
+        operand_tile=_BACKWARD_WARP if fed else operand_tile(kernel, machine, br, bc, threads),
         score_vector=problem.score_vector(),
         converted=True,
         spread=order != 1,
@@ -87,7 +95,7 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
     plain = Style(how.compute, code=Code(vector_share=how.code.vector_share), run=how.run)
     styles = dict.fromkeys(("delta", "conversion"), plain)
     part = Part(schedule, problem.sizes(), problem.elements(), how, styles)
-    return Plan(schedule.name, (part,), {"rows": br, "keys": bc})
+    return Plan(schedule.name, (part,), {"rows": br, "keys": bc, **own})
 
 
 def _backward_tiles(

@@ -23,6 +23,8 @@ DOT_PRODUCTS = "dp4a"
 """What 8-bit products run as without a matrix unit: four at a time in an integer lane."""
 # Clock in hertz at which constants that are cycles are given in seconds.
 _CLOCK = 1.75e9
+# Threads of a warp where a device has none.
+_WARP = 32
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,11 @@ class Machine:
     def l2_distinct_bytes(self) -> float:
         """Bytes of distinct lines that the L2 holds."""
         return self.l2_capacity * self.architecture.l2_distinct_share
+
+    @property
+    def warp_threads(self) -> int:
+        """Threads that execute an instruction together."""
+        return self.device.warp_size if self.device.warp_size > 1 else _WARP
 
     @property
     def boundaries(self) -> tuple[str, ...]:

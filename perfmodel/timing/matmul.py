@@ -18,6 +18,7 @@ from perfmodel.timing.menu import (
     candidates,
     clustered,
     columns_of,
+    own_menu,
     row_group,
     slice_k,
     stages_held,
@@ -49,7 +50,10 @@ def plan(
     *,
     keep: int = KEEP,
 ) -> Plan:
-    """The `keep` most promising columns of the menu; the caller takes the fastest."""
+    """The `keep` most promising columns of the menu; the caller takes the fastest.
+
+    A tile of the caller's own is the only column.
+    """
     machine, constants = setting.machine, setting.constants
     elements, sizes = problem.elements(), as_floats(problem.sizes())
     width = max(elements["data"].bytes, elements["weights"].bytes)
@@ -57,25 +61,26 @@ def plan(
     if kernel.caller.fills:
         weight = sizes["n"] * sizes["k"] * elements["weights"].bytes
         how = replace(how, run=_filled(how.run, weight, machine))
-    menu = candidates(kernel)
-    menu = menu.by_columns() if kernel.caller.column_major else menu
-    depth = step_depth(kernel, menu, width, elements["weights"].bytes)
-    if menu.rows.size > keep:
+    own = setting.tile
+    menu = own_menu(own, setting.own_threads) if own else candidates(kernel)
+    menu = menu.by_columns() if kernel.caller.column_major and not own else menu
+    depth = own.get("k", step_depth(kernel, menu, width, elements["weights"].bytes))
+    if menu.rows.size > keep and not own:
         kept = promising(problem, menu, how, machine, constants, depth, keep, kernel.sliced_waves)
         menu = menu.take(kept)
         depth = depth if np.ndim(depth) == 0 else columns_of(np.asarray(depth), kept)
     slices = slice_k(np.asarray(sizes["k"]), menu.slices, depth)
     allowed = menu.serves(sizes["m"], sizes["n"])
-    allowed &= menu.fits(sizes, kernel.sliced_waves * machine.units)
+    allowed &= menu.fits(sizes, np.inf if own else kernel.sliced_waves * machine.units)
     sizes = {**sizes, "m": clustered(sizes["m"], menu.rows, kernel.cluster)}
     together = units_together(menu.rows, sizes["m"], how.paired_rows)
     schedule = tiled_matmul(
         menu.rows,
         menu.columns,
         depth,
-        group_m=row_group(sizes, menu, kernel),
-        split_k=slices if len(kernel.splits) > 1 else None,
-        stages=stages_held(machine, (menu.rows + menu.columns) * depth * width),
+        group_m=own.get("group", row_group(sizes, menu, kernel)),
+        split_k=slices if len(kernel.splits) > 1 or np.any(menu.slices > 1) else None,
+        stages=own.get("stages", stages_held(machine, (menu.rows + menu.columns) * depth * width)),
         threads=menu.threads,
         operand_tile=_operand_tile(kernel, how.compute, machine, menu, together),
         algorithm=matmul(
@@ -84,7 +89,7 @@ def plan(
         ),
     )
     part = Part(schedule, sizes, elements, how)
-    tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices}
+    tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices, **own}
     beside = kernel.prepares * setting.small_kernel_seconds(steps=2)
     return Plan(schedule.name, (part,), tile, beside=beside, allowed=allowed)
 

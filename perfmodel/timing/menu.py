@@ -89,6 +89,13 @@ def candidates(kernel: GemmFacts) -> Candidates:
     return _candidates(tuple(sorted(kernel.tiles.items())), kernel.splits, kernel.slim_columns)
 
 
+def own_menu(tile: Mapping[str, np.ndarray], threads: np.ndarray) -> Candidates:
+    """A menu of one column, shape (n, 1): the caller's own tile, for problems of any size."""
+    rows = tile["m"]
+    any_size, slices = np.full_like(rows, np.inf), tile.get("slices", np.ones_like(rows))
+    return Candidates(rows, tile["n"], threads, 0.0 * rows, any_size, any_size, slices, splits=1)
+
+
 @lru_cache(maxsize=64)
 def _candidates(
     tiles: tuple[tuple[int, tuple[TileRow, ...]], ...], splits: tuple[int, ...], slim: int

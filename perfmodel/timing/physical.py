@@ -21,10 +21,16 @@ def floor_seconds(problem: Problem, device: Device, executed_flops: Number) -> n
     caches = (device.memory.l2, device.memory.llc)
     cached = max((cache.capacity.si for cache in caches if cache), default=0.0)
     seconds = np.maximum(compulsory_bytes(problem) - cached, 0.0) / device.hbm_bytes_per_s
-    if problem.multiplied():
-        work = np.minimum(executed_flops, np.asarray(problem.flops(), dtype=np.float64))
-        seconds = np.maximum(seconds, work / dense_peak(problem, device))
-    return np.asarray(seconds, dtype=np.float64)
+    least = np.maximum(seconds, seconds_of_operations(problem, device, executed_flops))
+    return np.asarray(least, dtype=np.float64)
+
+
+def seconds_of_operations(problem: Problem, device: Device, executed_flops: Number) -> np.ndarray:
+    """Least operations over the dense peak; zero without a matrix product."""
+    if not problem.multiplied():
+        return np.zeros(())
+    work = np.minimum(executed_flops, np.asarray(problem.flops(), dtype=np.float64))
+    return np.asarray(work / dense_peak(problem, device), dtype=np.float64)
 
 
 def dense_peak(problem: Problem, device: Device) -> float:

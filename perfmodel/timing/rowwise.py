@@ -32,8 +32,6 @@ _LOAD = 4
 _INTEGER = {"softmax": 1 / 4, "quantise": 5 / 6}
 # Cycles until an operation's result can be used (Jia et al. 2018: 4 on Volta, and since).
 _DEPENDENT = 4.0
-# Threads of a warp where a device has none.
-_WARP = 32
 # Shared memory of a plain launch on NVIDIA's devices (CUDA C++ Programming Guide: 48 KiB a block
 # without opting in); AMD's runtime gives all that a block may have.
 _PLAIN_SHARED = 49152
@@ -59,6 +57,8 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     # Kernels for rows of any kind flatten what has no rows.
     flat = problem.op == "pointwise" and kernel.operator != "pointwise"
     layout = None if flat else _for_device(kernel.rows, problem, machine)
+    if layout is not None and setting.tile:
+        layout = _with_tile(layout, setting)
     schedule, steps = _schedule(problem, layout)
     streams = _maps(layout)
     dependent = layout.dependent_ops if layout is not None and problem.direction != "bwd" else 0.0
@@ -88,7 +88,7 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
         before = plan(both, kernel_facts("torch-pointwise"), setting).parts
     if kernel.cut is not None and problem.op != "pointwise" and problem.direction != "bwd":
         return _cut(Plan(schedule.name, (part,), {}, beside=gaps), problem, kernel, setting)
-    return Plan(schedule.name, (*before, part), {}, beside=gaps)
+    return Plan(schedule.name, (*before, part), setting.tile, beside=gaps)
 
 
 def _cut(whole: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
@@ -154,6 +154,8 @@ class _Laid(Rows):
     """Elements of a row that shared memory does not hold any more."""
     rows_per_block: int = 4
     """Rows of a block of which each warp has one."""
+    tile_columns: Number = 0.0
+    """Elements of a row that a block takes at once, where the caller says so."""
 
 
 def _beyond(problem: Rowwise, layout: _Laid | None, warp: int) -> dict[str, Number]:
@@ -176,13 +178,14 @@ def _code(problem: Rowwise, kernel: RowFacts, layout: _Laid | None, setting: Set
 
     Gradients add up plain sums: what a forward pass takes beyond them is not theirs.
     """
+    own = layout if problem.direction != "bwd" else None
     usual = Code(
         # Elements of a map do not depend on each other: its instructions issue in every slot.
         vector_share=1.0 if _maps(layout) else setting.constants["vector_share"],
         integer_ops=_integer_ops(problem, layout),
         integer_share=_INTEGER.get(problem.op, 0.0),
         accurate=kernel.accurate,
-        **_beyond(problem, layout if problem.direction != "bwd" else None, _warp(setting.machine)),
+        **_beyond(problem, own, setting.machine.warp_threads),
     )
     return _compiled(usual, problem, kernel) if problem.variant in kernel.compiled else usual
 
@@ -260,11 +263,6 @@ def _shared(columns: np.ndarray, layout: _Laid) -> np.ndarray:
     return np.asarray((columns > layout.held_columns) & (columns < layout.shared_columns) & whole)
 
 
-def _warp(machine: Machine) -> int:
-    """Threads that execute an instruction together."""
-    return machine.device.warp_size if machine.device.warp_size > 1 else _WARP
-
-
 def _plain_shared(machine: Machine) -> float:
     """Bytes of shared memory that a block has without asking for more than any launch gives."""
     own = machine.device.vendor == "AMD"
@@ -286,7 +284,19 @@ def _for_device(layout: Rows | None, problem: Rowwise, machine: Machine) -> _Lai
     typed = _for_type(layout, problem)
     room = _plain_shared(machine) / problem.elements()["data"].bytes if layout.shared_rows else 0.0
     stated = {field.name: getattr(typed, field.name) for field in fields(Rows)}
-    return _Laid(**stated, shared_columns=room, rows_per_block=128 // _warp(machine))
+    return _Laid(**stated, shared_columns=room, rows_per_block=128 // machine.warp_threads)
+
+
+def _with_tile(layout: _Laid, setting: Setting) -> _Laid:
+    """The layout with a block a row, of the caller's own threads and elements at once."""
+    columns, threads = setting.tile["columns"], setting.own_threads
+    return replace(
+        layout,
+        held_columns=columns,  # type: ignore[arg-type]
+        tile_columns=columns,
+        least_threads=threads,  # type: ignore[arg-type]
+        most_threads=threads,  # type: ignore[arg-type]
+    )
 
 
 def _for_type(layout: Rows, problem: Rowwise) -> Rows:
@@ -311,13 +321,15 @@ def _schedule(problem: Rowwise, layout: _Laid | None) -> tuple[Schedule, Number]
     single = layout.passes == 1 and layout.held_columns == 0
     columns = np.asarray(problem.cols)
     held, threads = columns <= layout.held_columns, _threads(columns, layout)
-    tile = np.where(held, columns, np.minimum(threads * layout.load, columns))
+    own = layout.tile_columns
+    streamed = np.where(own > 0, own, threads * layout.load)
+    tile = np.where(held, columns, np.minimum(streamed, columns))
     if layout.leftover:
         # A hair more than its share, so that no rounding error makes one more of it.
         tile = np.where(held, tile, columns / _rounds(columns, layout) * (1.0 + 1e-9))
     if problem.op == "pointwise":
         return rowwise.elementwise_rows(problem, tile, np.maximum(threads, 64)), 1.0
-    by_warp = held & (columns <= 1024)
+    by_warp = held & (columns <= 1024) & (own == 0)
     schedule = rowwise.rows(
         problem,
         np.where(by_warp, layout.rows_per_block, 1),

@@ -10,5 +10,6 @@ update.py the optimiser's kernels, memory.py what the fullest device holds; step
 A `Parameter` (parameter.py) is a weight by its shape. optimisers.yaml declares each update as the
 steps of an algorithm; optimisers.py cuts it into kernels, so that states, traffic and products are
 counted, not stated. precision.py says in which types weights, gradients and states lie, sharding.py
-which share of them a device holds. runs.py reads rows of measured runs.
+which share of them a device holds. runs.py and runnetwork.py read rows of measured runs, and
+metrics.py has what they measure of a step.
 """

@@ -12,10 +12,12 @@ elsewhere all gradients follow the last one. What runs beside computing slows it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from perfmodel.elements import element
+from perfmodel.errors import ProblemError
 from perfmodel.networks.dispatch import Stretch
+from perfmodel.networks.placement import gradients, weights
 from perfmodel.networks.segment import Segment
 from perfmodel.training.fabric import Fabric
 from perfmodel.training.overlap import Work, together_seconds
@@ -26,6 +28,9 @@ from perfmodel.training.precision import Precision
 # 15 % for NVLink, 2 % for InfiniBand).
 FABRIC_UNITS = 0.15
 NETWORK_UNITS = 0.02
+
+Layers = Sequence[tuple[Segment, int]]
+"""Layers of one device: each kind with its number."""
 
 
 @dataclass(frozen=True)
@@ -40,36 +45,46 @@ class Copies:
     """Types of weights and gradients."""
     overlaps: bool
     """Whether the stack sums gradients beside the backward pass."""
+    host_bytes_per_s: float | None = None
+    """One direction of the link to the host's memory; None where the device's spec has none."""
+    layers: dict[tuple[str, str, bool], Stretch] = field(default_factory=dict, compare=False)
+    """Layers that were timed: segment, pass, whether of the last micro-batch."""
 
     @property
     def sharded(self) -> bool:
         """Whether weights lie in shards."""
-        return self.plan.zero == 3 and self.plan.copies > 1
-
-    @property
-    def _width(self) -> float:
-        return 4.0 if self.plan.dtype in ("fp32", "tf32") else 2.0
+        return self.plan.zero == 3
 
     @property
     def _gradient_width(self) -> float:
         """Bytes of a gradient on the link: those it is kept in; FSDP's go in the products' type."""
-        return self._width if self.sharded else element(self.precision.gradients).bytes
+        return self.plan.data_bytes if self.sharded else self.precision.gradient_bytes
 
-    def _weights(self, segment: Segment) -> int:
-        return sum(w.elements for w in segment.weights if not w.shared)
+    def _seconds(self, op: str, layers: Layers, width: float) -> float:
+        """An exchange of weights or gradients of layers, `width` bytes each: an expert's among the
+        devices that have it, all others' among those that have the layer."""
+        held = {"data": 0, "expert-data": 0}
+        for segment, repeat in layers:
+            for weight in segment.weights:
+                if not weight.shared:
+                    axis = "expert-data" if weight.expert else "data"
+                    held[axis] += repeat * weight.elements
+        return sum(self.links.take(op, count * width, axis).seconds for axis, count in held.items())
+
+    def _gathered(self, layers: Layers) -> float:
+        return self._seconds(weights(), layers, self.plan.data_bytes)
+
+    def _reduced(self, layers: Layers) -> float:
+        op = gradients(sharded=self.plan.zero > 0)
+        return self._seconds(op, layers, self._gradient_width)
 
     def gather_seconds(self, segment: Segment) -> float:
-        """One layer's weights."""
-        whole = self._weights(segment) * self._width
-        return self.links.take("all-gather", whole, "data").seconds if self.sharded else 0.0
+        """One layer's weights, where they lie in shards."""
+        return self._gathered([(segment, 1)]) if self.sharded else 0.0
 
     def reduce_seconds(self, segment: Segment) -> float:
         """One layer's gradients."""
-        if self.plan.copies == 1:
-            return 0.0
-        whole = self._weights(segment) * self._gradient_width
-        op = "reduce-scatter" if self.plan.zero else "all-reduce"
-        return self.links.take(op, whole, "data").seconds
+        return self._reduced([(segment, 1)])
 
     def beside(self, layer: Stretch, transfer_seconds: float) -> Stretch:
         """A layer's work with a transfer that runs while it does."""
@@ -86,44 +101,47 @@ class Copies:
             latest_seconds=layer.latest_seconds + more,
         )
 
+    def offload_seconds(self, segment: Segment) -> float:
+        """What a layer keeps, to the host or back, where it is kept there.
+
+        Raises `ProblemError` where the device has no link to a host.
+        """
+        if self.plan.recompute != "host" or not segment.block:
+            return 0.0
+        if self.host_bytes_per_s is None:
+            raise ProblemError(
+                "recompute host keeps activations on the host, and the device's spec has no link "
+                "to one; take selective or full"
+            )
+        return (segment.saved_bytes + segment.statistics_bytes) / self.host_bytes_per_s
+
     def forward(self, layer: Stretch, segment: Segment) -> Stretch:
         """A layer's forward pass, with the gather of the one after it beside it."""
-        return self.beside(layer, self.gather_seconds(segment))
+        gathered = self.beside(layer, self.gather_seconds(segment))
+        return _beside_copy(gathered, self.offload_seconds(segment))
 
     def backward(self, layer: Stretch, segment: Segment, *, last: bool) -> Stretch:
         """A layer's backward pass: gathers and sums beside it, where there are some."""
         beside = self.gather_seconds(segment)
         if self.sharded or (last and self.overlaps):
             beside += self.reduce_seconds(segment)
-        return self.beside(layer, beside)
+        return _beside_copy(self.beside(layer, beside), self.offload_seconds(segment))
 
-    def entry_seconds(self, first: Segment) -> float:
-        """What nothing hides at the begin of a pass: the first layer's gather."""
-        return self.gather_seconds(first)
-
-    def exit_seconds(self, segments: list[tuple[Segment, int]]) -> float:
+    def exit_seconds(self, layers: Layers) -> float:
         """What follows the last backward pass: sums of gradients, weights back to their copies."""
-        if self.plan.copies == 1:
-            return 0.0
-        count = sum(self._weights(one) * repeat for one, repeat in segments)
+        first = layers[0][0]
         if self.sharded:
-            return self.reduce_seconds(segments[0][0])
-        found = 0.0
-        if self.overlaps:
-            found += self.reduce_seconds(segments[0][0])
-        else:
-            op = "reduce-scatter" if self.plan.zero else "all-reduce"
-            found += self.links.take(op, count * self._gradient_width, "data").seconds
-        if self.plan.zero:
-            found += self.links.take("all-gather", count * self._width, "data").seconds
-        return found
+            return self.reduce_seconds(first)
+        found = self.reduce_seconds(first) if self.overlaps else self._reduced(layers)
+        return found + (self._gathered(layers) if self.plan.zero else 0.0)
 
-    def moved_seconds(self, segments: list[tuple[Segment, int]]) -> float:
-        """All of it in a step, as if nothing hid it."""
-        if not self.sharded:
-            return self.exit_seconds(segments)
-        each = sum(
-            repeat * (2 * self.gather_seconds(one) + self.reduce_seconds(one))
-            for one, repeat in segments
-        )
-        return self.plan.accumulation * each
+
+def _beside_copy(layer: Stretch, copy_seconds: float) -> Stretch:
+    """A layer beside which a copy engine moves what it keeps: the longer of the two, since the
+    engine holds no units."""
+    more = max(copy_seconds - layer.device_seconds, 0.0)
+    return replace(
+        layer,
+        device_seconds=layer.device_seconds + more,
+        latest_seconds=layer.latest_seconds + more,
+    )

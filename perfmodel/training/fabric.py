@@ -1,8 +1,9 @@
 """The links under a plan: which ranks of a system each mesh axis joins, and what exchanges take.
 
 Axes lie on a system from the inside outwards as Megatron-LM lays them (parallel_state.py): tensor,
-context, data (with the experts inside it), pipeline. An axis of r ranks at a stride of s devices
-has as many of its ranks in a node of G devices as fit there: G / s, at least one and at most r.
+context, data (with the experts inside it, and around these `expert-data`, their copies), pipeline.
+An axis of r ranks at a stride of s devices has as many of its ranks in a node of G devices as fit
+there: G / s, at least one and at most r.
 """
 
 from __future__ import annotations
@@ -48,14 +49,17 @@ class Fabric:
     def ranks(self, axis: str) -> tuple[int, int]:
         """Ranks of an axis, and those of them in one node."""
         plan = self.plan
+        inner = plan.expert <= plan.data
         inside = {
             "tensor": 1,
             "context": plan.tensor,
-            "expert": plan.tensor * plan.context if plan.expert <= plan.data else 1,
+            "expert": plan.tensor * plan.context if inner else 1,
             "data": plan.tensor,
+            "expert-data": plan.expert * (plan.tensor if inner else 1),
             "pipeline": plan.tensor * plan.context * plan.data,
         }
-        ranks = plan.copies if axis == "data" else int(getattr(plan, axis))
+        copies = {"data": plan.copies, "expert-data": plan.expert_copies}
+        ranks = copies[axis] if axis in copies else int(getattr(plan, axis))
         near = max(min(self.node_devices // inside[axis], ranks), 1)
         while ranks % near:  # groups of equal size
             near -= 1
@@ -81,4 +85,18 @@ class Fabric:
 
     def seconds(self, one: Exchanged) -> float:
         """What an exchange between kernels of a layer takes."""
-        return self.take(one.kind, one.tensor_bytes, one.axis).seconds
+        return self.between(one).seconds
+
+    def between(self, one: Exchanged) -> Taken:
+        """The same with its range.
+
+        K experts of a token that are spread evenly over N nodes lie in N·(1 − (1 − 1/N)^K) of them
+        on average; where a token goes to a node once, so many rows cross the network and not K.
+        """
+        moved = one.tensor_bytes
+        if one.repeats > 1 and self.plan.setting.stack.sends_once:
+            ranks, near = self.ranks(one.axis)
+            nodes = ranks / near
+            if nodes > 1:
+                moved *= nodes * (1.0 - (1.0 - 1.0 / nodes) ** one.repeats) / one.repeats
+        return self.take(one.kind, moved, one.axis)

@@ -14,12 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from perfmodel.elements import element
 from perfmodel.networks.segment import Segment
+from perfmodel.networks.value import Weight
 from perfmodel.training import optimisers
 from perfmodel.training.activations import activations
 from perfmodel.training.plan import Plan
 from perfmodel.training.precision import Precision
+from perfmodel.training.sharding import model_states
 from perfmodel.training.weightupdate import parameters_of
 
 # What a process holds on a device before any tensor: the driver's context with the kernels of
@@ -32,7 +33,7 @@ WORKSPACE_BYTES = 32 * 2**20
 # channels).
 COMMUNICATOR_BYTES = 2 * 4 * 2**20 * 24
 # How far the caching allocator's peak lies from the sum of the tensors: blocks of 2 MiB and 20 MiB
-# leave 4 to 10 % unused (PyTorch, CUDACachingAllocator.cpp), and frameworks free some tensors early.
+# leave 4 to 10 % unused (PyTorch, CUDACachingAllocator.cpp); frameworks free some tensors early.
 _RANGE = (0.92, 1.12)
 
 
@@ -87,19 +88,10 @@ def memory(
     """What one device holds of layers, each segment with its number of layers there; `in_flight`
     micro-batches wait at once."""
     weights = [(w, count) for one, count in parts for w in one.weights if not w.shared]
-    count = sum(weight.elements * repeat for weight, repeat in weights)
-    states = 0.0
-    if plan.optimiser != "none":
-        states = optimisers.load(plan.optimiser).state_bytes(parameters_of(weights), precision)
     held = activations(parts, plan, in_flight)
     lines = {
-        "weights": _share(count * _bytes(precision.weights), plan, 3),
-        "gradients": _share(count * _bytes(precision.gradients), plan, 2),
-        "master weights": _share(count * _bytes(precision.master), plan, 1),
-        "optimiser states": _share(states, plan, 1),
-        "copies": sum(
-            count * _bytes(copy.dtype) for copy in precision.copies if copy.lives != "layer"
-        ),
+        **_states(weights, plan, precision),
+        "copies": _elements(weights) * precision.copy_bytes("step", "forward"),
         "gathered weights": _gathered(parts, plan),
         "activations": held.kept,
         "layer at work": held.working if held.working > held.logits else 0.0,
@@ -111,13 +103,27 @@ def memory(
     return Memory({name: size for name, size in lines.items() if size}, capacity_bytes)
 
 
-def _bytes(dtype: str | None) -> float:
-    return 0.0 if dtype is None else element(dtype).bytes
+_Weights = Sequence[tuple[Weight, int]]
 
 
-def _share(whole: float, plan: Plan, stage: int) -> float:
-    """A device's share of what is shared out from a stage of ZeRO on."""
-    return whole / plan.copies if plan.zero >= stage else whole
+def _elements(weights: _Weights) -> int:
+    return sum(weight.elements * repeat for weight, repeat in weights)
+
+
+def _states(weights: _Weights, plan: Plan, precision: Precision) -> dict[str, float]:
+    """Weights, gradients, master weights and states: of experts' weights those devices share them
+    out that have the same expert, of others all copies."""
+    lines = dict.fromkeys(("weights", "gradients", "master weights", "optimiser states"), 0.0)
+    for expert, shards in ((False, plan.copies), (True, plan.expert_copies)):
+        some = [one for one in weights if one[0].expert is expert]
+        states = 0.0
+        if plan.optimiser != "none":
+            states = optimisers.load(plan.optimiser).state_bytes(parameters_of(some), precision)
+        own = model_states(precision, _elements(some), states, stage=plan.zero, shards=shards)
+        sizes = (own.weights, own.gradients, own.master, own.states)
+        for name, size in zip(lines, sizes, strict=True):
+            lines[name] += float(size)
+    return lines
 
 
 def _gathered(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float:
@@ -125,14 +131,13 @@ def _gathered(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float:
     the gradients of one layer before they are scattered (FSDP)."""
     if plan.zero < 3 or plan.copies == 1:
         return 0.0
-    width = 4.0 if plan.dtype in ("fp32", "tf32") else 2.0
     sizes = [
         sum(w.elements for w in one.weights if not w.shared)
         for one, count in parts
         for _ in range(min(count, 2))
     ]
     first, second, *_ = (*sorted(sizes, reverse=True), 0)
-    return width * (2 * first + second)
+    return plan.data_bytes * (2 * first + second)
 
 
 def _communicators(plan: Plan) -> int:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.training.cells import Row
 from perfmodel.training.step import Step
-
-Row = Mapping[str, Any]
 
 # The words by which tables say how operations are counted, and the convention that is meant.
 _CONVENTIONS = {
@@ -21,14 +19,6 @@ _CONVENTIONS = {
     "as printed": "megatron",
     "bf16 mfu": "megatron",
 }
-
-HIGHER_IS_FASTER = (
-    "tokens_per_s_per_device",
-    "sequences_per_s",
-    "tflops_per_device",
-    "mfu_percent",
-)
-"""Metrics whose range turns round: the shortest time is the highest figure."""
 
 
 def convention_of(row: Row) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from perfmodel.elements import element
 from perfmodel.errors import ProblemError
 from perfmodel.networks import rematerialise
 from perfmodel.networks.network import Network
@@ -89,6 +90,17 @@ class Plan:
         return self.data * self.context
 
     @property
+    def sharing(self) -> int:
+        """Devices that experts are split over, and copied to: those with the same layers, and where
+        there are more experts' devices than copies, those that share a layer too."""
+        return self.copies * (1 if self.expert <= self.data else self.tensor)
+
+    @property
+    def expert_copies(self) -> int:
+        """Devices with the same experts."""
+        return self.sharing // self.expert
+
+    @property
     def devices(self) -> int:
         """Devices that it takes."""
         return self.tensor * self.pipeline * self.data * self.context
@@ -102,6 +114,16 @@ class Plan:
     def tokens(self) -> int:
         """Tokens of a step."""
         return self.global_batch * self.seq
+
+    @property
+    def wide(self) -> bool:
+        """Whether it computes with fp32 weights and activations."""
+        return self.dtype in ("fp32", "tf32")
+
+    @property
+    def data_bytes(self) -> float:
+        """Bytes of a weight as its products read it from memory."""
+        return element(self.setting.data).bytes
 
     @property
     def setting(self) -> Setting:
@@ -131,9 +153,9 @@ class Plan:
                 f"{layers} layers do not divide by {stages} stages (pipeline {self.pipeline} x "
                 f"chunks {self.chunks}); {', '.join(str(n) for n in fits)} would"
             )
-        sharing = self.data * self.tensor * self.context
-        if sharing % self.expert:
+        if self.sharing % self.expert:
+            axes = "data and context" if self.expert <= self.data else "data, context and tensor"
             raise ProblemError(
-                f"expert {self.expert} does not divide the {sharing} devices of data, tensor and "
-                "context that experts are split over; give one of their divisors"
+                f"expert {self.expert} does not divide the {self.sharing} devices of {axes} that "
+                "experts are split over; give one of their divisors"
             )

@@ -14,7 +14,7 @@ def of(plan: Plan) -> Precision:
 
 def usual(plan: Plan) -> str:
     """fp32 needs no master; FSDP shards fp32 weights; Megatron adds gradients up in fp32."""
-    if plan.dtype in ("fp32", "tf32"):
+    if plan.wide:
         return "fp32"
     if plan.zero == 3:
         return "fsdp"

@@ -9,17 +9,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.graph.spread import Spread, together
-from perfmodel.hardware import Device
 from perfmodel.networks.flops import flops_per_token
 from perfmodel.networks.network import Network
 from perfmodel.networks.recorder import KINDS
 from perfmodel.training.copies import Copies
 from perfmodel.training.memory import Memory
 from perfmodel.training.plan import Plan
-from perfmodel.training.stages import Part
+from perfmodel.training.stages import Part, exposed_seconds
 from perfmodel.training.weightupdate import Update
 
 if TYPE_CHECKING:
+    from perfmodel.training.pipeline import Timeline
     from perfmodel.training.step import Timed
 
 
@@ -53,6 +53,10 @@ class Step:
     """The device's dense peak in the type of the products."""
     assumptions: tuple[str, ...]
     """What was assumed, each once."""
+    known_device: str = "none"
+    """How much is known of the device, by most of the kernels' time."""
+    timeline: Timeline | None = None
+    """A pipeline's tasks as they ran; None where there is one stage."""
 
     @property
     def limiter(self) -> str:
@@ -104,6 +108,7 @@ class Step:
             "memory_total_bytes": self.memory.total_bytes,
             "capacity_bytes": self.memory.capacity_bytes,
             "fits": self.memory.fits,
+            "known_device": self.known_device,
             "assumptions": list(self.assumptions),
         }
 
@@ -118,7 +123,8 @@ def classes(
 ) -> dict[str, float]:
     """Seconds of a step by class, on one stage; what is left over is the host's.
 
-    Communication is what lies between kernels of a layer and what nothing hides at the end.
+    Communication is what kernels wait for: exchanges between those of a layer, what exchanges that
+    run beside layers add to them, and what nothing hides at the end.
     """
     found: dict[str, float] = {}
     for one in (work for part in stage for work in part.work):
@@ -127,7 +133,11 @@ def classes(
             found[kernel.kind] = found.get(kernel.kind, 0.0) + taken
         exchanged = plan.accumulation * one.repeat * one.exchanged(copies.links.seconds)
         found["communication"] = found.get("communication", 0.0) + exchanged
-    found["communication"] += copies.exit_seconds([pair for p in stage for pair in p.segments])
+    found["communication"] += sum(
+        exposed_seconds(part, timed.host, copies, plan.accumulation) for part in stage
+    )
+    if plan.training:
+        found["communication"] += copies.exit_seconds([pair for p in stage for pair in p.segments])
     found["optimiser"] = last.seconds
     found["bubble"] = timed.bubble_seconds
     found["host"] = max(seconds - sum(found.values()), 0.0)
@@ -140,18 +150,33 @@ def ranged(
     copies: Copies,
     last: Update,
     seconds: float,
-    device: Device,
 ) -> tuple[float, float]:
     """Low and high end of the 80 % range: kernels by family, exchanges, and what joins them."""
     spreads = [*_spreads(stage, plan), *last.spreads, *_exchanged(stage, plan, copies)]
     low, high = together(spreads)
-    down = math.hypot(1.0 - low, STEP_SPREAD)
-    up = math.hypot(high - 1.0, STEP_SPREAD)
+    further = _further(copies)
+    down = math.hypot(_SHARED * math.log(1.0 / low), further)
+    up = math.hypot(_SHARED * (high - 1.0), further)
     return seconds * math.exp(-down), seconds * (1.0 + up)
 
 
-STEP_SPREAD = 0.05
-"""Half-width of what no kernel's range holds: how kernels, host and links are put together."""
+# Share of a kernel's range that a step has of it: shapes of one family err apart to some degree.
+_SHARED = 0.8
+# ln of what no kernel's range holds, by what joins the devices: the least with which four fifths of
+# the published steps lie in their ranges, each source counting alike (docs/accuracy.md, "Whole
+# networks"): 53 steps and passes of one device, 1,006 of one node, 54 over several nodes, 10 with
+# experts over devices.
+_ALONE, _NODE, _NODES, _EXPERTS = 0.05, 0.05, 0.18, 0.66
+
+
+def _further(copies: Copies) -> float:
+    """How far a step may lie beside its kernels: by how they, the host and the links join."""
+    plan, links = copies.plan, copies.links
+    if plan.expert > 1:
+        return _EXPERTS
+    if plan.devices == 1:
+        return _ALONE
+    return _NODE if plan.devices <= links.node_devices else _NODES
 
 
 def _spreads(stage: Sequence[Part], plan: Plan) -> Iterable[Spread]:
@@ -173,7 +198,7 @@ def _exchanged(stage: Sequence[Part], plan: Plan, copies: Copies) -> Iterable[Sp
         both = [one.forward, *([one.backward] if one.backward is not None else [])]
         for each in (exchange for way in both for exchange in way.exchanges):
             times = plan.accumulation * one.repeat
-            found = copies.links.take(each.kind, each.tensor_bytes, each.axis)
+            found = copies.links.between(each)
             yield Spread(
                 "collective",
                 times * found.seconds,

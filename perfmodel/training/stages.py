@@ -30,22 +30,13 @@ class Part:
 
     def forward(self, host: Host, copies: Copies) -> Stretch:
         """One micro-batch forward."""
-        found = [
-            copies.forward(one.stretch("forward", host, copies.links.seconds), one.segment).times(
-                one.repeat
-            )
-            for one in self.work
-        ]
+        found = [_forward(one, host, copies).times(one.repeat) for one in self.work]
         return joined([*_entry(self, copies), *found])
 
     def backward(self, host: Host, copies: Copies, *, last: bool) -> Stretch:
         """One micro-batch backward, with what runs again; `last` of a step."""
-        exchange = copies.links.seconds
-        found = []
-        for one in reversed(self.work):
-            again = one.stretch("again", host, exchange)
-            layer = again.then(one.stretch("backward", host, exchange))
-            found.append(copies.backward(layer, one.segment, last=last).times(one.repeat))
+        work = reversed(self.work)
+        found = [_backward(one, host, copies, last=last).times(one.repeat) for one in work]
         return joined([*_entry(self, copies), *found])
 
     def weight_share(self) -> float:
@@ -59,15 +50,48 @@ class Part:
         return own / whole if whole else 0.0
 
 
+def _forward(one: LayerWork, host: Host, copies: Copies) -> Stretch:
+    """One layer forward; parts of a network have layers alike."""
+    key = (one.segment.name, "forward", False)
+    if key not in copies.layers:
+        layer = one.stretch("forward", host, copies.links.seconds)
+        copies.layers[key] = copies.forward(layer, one.segment)
+    return copies.layers[key]
+
+
+def _backward(one: LayerWork, host: Host, copies: Copies, *, last: bool) -> Stretch:
+    """One layer backward, with what runs again before it."""
+    key = (one.segment.name, f"backward of {len(one.again)}", last)
+    if key not in copies.layers:
+        again = one.stretch("again", host, copies.links.seconds)
+        layer = again.then(one.stretch("backward", host, copies.links.seconds))
+        copies.layers[key] = copies.backward(layer, one.segment, last=last)
+    return copies.layers[key]
+
+
+def exposed_seconds(part: Part, host: Host, copies: Copies, accumulation: int) -> float:
+    """What exchanges of copies add to the layers of a step that they run beside."""
+    found = 0.0
+    for one in part.work:
+        plain = one.stretch("forward", host, copies.links.seconds).device_seconds
+        again = one.stretch("again", host, copies.links.seconds).device_seconds
+        back = one.stretch("backward", host, copies.links.seconds).device_seconds
+        ahead = _forward(one, host, copies).device_seconds - plain
+        behind = _backward(one, host, copies, last=False).device_seconds - again - back
+        last = _backward(one, host, copies, last=True).device_seconds - again - back
+        found += one.repeat * (accumulation * ahead + (accumulation - 1) * behind + last)
+    return found
+
+
 def _entry(part: Part, copies: Copies) -> list[Stretch]:
     """What nothing hides at the begin of a pass: a gather."""
-    seconds = copies.entry_seconds(part.work[0].segment)
+    seconds = copies.gather_seconds(part.work[0].segment)
     return [Stretch.of(seconds, 0.0)] if seconds else []
 
 
 def _sizes(layers: int, count: int) -> list[int]:
-    """Layers of each part: even, or with one or two layers less where the head stands, and where the
-    embedding does (Llama 3, 2407.21783, section 3.3.2)."""
+    """Layers of each part: even, or with one or two layers less where the head stands, and where
+    the embedding does (Llama 3, 2407.21783, section 3.3.2)."""
     for less in range(4):
         each = (layers + less) // count
         if (layers + less) % count == 0 and each >= (less + 1) // 2:

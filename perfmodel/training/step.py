@@ -20,17 +20,18 @@ from perfmodel.networks.expand import expand
 from perfmodel.networks.hosts import Host
 from perfmodel.networks.network import Network
 from perfmodel.networks.predict import predict_network
+from perfmodel.networks.segment import Segment
 from perfmodel.timing.constants import Constants
 from perfmodel.training import recipe
 from perfmodel.training.copies import Copies
 from perfmodel.training.layers import layers
 from perfmodel.training.links import fabric
 from perfmodel.training.memory import Memory, memory
-from perfmodel.training.pipeline import Schedule, StageTimes, schedule, simulate
+from perfmodel.training.pipeline import Schedule, StageTimes, Timeline, schedule, simulate
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step, classes, ranged
 from perfmodel.training.stages import Part, parts
-from perfmodel.training.weightupdate import Update, parameters_of, update
+from perfmodel.training.weightupdate import Update, update
 
 
 def predict_step(
@@ -39,28 +40,37 @@ def predict_step(
     device: Device,
     system: System | None = None,
     *,
+    host: Host | None = None,
     constants: Constants | None = None,
 ) -> Step:
     """Predict one step on a system, or on the usual one of a device.
 
+    `host` is what launches take where that is not what the stack's host does.
     Raises `ProblemError` for a plan that cannot be laid out, in one line with what would work.
     """
     plan.check(network)
     segments = expand(network, plan.setting)
     found = predict_network(network, plan.setting, device, constants=constants)
+    link = device.level("host")
     copies = Copies(
-        plan, fabric(plan, device, system), recipe.of(plan), plan.setting.stack.overlaps_gradients
+        plan,
+        fabric(plan, device, system),
+        recipe.of(plan),
+        plan.setting.stack.overlaps_gradients,
+        host_bytes_per_s=link.bytes_per_s if link else None,
     )
     work = layers(found, segments, plan)
+    launching = host or found.host
     order = schedule(plan.schedule_kind, plan.pipeline, plan.accumulation, plan.chunks)
     cut = parts(work, order.parts)
-    timed = _timed(cut, order, found.host, copies)
+    timed = _timed(cut, order, launching, copies)
     stage = _places(order, cut)[timed.busiest]
     last = _update(stage, plan, copies, device, constants)
-    exposed = copies.exit_seconds([pair for part in stage for pair in part.segments])
-    seconds = timed.seconds + exposed + last.seconds + found.host.step_seconds
+    held = [pair for part in stage for pair in part.segments]
+    exposed = copies.exit_seconds(held) if plan.training else 0.0
+    seconds = timed.seconds + exposed + last.seconds
     split = classes(stage, plan, copies, last, timed, seconds)
-    low, high = ranged(stage, plan, copies, last, seconds, device)
+    low, high = ranged(stage, plan, copies, last, seconds)
     return Step(
         network=network,
         plan=plan,
@@ -75,6 +85,8 @@ def predict_step(
         memory=_memory(order, cut, plan, copies, device),
         peak_flops=_peak(device, plan),
         assumptions=found.assumptions,
+        known_device=found.known_device,
+        timeline=timed.line,
     )
 
 
@@ -92,6 +104,10 @@ class Timed:
     """What the busiest stage waits for others."""
     busiest: int
     """The stage that computes longest."""
+    host: Host
+    """What launches take."""
+    line: Timeline | None = None
+    """A pipeline's tasks as they ran."""
 
 
 def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> Timed:
@@ -108,12 +124,14 @@ def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> 
         if plan.training:
             last = last.then(cut[0].backward(host, copies, last=True))
         seconds = many.then(last).seconds + plan.accumulation * between
-        return Timed(seconds, ahead[0].seconds, last.seconds - ahead[0].seconds, 0.0, 0)
+        return Timed(seconds, ahead[0].seconds, last.seconds - ahead[0].seconds, 0.0, 0, host)
     back = [part.backward(host, copies, last=False) for part in cut]
     both = [one.steady_seconds for one in ahead], [one.steady_seconds for one in back]
     share = [part.weight_share() for part in cut]
+    first = np.zeros(len(cut))
+    first[0] = between  # where batches come in
     times = StageTimes(
-        order.by_place(np.array(both[0]) + between),
+        order.by_place(np.array(both[0]) + first),
         order.by_place(np.array([b * (1 - w) for b, w in zip(both[1], share, strict=True)])),
         order.by_place(np.array([b * w for b, w in zip(both[1], share, strict=True)])),
     )
@@ -125,6 +143,8 @@ def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> 
         float(sum(both[1])),
         float(line.barrier_seconds - line.busy_seconds[stage]),
         stage,
+        host,
+        line,
     )
 
 
@@ -162,9 +182,7 @@ def _update(
         for segment, count in part.segments
         for weight in segment.weights
     ]
-    return update(
-        parameters_of(weights), plan, copies.precision, plan.setting.stack, device, constants
-    )
+    return update(weights, plan, copies.precision, plan.setting.stack, device, constants)
 
 
 def _memory(
@@ -172,16 +190,16 @@ def _memory(
 ) -> Memory:
     """What the fullest stage holds."""
     flights = order.peak_held() * order.parts / order.stages
-    found = [
-        memory(
-            [pair for part in stage for pair in part.segments],
-            plan,
-            copies.precision,
-            device.hbm_capacity_bytes,
-            in_flight=float(flight) / max(len(stage), 1),
-        )
-        for stage, flight in zip(_places(order, cut), flights, strict=True)
-    ]
+    most: dict[tuple[tuple[int, int], ...], tuple[float, list[tuple[Segment, int]]]] = {}
+    for stage, flight in zip(_places(order, cut), flights, strict=True):
+        held = [pair for part in stage for pair in part.segments]
+        key = tuple((id(segment), count) for segment, count in held)
+        if key not in most or most[key][0] < flight:  # of stages alike the one with most in flight
+            most[key] = (float(flight) / max(len(stage), 1), held)
+    found = (
+        memory(held, plan, copies.precision, device.hbm_capacity_bytes, in_flight=flight)
+        for flight, held in most.values()
+    )
     return max(found, key=lambda one: one.total_bytes)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from perfmodel.graph.asks import Ask, answers
 from perfmodel.graph.spread import Spread
 from perfmodel.hardware import Device
+from perfmodel.networks.predict import Held
 from perfmodel.networks.stack import Stack
 from perfmodel.networks.value import Weight
 from perfmodel.operators import operator_of
@@ -32,6 +34,25 @@ class Update:
         """Device time."""
         return sum(one.seconds for one in self.spreads)
 
+    def shared(self, copies: int) -> Update:
+        """What each of so many copies does of it."""
+        if copies == 1:
+            return self
+        spreads = (
+            Spread(
+                one.family,
+                one.seconds / copies,
+                one.low_seconds / copies,
+                one.high_seconds / copies,
+            )
+            for one in self.spreads
+        )
+        return Update(tuple(spreads), self.launches)
+
+    def then(self, other: Update) -> Update:
+        """This one, and another one after it."""
+        return Update((*self.spreads, *other.spreads), self.launches + other.launches)
+
 
 def parameters_of(weights: Iterable[tuple[Weight, int]]) -> tuple[Parameter, ...]:
     """Parameters as optimisers see them: rows are a product's outputs."""
@@ -43,25 +64,64 @@ def parameters_of(weights: Iterable[tuple[Weight, int]]) -> tuple[Parameter, ...
 
 
 def update(
-    parameters: Sequence[Parameter],
+    weights: Sequence[tuple[Weight, int]],
     plan: Plan,
     precision: Precision,
     stack: Stack,
     device: Device,
     constants: Constants | None,
 ) -> Update:
-    """The optimiser's kernels; each of the copies has its share where states are shared out."""
+    """The optimiser's kernels for weights with their number of layers; where states are shared out
+    each copy has its share, of an expert's weights each device with that expert."""
     if plan.optimiser == "none":
         return Update((), 0.0)
-    work = optimisers.load(plan.optimiser).problems(
-        parameters, precision, style=stack.optimiser, clip="apart", tokens=plan.tokens
+
+    def of(some: Sequence[tuple[Weight, int]]) -> Update:
+        # Only statistics over tokens depend on how many there are.
+        asked = (plan.optimiser, plan.tokens, parameters_of(some), precision, stack.optimiser)
+        if constants is None:
+            return _kept(*asked, Held(device))
+        return _whole(*asked, device, constants)
+
+    if not plan.zero:
+        return of(weights)
+    return (
+        of([one for one in weights if not one[0].expert])
+        .shared(plan.copies)
+        .then(of([one for one in weights if one[0].expert]).shared(plan.expert_copies))
     )
-    share = plan.copies if plan.zero else 1
-    asked = [Ask(one.name, one.problem, "auto", None, (), {}) for one in work]
+
+
+@lru_cache(maxsize=256)
+def _kept(
+    optimiser: str,
+    tokens: int,
+    parameters: tuple[Parameter, ...],
+    precision: Precision,
+    style: str,
+    held: Held,
+) -> Update:
+    return _whole(optimiser, tokens, parameters, precision, style, held.device, None)
+
+
+def _whole(
+    optimiser: str,
+    tokens: int,
+    parameters: tuple[Parameter, ...],
+    precision: Precision,
+    style: str,
+    device: Device,
+    constants: Constants | None,
+) -> Update:
+    """The update of all parameters on one device."""
+    work = optimisers.load(optimiser).problems(
+        parameters, precision, style=style, clip="apart", tokens=tokens
+    )
+    asked = [Ask(one.name, one.problem, one.schedule, None, (), {}) for one in work]
     found = answers(asked, device, harness="kernel", constants=constants)
     spreads = []
     for one, each in zip(work, found, strict=True):
-        runs = one.repeat * float(one.share_of_steps) / share
+        runs = one.repeat * float(one.share_of_steps)
         seconds = each.seconds - each.terms["launch"]
         scale = runs * seconds / each.seconds
         family = operator_of(one.problem).family(one.problem)

@@ -102,6 +102,10 @@ def _predict_rows(
         _NUMBERS, (found.seconds, found.low_seconds, found.high_seconds), strict=False
     ):
         added[name][index] = values * _MICRO
+    alone = index[found.seconds == 0]
+    texts["reason"][alone] = "one rank alone exchanges nothing; give two at least"
+    for name in _NUMBERS:
+        added[name][alone] = np.nan
     added["sent_bytes"][index] = found.sent_bytes
     texts["chosen"][index], texts["protocol"][index] = found.algorithm, found.protocol
     texts["limiter"][index], texts["assumed"][index] = found.limiter, assumed

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfmodel.validation.judging import scored
+from perfmodel.validation.judging import OPERATORS, scored
+from perfmodel.validation.units import wrong_units
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +24,6 @@ _OFF = 0.15
 _TIGHT = 0.15
 _SMALL_US = 20.0
 _SUSTAINED_US = 1000.0
-# Factor between units of time that stand side by side, and how far off it may be.
-_UNIT, _UNIT_MARGIN = 1000.0, 4.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def explain(predicted: pd.DataFrame) -> list[Statement]:
     """Statements about a table from `predict_table`, the strongest first."""
     rows = scored(predicted)
     rows = rows.assign(_error=(rows["predicted_us"] / rows["measured_us"]).map(np.log))
-    units = list(_units(rows))
+    units = [Statement(o.text, o.factor, o.rows) for o in wrong_units(predicted, OPERATORS)]
     rows = rows.drop(index=[row for item in units for row in item.rows])
     found = [*units, *_floors(rows), *_sustained(rows), *_constant(rows), *_devices(rows)]
     return sorted(found, key=lambda item: -abs(np.log(item.factor)) * np.sqrt(len(item.rows)))
@@ -60,20 +59,6 @@ def _groups(rows: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...]
 def _statement(text: str, group: pd.DataFrame) -> Statement:
     factor = float(np.exp(group["_error"].median()))
     return Statement(text, factor, tuple(int(i) for i in group.index))
-
-
-def _units(rows: pd.DataFrame) -> Iterator[Statement]:
-    """Runs of a source off by a thousand: nanoseconds or milliseconds called microseconds."""
-    far = rows[
-        rows["_error"].abs().between(np.log(_UNIT / _UNIT_MARGIN), np.log(_UNIT * _UNIT_MARGIN))
-    ]
-    for (source, device), group in _groups(far, ["source", "device"]):
-        long = float(group["_error"].median()) < 0
-        yield _statement(
-            f"runs of {source or 'no named source'} on {device} are a factor 1,000 off: "
-            f"measured_us looks like {'nanoseconds' if long else 'milliseconds'}",
-            group,
-        )
 
 
 def _floors(rows: pd.DataFrame) -> Iterator[Statement]:

@@ -9,7 +9,7 @@ What a table is of does not matter here: `Fields` says which of its columns hold
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALL = "all"
+NOISE = "noise_ln"
+"""The column of how far repeated measurements of a row lie apart (`perfmodel.validation.noise`)."""
 LEFT_OUT = ("timer_floor", "noisy", "busy", "suspect", "failed")
 """Flags whose rows are not scored unless asked: they measure something else than the kernel."""
 
@@ -69,8 +71,9 @@ def report(
     `n` rows are scored; `unpredicted` and `flagged` ones are counted beside them. Errors are
     fractions: `mape` the mean of |predicted/measured - 1|, `median_abs_ln` and `p90_abs_ln` of
     |ln(predicted/measured)|, `bias` the geometric mean of predicted/measured, `spearman` the rank
-    correlation, `coverage` the share of measurements inside low to high. Raises `TableError` for a
-    `by` column that is not there.
+    correlation, `coverage` the share of measurements inside low to high; and where rows have it,
+    the median `noise_ln` with `within_noise`, the share of them that miss by no more. Raises
+    `TableError` for a `by` column that is not there.
     """
     import pandas as pd
 
@@ -111,7 +114,17 @@ def _errors(group: pd.DataFrame, include_flags: bool, fields: Fields) -> dict[st
         "bias": math.exp(logs.mean()),
         "spearman": float(ranks[0].corr(ranks[1])) if varied else float("nan"),
         "coverage": float(inside.mean()),
+        **_beside_noise(kept, logs),
     }
+
+
+def _beside_noise(kept: pd.DataFrame, logs: pd.Series[float]) -> dict[str, float]:
+    """The median noise of rows of which it is known, and the share of them that miss by less."""
+    if NOISE not in kept.columns or not kept[NOISE].notna().any():
+        return {}
+    noise = kept[NOISE].dropna()
+    within = logs[noise.index].abs() <= noise
+    return {"noise_ln": float(noise.median()), "within_noise": float(within.mean())}
 
 
 def by_knowledge(
@@ -130,23 +143,67 @@ def by_knowledge(
     return found
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a line of a report holds its gate."""
+
+    group: str
+    """What the line is of: the values of its columns, or `all`."""
+    miss: str = ""
+    """Why it fails; empty where it holds."""
+
+
+def verdicts(
+    summary: pd.DataFrame,
+    max_error: float | None = None,
+    before: pd.DataFrame | None = None,
+    worse: float = 0.0,
+) -> list[Verdict]:
+    """Whether each line of a report holds, and one more where no row is left to score.
+
+    Its MAPE may not be above `max_error` (a fraction), nor more than `worse` (a fraction) above
+    that of the same line of `before`, an earlier report. A group that has rows of which none could
+    be predicted fails; one that the earlier report does not have has nothing to be worse than.
+    """
+    names = _grouped_by(summary)
+    lines = before.to_dict("records") if before is not None else []
+    earlier = {_group(line, names): line["mape"] for line in lines if line["n"]}
+    found = []
+    for line in summary.to_dict("records"):
+        group = _group(line, names)
+        was = earlier.get(group, math.inf) + worse
+        found.append(Verdict(group, _miss(line, max_error, was)))
+    if not summary["n"].sum() and not any(item.miss for item in found):
+        found.append(Verdict(ALL, "no row is left to score"))
+    return found
+
+
+def _miss(line: Mapping[Hashable, Any], max_error: float | None, was: float) -> str:
+    """Why a line of a report fails; empty where it holds."""
+    if line["n"] == 0 and line["unpredicted"]:
+        return f"none of {line['unpredicted']} rows could be predicted"
+    if line["n"] and max_error is not None and not line["mape"] <= max_error:
+        return f"MAPE {line['mape']:.1%} is above {max_error:.1%}"
+    if line["n"] and not line["mape"] <= was:
+        return f"MAPE {line['mape']:.2%} is above {was:.2%}, which the baseline allows"
+    return ""
+
+
+def _grouped_by(summary: pd.DataFrame) -> list[str]:
+    """The columns that a report's lines are groups of."""
+    return list(summary.columns)[: list(summary.columns).index("n")]
+
+
+def _group(line: Mapping[Hashable, Any], names: Sequence[str]) -> str:
+    return " ".join(str(line[name]) or "-" for name in names) or ALL
+
+
 def gate(summary: pd.DataFrame, max_error: float) -> list[str]:
     """Why a report misses `max_error` (a fraction) on its MAPE: a line per group; empty = passed.
 
-    Every line of the report must hold, and a group that has rows of which none could be predicted
-    fails.
+    Every line of the report must hold; see `verdicts`.
     """
-    names = list(summary.columns)[: list(summary.columns).index("n")]
-    misses = []
-    for line in summary.to_dict("records"):
-        group = " ".join(str(line[name]) or "-" for name in names) or ALL
-        if line["n"] == 0 and line["unpredicted"]:
-            misses.append(f"{group}: none of {line['unpredicted']} rows could be predicted")
-        elif line["n"] and not line["mape"] <= max_error:
-            misses.append(f"{group}: MAPE {line['mape']:.1%} is above {max_error:.1%}")
-    if not summary["n"].sum() and not misses:
-        misses.append("no row is left to score")
-    return misses
+    return [f"{v.group}: {v.miss}" for v in verdicts(summary, max_error) if v.miss]
 
 
 def assumptions(table: pd.DataFrame) -> dict[str, int]:

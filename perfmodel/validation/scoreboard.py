@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfmodel.errors import TableError, exit_code
+from perfmodel.errors import exit_code
 from perfmodel.fitting import coverage
 from perfmodel.fitting.estimation import sample, values_of
 from perfmodel.fitting.fitted import families
@@ -35,6 +35,7 @@ from perfmodel.timing.knowledge import table as ranges_table
 from perfmodel.validation.compare import beats_floor, predict_table
 from perfmodel.validation.judging import LEFT_OUT
 from perfmodel.validation.masking import MASKS, masked
+from perfmodel.validation.pages import between, kept
 from perfmodel.validation.scores import baselines, both, lines, markdown, scores
 
 if TYPE_CHECKING:
@@ -398,7 +399,9 @@ def _main(arguments: Sequence[str] | None) -> None:
     chosen = parser.parse_args(arguments)
     table = tidy(read_table(chosen.table))
     whole, first = page(table)
-    texts = {chosen.output: whole}
+    page_file = Path(chosen.output)
+    old = page_file.read_text(encoding="utf-8") if page_file.is_file() else ""
+    texts = {chosen.output: kept(old, whole)}
     if chosen.readme:
         before = Path(chosen.readme).read_text(encoding="utf-8")
         texts[chosen.readme] = between(before, first, chosen.readme)
@@ -406,18 +409,6 @@ def _main(arguments: Sequence[str] | None) -> None:
         with replacing(name) as partial:
             partial.write_text(text, encoding="utf-8")
         print(f"wrote {Path(name)}")
-
-
-def between(text: str, block: str, name: str) -> str:
-    """A text with another block between its two markers; raises `TableError` without them."""
-    head, begins, rest = text.partition(_MARKERS[0])
-    _, ends, tail = rest.partition(_MARKERS[1])
-    if not (begins and ends):
-        raise TableError(f"{name}: no {_MARKERS[0]} and {_MARKERS[1]} to write between")
-    return f"{head}{begins}\n{block}\n{ends}{tail}"
-
-
-_MARKERS = ("<!-- accuracy: begin -->", "<!-- accuracy: end -->")
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ def make(dice: Dice) -> Input:
     makers: list[tuple[Callable[[Dice], list[str]], float]] = [
         (_predict, 44), (_whatif, 7), (_sweep, 12), (_roofline, 1), (_hardware, 12), (_explain, 4),
         (_map, 1.2), (_trend, 1), (_list, 4), (_show, 5), (_bad, 8), (_help, 3), (_compare, 2),
+        (_collective, 4),
     ]  # fmt: skip
     (maker,) = dice.choices([maker for maker, _ in makers], [weight for _, weight in makers])
     arguments = maker(dice)
@@ -291,7 +292,7 @@ def _trend(dice: Dice) -> list[str]:
 def _list(dice: Dice) -> list[str]:
     kinds = (
         "implementations", "schedules", "harnesses", "types", "variants", "operators", "algorithms",
-        "graphs", "levels", "devices", "foo",
+        "graphs", "levels", "devices", "systems", "foo",
     )  # fmt: skip
     found = ["list", *dice.some((dice.choice(kinds),), 0.9)]
     if dice.chance(0.5):
@@ -324,8 +325,29 @@ def _compare(dice: Dice) -> list[str]:
     return [
         "compare",
         dice.choice(("no.csv", ".", "/dev/null", "no.parquet", "\x00")),
+        *dice.choice(([], [], ["--kind", "collective"], ["--kind", "foo"])),
         *shown(dice),
     ]
+
+
+def _collective(dice: Dice) -> list[str]:
+    op = dice.choice((
+        "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce",
+        "send-receive", "wall", "foo",
+    ))  # fmt: skip
+    found = ["collective", op]
+    for _ in range(dice.choice((1, 1, 1, 0, 2))):
+        systems = ("dgx-h100", "gb200-nvl72", "8xl40s", "a40-pairs", "tpu-v5p-pod", "dgx-h101")
+        found += ["--system", dice.choice((*systems, *DEVICES, dice.hostile()))]
+    flags = ("--hidden", "--heads", "--kv-heads") if op == "wall" else (
+        "--bytes", "--ranks", "--ranks-per-node")  # fmt: skip
+    for flag in dice.some(flags, 0.4):
+        found += [flag, dice.choice((dice.size(), dice.sizes(), "2", "8", "64"))]
+    if dice.chance(0.2):
+        found += ["--dtype", dice.choice((*TYPES, "foo"))]
+    if op != "wall" and dice.chance(0.2):
+        found += ["--library", dice.choice(("nccl", "vllm", "sglang", "tensorrt-llm", "foo"))]
+    return found + shown(dice)
 
 
 def _bad(dice: Dice) -> list[str]:
@@ -352,6 +374,6 @@ def _help(dice: Dice) -> list[str]:
     names = (
         "predict", "compare", "roofline", "whatif", "sweep", "trend", "explain", "map", "list",
         "measure", "calibrate", "counters", "hardware", "demo", "replay", "compile", "graph",
-        "show",
+        "show", "collective",
     )  # fmt: skip
     return [dice.choice(names), *dice.some((dice.choice(list(OPERATORS)),), 0.4), "--help"]

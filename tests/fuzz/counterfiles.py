@@ -39,8 +39,8 @@ _NUMBERS = (
 
 
 def make(dice: Dice) -> Input:
-    """A command that imports counters."""
-    maker = dice.choice((_raw, _long, _trace, _trace))
+    """A command that imports counters, or holds a profile against the model."""
+    maker = dice.choice((_raw, _long, _trace, _trace, _operators))
     name, text = maker(dice)
     if dice.chance(0.35):
         text = dice.damaged(text)
@@ -52,12 +52,36 @@ def make(dice: Dice) -> Input:
     if dice.chance(0.4):
         files["cases.csv"] = _cases(dice)
         arguments += ["--cases", dice.choice(("cases.csv", "none.csv", name))]
+    if dice.chance(0.4):
+        graph = ("--graph", dice.choice(("decoder-layer", "unfused-attention", "foo")))
+        arguments = ["profile", *arguments[2:5], *(graph if dice.chance(0.3) else ())]
     arguments += shown(dice, files=False)
     if dice.chance(0.2):
         arguments += ["--output", dice.choice(("out.csv", "out.parquet", "out.xml"))]
     if dice.chance(0.03):
         arguments = mishap(dice, arguments)
     return Input("counters", tuple(arguments), files)
+
+
+def _operators(dice: Dice) -> tuple[str, str]:
+    """A trace of operators with shapes, and of kernels that some of them launched."""
+    names = ("aten::mm", "aten::linear", "aten::add_", "aten::_softmax", "aten::view", "mine::op",
+             "aten::_scaled_dot_product_flash_attention", "aten::native_layer_norm")  # fmt: skip
+    odd = (0, 1, 64, -1, 2**62, 2**63, 1.5, None, "x", True)
+    events = []
+    for i in range(dice.choice((0, 1, 3, 8))):
+        dims = [[dice.choice((64, 128, *odd)) for _ in range(dice.choice((0, 1, 2, 2, 4)))]
+                for _ in range(dice.choice((0, 1, 2, 3)))]  # fmt: skip
+        given = {"External id": dice.choice((i, *odd)), "Input Dims": dice.choice((dims, dims, 7)),
+                 "Input type": ["c10::BFloat16"] * len(dims), "correlation": dice.choice((i, *odd)),
+                 "Concrete Inputs": dice.choice((["", "-1", "True"], [], "x"))}  # fmt: skip
+        events += [
+            {"ph": "X", "cat": category, "name": dice.choice((*names, *odd)),
+             "ts": dice.choice((i * 10, *odd)), "dur": dice.choice((5, *odd)),
+             "pid": 1, "tid": dice.choice((1, 2)), "args": given}
+            for category in ("cpu_op", "cuda_runtime", "kernel") if dice.chance(0.7)
+        ]  # fmt: skip
+    return "trace.json", json.dumps({"traceEvents": events})
 
 
 def _launches(dice: Dice) -> list[tuple[str, str]]:

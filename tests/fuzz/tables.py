@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 from typing import Any
 
 from commands import IMPLEMENTATIONS, VARIANTS, mishap, shown
@@ -34,7 +35,9 @@ def make(dice: Dice) -> Input:
         name, data = "runs.parquet", _parquet(dice, rows)
     else:
         name, data = "runs.csv", _csv(dice, rows)
-        if dice.chance(0.2):
+        if dice.chance(0.1):
+            name, data = "runs.jsonl", _json(rows)
+        elif dice.chance(0.2):
             name, data = "runs.csv.gz", gzip.compress(data)
     if dice.chance(0.2):
         data = dice.broken(data)
@@ -55,6 +58,11 @@ def _options(dice: Dice) -> list[str]:
         ("--max-error", ("20%", "0.2", "0", "500%", "x", "nan"), 0.1),
         ("--output", ("out.csv", "out.csv.gz", "out.csv", "out.parquet", "out.xml"), 0.15),
         ("--chart", ("scatter.svg", "scatter.xml"), 0.01),
+        ("--map", ("note=source", "m=k", "measured_us=tflops", "x=y", "op", "m=measured_us"), 0.1),
+        ("--set", ("harness=kernel", "dtype=bf16,batch=1", "m=x", "foo=1", "="), 0.1),
+        ("--unit", ("ms", "ns", "weeks", ""), 0.1),
+        ("--flops", ("full", "causal", "half"), 0.05),
+        ("--template", ("gemm", "foo", "../x.yaml"), 0.01),
     ):
         if dice.chance(share):
             found += [flag, dice.choice(words)]
@@ -116,7 +124,8 @@ def _mishap(dice: Dice, rows: list[Row]) -> None:
     else:
         for each in rows:
             if name in each:
-                each[dice.choice((*_EXTRA, name.upper(), f" {name} "))] = each.pop(name)
+                other = (name.upper(), f" {name} ", "time_ms", "TFLOPS", "nheads", "Latency (s)")
+                each[dice.choice((*_EXTRA, *other))] = each.pop(name)
 
 
 def _csv(dice: Dice, rows: list[Row]) -> bytes:
@@ -139,6 +148,11 @@ def _csv(dice: Dice, rows: list[Row]) -> bytes:
     if dice.chance(0.08):
         body = dice.damaged(body)
     return body.encode(dice.choice(("utf-8",) * 9 + ("utf-16",)), "surrogatepass")
+
+
+def _json(rows: list[Row]) -> bytes:
+    """An object a line."""
+    return "".join(f"{json.dumps(row, default=str)}\n" for row in rows).encode("utf-8", "replace")
 
 
 def _parquet(dice: Dice, rows: list[Row]) -> bytes:

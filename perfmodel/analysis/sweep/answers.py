@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfmodel.analysis.sweep.expressions import SHORT, Expression
+from perfmodel.analysis.sweep.sample import Sample
 from perfmodel.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -118,10 +119,12 @@ def pareto(
     by: Sequence[Expression],
     per: Sequence[str] = (),
     where: Expression | None = None,
+    beside: Sample | None = None,
 ) -> Answer:
     """The rows that no other row beats in all of `by`, for each combination of the columns `per`.
 
-    Least is best; of rows that are equal in all of `by` the first is kept. Raises `ProblemError`
+    Least is best; of rows that are equal in all of `by` the first is kept. `beside` is shown all
+    rows that meet the condition. Raises `ProblemError`
     for fewer than two quantities and for a front of more than `MOST` rows.
     """
     if len(by) < 2:
@@ -131,7 +134,7 @@ def pareto(
         values = np.stack([_values(quantity, rows) for quantity in by], axis=1)
         return front(values, _groups(rows, per))
 
-    return _kept(tables, keep, where)
+    return _kept(tables, keep, where, beside)
 
 
 def front(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
@@ -191,7 +194,12 @@ def _met(rows: Rows, where: Expression | None) -> np.ndarray:
     return np.flatnonzero(np.broadcast_to(where(rows), (len(rows),)))  # type: ignore[arg-type]
 
 
-def _kept(tables: Iterable[pa.Table], keep: Keep, where: Expression | None) -> Answer:
+def _kept(
+    tables: Iterable[pa.Table],
+    keep: Keep,
+    where: Expression | None,
+    beside: Sample | None = None,
+) -> Answer:
     """Reduce each table by `keep`, then what the tables left, whenever enough has gathered."""
     import pyarrow as pa
 
@@ -201,6 +209,8 @@ def _kept(tables: Iterable[pa.Table], keep: Keep, where: Expression | None) -> A
         index = _met(rows, where)
         matched, seen = matched + index.size, seen + len(rows)
         chosen = rows.take(index)
+        if beside is not None:
+            beside.add(chosen.table)
         held.append(chosen.take(keep(chosen)).table)
         size += held[-1].num_rows
         if size > settled + max(settled, _BATCH):

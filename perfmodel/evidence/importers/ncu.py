@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from perfmodel.errors import TableError
 from perfmodel.evidence.importers.profiles import BYTES, PIPES, Launch, Profile, Row, Table, number
+from perfmodel.evidence.records.documents import shown
 
 DURATION = "gpu__time_duration.sum"
 METRICS = (
@@ -169,13 +170,34 @@ def read(table: Table) -> Profile:
 
 
 def _raw(table: Table) -> list[Launch]:
-    """A row a launch; the first row holds the units."""
-    rows, units = table.rows, dict.fromkeys(table.columns, "")
-    if not rows[0]["Kernel Name"]:
-        units = {name: rows[0][name] for name in table.columns}
-        rows = rows[1:]
+    """A row a launch; the first row holds the units, without which no number is one."""
+    if table.rows[0]["Kernel Name"]:
+        raise TableError(
+            f"{table.where}: no row of units as wide as the header stands below it, and numbers "
+            "without units say nothing; export it again"
+        )
+    units = {name: table.rows[0][name] for name in table.columns}
     names = [name for name in table.columns if "__" in name]
-    return [_launch(row, [(name, units[name], row[name]) for name in names]) for row in rows]
+    for name in names:
+        _check_unit(name, units[name], table.where)
+    return [
+        _launch(row, [(name, units[name], row[name]) for name in names]) for row in table.rows[1:]
+    ]
+
+
+def _check_unit(metric: str, unit: str, where: str) -> None:
+    """Raise where a metric is in a unit of something else: a duration in bytes."""
+    wanted = _SECONDS if "__time_" in metric else _BYTE_UNITS if _is_bytes(metric) else None
+    if wanted is not None and unit not in wanted:
+        raise TableError(
+            f"{where}: {metric} is in {shown(unit)}, which is no unit of "
+            f"{'time' if wanted is _SECONDS else 'bytes'}; export it again"
+        )
+
+
+def _is_bytes(metric: str) -> bool:
+    """Whether a metric counts bytes: a sum, not a rate or a share of the peak."""
+    return "__bytes" in metric and metric.endswith(".sum")
 
 
 def _long(table: Table) -> list[Launch]:
@@ -183,12 +205,16 @@ def _long(table: Table) -> list[Launch]:
     by: dict[tuple[str, ...], list[Row]] = {}
     for row in table.rows:
         by.setdefault((row.get("ID"), row["Kernel Name"]), []).append(row)
-    return [_launch(rows[0], [_long_cells(row) for row in rows]) for rows in by.values()]
+    return [
+        _launch(rows[0], [_long_cells(row, table.where) for row in rows]) for rows in by.values()
+    ]
 
 
-def _long_cells(row: Row) -> tuple[str, str, str]:
+def _long_cells(row: Row, where: str) -> tuple[str, str, str]:
     name, unit, value = (row[column] for column in _LONG)
-    return _SPOKEN.get(name, name), unit, value
+    metric = _SPOKEN.get(name, name)
+    _check_unit(metric, unit, where)
+    return metric, unit, value
 
 
 def _launch(row: Row, cells: Iterable[tuple[str, str, str]]) -> Launch:

@@ -10,17 +10,15 @@ pandas is loaded when a table is, never before: predicting does not need it.
 
 from __future__ import annotations
 
-import io
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import MissingExtra, OutputError, TableError, needs, reason
 from perfmodel.evidence.records import cells
-from perfmodel.plaintext import csv_cell, csv_text
+from perfmodel.plaintext import csv_cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,30 +42,17 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet")
 LEAST_US, MOST_US = 1e-6, 1e15
 """Microseconds that a measurement may have: from a picosecond to thirty years."""
 
-# Kinds of cells that a column may have as they are; others are put in writing.
-_PLAIN = ("string", "empty", "boolean", "integer", "floating", "mixed-integer-float")
-
 
 def read_table(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
-    """The rows of one or more tables; `-` reads CSV from standard input.
+    """The rows of one or more tables; `-` reads standard input.
 
-    Raises `TableError`, one line, for a file that is missing, damaged or cut short, for a needed
-    column that is not there, and for a value that cannot be what its column holds.
+    Raises `TableError`, one line, for a file that is missing, damaged or cut short, for needed
+    columns that are not there, and for a value that cannot be what its column holds.
     """
-    return read_files(paths, tidy)
+    from perfmodel.evidence.records.operatorlayout import OPERATORS
+    from perfmodel.evidence.tables.reading import read
 
-
-def read_files(
-    paths: str | Path | Iterable[str | Path], typed: Callable[[pd.DataFrame, str], pd.DataFrame]
-) -> pd.DataFrame:
-    """The rows of one or more tables, each checked by `typed(table, name of its file)`."""
-    import pandas as pd
-
-    listed = [paths] if isinstance(paths, str | Path) else list(paths)
-    if not listed:
-        raise TableError("no table given; name a .csv, .csv.gz or .parquet file, or - for stdin")
-    tables = [typed(_read(str(path)), _where(str(path))) for path in listed]
-    return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
+    return read(paths, OPERATORS).strict()
 
 
 def tidy(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
@@ -101,10 +86,7 @@ def tidy(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
 
 def published() -> pd.DataFrame:
     """Runs that papers report, as a measured-run table; `source` names paper, table or figure."""
-    from importlib import resources
-
-    text = resources.files("perfmodel.evidence.records").joinpath("published.csv").read_bytes()
-    return tidy(_parse_csv(text, "published.csv"), "published.csv")
+    return read_table(Path(__file__).with_name("published.csv"))
 
 
 def write_table(table: pd.DataFrame, path: str | Path) -> None:
@@ -118,7 +100,7 @@ def write_table(table: pd.DataFrame, path: str | Path) -> None:
     table_suffix(name)
     with replacing(path) as partial:
         if name.endswith(".parquet"):
-            _needs_pyarrow(name, OutputError)
+            needs_pyarrow(name)
             table.to_parquet(partial, index=False)
         else:
             text = _guarded(table).to_csv(index=False, lineterminator="\n")
@@ -184,130 +166,12 @@ def _unwritable(target: Path, error: OSError | ValueError) -> str:
     return f"cannot write {target}: {reason(error)}; choose another path"
 
 
-def _where(path: str) -> str:
-    return "standard input" if path == "-" else path
-
-
-def _read(path: str) -> pd.DataFrame:
-    where = _where(path)
-    data = _bytes(path)
-    if not data:
-        raise TableError(f"{where}: the file is empty; a table starts with a line of column names")
-    if path.endswith((".parquet", ".pq")) or data[:4] == b"PAR1":
-        return _parse_parquet(data, where)
-    if path.endswith(".gz") or data[:2] == b"\x1f\x8b":
-        data = _decompress(data, where)
-    return _parse_csv(data, where)
-
-
-def _bytes(path: str) -> bytes:
-    try:
-        if path != "-":
-            return Path(path).read_bytes()
-        if sys.stdin is None:
-            raise TableError("standard input is closed; name a file")
-        return sys.stdin.buffer.read()
-    except (OSError, ValueError) as error:
-        said = f"{_where(path)}: cannot be read: {reason(error)}"
-        raise TableError(f"{said}; check the path") from None
-
-
-def _decompress(data: bytes, where: str) -> bytes:
-    import gzip
-    import zlib
-
-    try:
-        return gzip.decompress(data)
-    except EOFError:
-        raise TableError(f"{where}: the gzip file is cut short; fetch or write it again") from None
-    except (OSError, zlib.error) as error:
-        raise TableError(
-            f"{where}: not a sound gzip file ({error}); fetch or write it again"
-        ) from None
-
-
-def _parse_csv(data: bytes, where: str) -> pd.DataFrame:
-    import csv
-
-    import pandas as pd
-
-    if b"\x00" in data:
-        raise TableError(f"{where}: binary data, not CSV; give a .csv, .csv.gz or .parquet table")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        said = f"not UTF-8 text (byte {error.start})"
-        raise TableError(f"{where}: {said}; give a .csv, .csv.gz or .parquet table") from None
-    try:
-        header, *rows = [row for row in csv.reader(io.StringIO(text), strict=True) if row]
-    except ValueError:
-        raise TableError(f"{where}: no line of column names; a table starts with one") from None
-    except csv.Error as error:
-        raise TableError(f"{where}: not sound CSV ({error}); mend or write it again") from None
-    header = [csv_text(name.strip()) for name in header]
-    twice = next((name for name in header if header.count(name) > 1), None)
-    if twice is not None:
-        raise TableError(f"{where}: column {twice!r} appears twice; rename or drop one")
-    for number, row in enumerate(rows, start=1):
-        if len(row) != len(header):
-            raise TableError(
-                f"{where}: row {number} has {len(row)} cells where the header has {len(header)}; "
-                "the file may be cut short, fetch or write it again"
-            )
-    columns: Any = zip(*rows, strict=True) if rows else [()] * len(header)
-    series = {
-        name: pd.Series([csv_text(cell) for cell in cells], dtype="str")
-        for name, cells in zip(header, columns, strict=True)
-    }
-    return pd.DataFrame(series)
-
-
-def _parse_parquet(data: bytes, where: str) -> pd.DataFrame:
-    _needs_pyarrow(where, TableError)
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.ParquetFile(io.BytesIO(data)).read()
-        table.validate(full=True)
-        found: pd.DataFrame = table.to_pandas(ignore_metadata=True)
-    # Damaged files fail in the checks of the reader (RuntimeError), in text that is not UTF-8
-    # (ValueError) and in types that have no counterpart (TypeError), not only in pyarrow's own way.
-    except (pa.ArrowException, OSError, ValueError, RuntimeError, TypeError) as error:
-        text = str(error)
-        said = " ".join((text.partition(": ")[2] or text).split(". ")[0].split())
-        raise TableError(
-            f"{where}: not a sound Parquet file ({said[:160]}); fetch or write it again"
-        ) from None
-    return _flat(found)
-
-
-def _needs_pyarrow(where: str, kind: type[TableError | OutputError]) -> None:
+def needs_pyarrow(where: str) -> None:
+    """Raise `OutputError` where Parquet cannot be written."""
     try:
         needs("pyarrow", f"{where}: Parquet")
     except MissingExtra as error:
-        raise kind(f"{error}, or use .csv.gz") from None
-
-
-def _flat(table: pd.DataFrame) -> pd.DataFrame:
-    """`table` with lists, mappings and bytes in its cells as text, and names of columns as text.
-
-    Parquet holds such cells; as text they are what any other text that does not fit is.
-    """
-    import pandas as pd
-
-    table = table.rename(columns=str)
-    nested = {
-        str(name): column.map(_spelt)
-        for name, column in table.items()
-        if column.dtype == object and pd.api.types.infer_dtype(column) not in _PLAIN
-    }
-    return table.assign(**nested) if nested else table
-
-
-def _spelt(value: Any) -> Any:
-    """A cell that is no plain value, in writing."""
-    return value if value is None or isinstance(value, str | int | float) else str(value)
+        raise OutputError(f"{error}, or use .csv.gz") from None
 
 
 def _own_sizes(table: pd.DataFrame, where: str) -> tuple[str, ...]:

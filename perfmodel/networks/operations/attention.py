@@ -10,10 +10,12 @@ from perfmodel.elements import element
 from perfmodel.networks.network import SelfAttention
 from perfmodel.networks.operations.maps import Pass, chain
 from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
-from perfmodel.networks.recorder import Recorder
+from perfmodel.networks.recorder import Operands, Recorder
 from perfmodel.networks.value import Value, Weight
 
 _Operand = Value | tuple[Value, ...]
+_Three = tuple[tuple[Value, ...], tuple[Value, ...], tuple[Value, ...]]
+"""Queries, keys and values, each of one tensor or several side by side."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,12 @@ class AttentionOperation(Operation):
         cols = self.heads * self.of.value_width
         return (Value(f"{self.name}.out", self.tokens, cols, self.data),)
 
-    def _gradients(self) -> tuple[tuple[Value, ...], ...]:
+    def _gradients(self) -> _Three:
         """Those of queries, of keys and of values."""
-        return tuple(
+        q, k, v = (
             tuple(gradient_of(x, self.name) for x in group) for group in (self.q, self.k, self.v)
         )
+        return q, k, v
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class FusedAttention(AttentionOperation):
 
     def forward(self, to: Recorder) -> None:
         """One kernel."""
-        reads = {"Q": self.q, "K": self.k, "V": self.v}
+        reads: Operands = {"Q": self.q, "K": self.k, "V": self.v}
         kernel = self.setting.flash_kernel()
         problem = self.problem("fwd")
         to.run(
@@ -126,7 +129,7 @@ class FusedAttention(AttentionOperation):
         """One operator: recompute, and the three gradients."""
         made = self._gradients()
         (statistic,) = self.statistics
-        reads = {
+        reads: Operands = {
             "Q": self.q, "K": self.k, "V": self.v, "dO": gradients[0], "O": self.outputs[0],
             "L": statistic,
         }  # fmt: skip
@@ -197,8 +200,7 @@ class UnfusedAttention(AttentionOperation):
         return tuple(kept)
 
     def _product(self, m: int, n: int, k: int) -> Matmul:
-        dtype = self.setting.dtype if self.setting.dtype != "fp8" else self.setting.data
-        return Matmul(m, n, k, self.pairs, dtype)
+        return Matmul(m, n, k, self.pairs, self.setting.multiplied)
 
     def _run_product(
         self, to: Recorder, mark: str, problem: Matmul, a: _Operand, b: _Operand, c: _Operand
@@ -226,7 +228,7 @@ class UnfusedAttention(AttentionOperation):
     def _passes(self) -> list[Pass]:
         """Maps between the first product and the softmax."""
         stack = self.setting.stack
-        found = []
+        found: list[Pass] = []
         if stack.joins_maps:
             return found
         if stack.scale_pass:
@@ -299,7 +301,7 @@ class UnfusedAttention(AttentionOperation):
             also_outputs=1,
             also_dtype="int8",
         )
-        reads = {"X": weights, "U": ()}
+        reads: Operands = {"X": weights, "U": ()}
         to.run(f"{self.name}.dropout", "pointwise", problem, reads, {"Y": dropped, "W": mask})
         return dropped
 
@@ -329,7 +331,7 @@ class UnfusedAttention(AttentionOperation):
         self._run_product(to, "d queries", back, ds, k, dq)
         back = self._product(self.seq_kv, width, self.seq_q)
         self._run_product(to, "d keys", back, ds, q, dk)
-        made = (dq, dk, dv)
+        made: _Three = (dq, dk, dv)
         if self._moves:
             ours = self._gradients()
             self._copies(to, "gradient copy back", list(zip(made, ours, strict=True)))

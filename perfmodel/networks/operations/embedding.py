@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.networks.operations.operation import Gradients, Operation
-from perfmodel.networks.recorder import Recorder
+from perfmodel.networks.recorder import Operands, Recorder
 from perfmodel.networks.value import Value, Weight
 
 
@@ -65,11 +65,7 @@ class Embedding(Operation):
             last = i == len(self._tables) - 1
             picked = Value(f"{weight.name} rows", self.rows, self.hidden, self.setting.data)
             made = self.outputs[0] if last and found is None else picked
-            gather = Rowwise("pointwise", self.rows, self.hidden, made.dtype)
-            to.run(
-                f"{weight.name} gather", "embedding", gather, {"X": table}, {"Y": made},
-                part=("X",) if table.bytes >= made.bytes else (),
-            ) if table.bytes >= made.bytes else self._broadcast(to, weight, made)  # fmt: skip
+            self._gather(to, weight, table, made)
             if found is None:
                 found = made
                 continue
@@ -82,11 +78,13 @@ class Embedding(Operation):
             to.run(f"{weight.name} add", "embedding", add, {"X": (found, made)}, {"Y": total})
             found = total
 
-    def _broadcast(self, to: Recorder, weight: Weight, made: Value) -> None:
-        """A table smaller than what is picked from it: it stays in the caches, which are written
-        past."""
-        fill = Rowwise("pointwise", self.rows, self.hidden, made.dtype, inputs=0)
-        to.run(f"{weight.name} gather", "embedding", fill, {"X": ()}, {"Y": made})
+    def _gather(self, to: Recorder, weight: Weight, table: Value, made: Value) -> None:
+        """Rows picked from a table; one smaller than what is picked from it stays in the caches."""
+        name, within = f"{weight.name} gather", table.bytes < made.bytes
+        inputs = 0 if within else 1
+        gather = Rowwise("pointwise", self.rows, self.hidden, made.dtype, inputs=inputs)
+        reads: Operands = {"X": () if within else table}
+        to.run(name, "embedding", gather, reads, {"Y": made}, part=() if within else ("X",))
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The table's gradient zeroed, and rows added into it."""

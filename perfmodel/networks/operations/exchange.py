@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast, get_args
 
 from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
 from perfmodel.networks.recorder import Recorder
@@ -25,6 +25,12 @@ _BACKWARD = {
 }  # fmt: skip
 
 
+def way_of(forward: str, backward: str) -> Way:
+    """What it is called that moves so forward and so backward; empty is nothing."""
+    found = [way for way in get_args(Way) if (_FORWARD[way], _BACKWARD[way]) == (forward, backward)]
+    return cast(Way, found[0])
+
+
 @dataclass(frozen=True)
 class Exchange(Operation):
     """An exchange over a mesh axis; its tensors have `ranks` times as many rows on one side."""
@@ -39,6 +45,8 @@ class Exchange(Operation):
     """Devices along it."""
     rows: int = 0
     """Rows that pass a device by, of a ring."""
+    repeats: int = 1
+    """Rows that stem from one token: as many as experts that it goes to."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -68,15 +76,14 @@ class Exchange(Operation):
     def forward(self, to: Recorder) -> None:
         """What moves."""
         if _FORWARD[self.way]:
-            moved = self.whole_bytes
-            to.exchange(self.name, _FORWARD[self.way], self.axis, moved, self.x, self.outputs[0])
+            kind, moved = _FORWARD[self.way], self.whole_bytes
+            to.exchange(self.name, kind, self.axis, moved, self.x, repeats=self.repeats)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The opposite."""
         if not _BACKWARD[self.way]:
             return (gradients[0],)
-        made = gradient_of(self.x, self.name)
         name = f"{self.name}.gradient"
-        kind = _BACKWARD[self.way]
-        to.exchange(name, kind, self.axis, self.whole_bytes, gradients[0], made)
-        return (made,)
+        kind, moved = _BACKWARD[self.way], self.whole_bytes
+        to.exchange(name, kind, self.axis, moved, gradients[0], repeats=self.repeats)
+        return (gradient_of(self.x, self.name),)

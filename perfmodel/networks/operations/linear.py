@@ -41,12 +41,8 @@ class Linear(Operation):
     """Parameters that there are, where some meet no row; 0: one a product."""
     chosen: int = 0
     """Parameters of those that one token meets."""
-    kind: str = "matmul"
-    """The class its kernels count among."""
     dtype: str = ""
     """Type that it multiplies in, where that is not the setting's."""
-    needs_input_gradient: bool = True
-    """Whether anything trains before it."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -85,8 +81,7 @@ class Linear(Operation):
     @property
     def saves(self) -> tuple[Value, ...]:
         """X, for the weight's gradient, in the type that it was multiplied in."""
-        narrow = self._stored(self.x, "cast")
-        return (narrow,)
+        return (self._stored(self.x, "cast"),)
 
     @property
     def multiplied(self) -> str:
@@ -101,8 +96,7 @@ class Linear(Operation):
         each = self.groups if self.setting.stack.experts_apart else 1
         problem = Matmul(m, n, k, self.groups // each, self.multiplied)
         name = f"{self.name}{mark}"
-        library = self.library
-        to.run(name, self.kind, problem, reads, made, implementation=library, repeat=each)
+        to.run(name, "matmul", problem, reads, made, implementation="torch", repeat=each)
 
     @property
     def _type(self) -> str:
@@ -134,11 +128,6 @@ class Linear(Operation):
         sizes = (self.x.rows // self.groups, self.out, self.x.cols)
         self._run_product(to, "", sizes, {"A": x, "B": w}, {"C": self.outputs})
 
-    @property
-    def library(self) -> str:
-        """What tables call its products."""
-        return "torch"
-
     def _cast(self, to: Recorder) -> None:
         """The weight's copy in the product's type, as autocast makes one in each pass."""
         name, rows, cols = self.matrix.name, self.groups * self.x.cols, self.out
@@ -153,11 +142,9 @@ class Linear(Operation):
         dys = tuple(gradients)
         rows, k = self.x.rows // self.groups, self.x.cols
         dy = tuple(self._typed(to, each, f"cast {i}") for i, each in enumerate(dys))
-        dx: Value | None = None
-        if self.needs_input_gradient:
-            dx = gradient_of(self.x, self.name)
-            w = to.weight(self.matrix, self._type)
-            self._run_product(to, ".dgrad", (rows, k, self.out), {"A": dy, "B": w}, {"C": dx})
+        dx = gradient_of(self.x, self.name)
+        w = to.weight(self.matrix, self._type)
+        self._run_product(to, ".dgrad", (rows, k, self.out), {"A": dy, "B": w}, {"C": dx})
         self._weight_gradient(to, dy)
         if self.bias:
             b = self._bias_sum(dys)

@@ -13,7 +13,7 @@ from perfmodel.networks.value import Value
 
 # Megatron-LM's vocabulary-parallel loss (tensor_parallel/cross_entropy.py): in fp32 the maximum,
 # less the maximum, exponentials, their sum, the quotient; backward the product with the loss's
-# gradient. Between them devices exchange a number a token.
+# gradient.
 _BY_PARTS = (
     Pass("copy", "data", "fp32"),
     Pass("add", "fp32", "", writes=0),
@@ -63,7 +63,17 @@ class Loss(Operation):
         return (self.logits,)
 
     def forward(self, to: Recorder) -> None:
-        """Cast and softmax, a pass for each step, or one reading pass."""
+        """Cast and softmax, a pass for each step, or one reading pass; and of devices that share
+        the vocabulary three numbers a token: maximum, sum, and the target's logit (1909.08053,
+        section 3)."""
+        self._softmax(to)
+        if self.setting.shards.tensor > 1:
+            for part in ("maximum", "sum", "target"):
+                each = Value(f"{self.name}.{part}", self.logits.rows, 1, "fp32")
+                to.exchange(each.name, "all-reduce", "tensor", each.bytes, each)
+
+    def _softmax(self, to: Recorder) -> None:
+        """The kernels of the forward pass."""
         x = self.logits
         if self._by_parts:
             passes = [p for p in _BY_PARTS if x.dtype != "fp32" or p.variant != "copy"]

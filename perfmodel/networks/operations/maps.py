@@ -114,10 +114,6 @@ class Map(Operation):
     """Those of its gradient."""
     kept: tuple[Value, ...] = ()
     """What its backward pass reads beside the gradient."""
-    cols: int = 0
-    """Columns that it makes, where not as many as it reads."""
-    kind: str = "pointwise"
-    """The class its kernels count among."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -128,7 +124,7 @@ class Map(Operation):
     def outputs(self) -> tuple[Value, ...]:
         """One tensor."""
         first = self.xs[0]
-        return (Value(f"{self.name}.out", first.rows, self.cols or first.cols, first.dtype),)
+        return (Value(f"{self.name}.out", first.rows, first.cols, first.dtype),)
 
     @property
     def saves(self) -> tuple[Value, ...]:
@@ -137,7 +133,7 @@ class Map(Operation):
 
     def forward(self, to: Recorder) -> None:
         """Its passes."""
-        chain(to, self.name, self.kind, self.passes, self.xs, self.outputs)
+        chain(to, self.name, "pointwise", self.passes, self.xs, self.outputs)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """Its gradient's passes."""
@@ -145,7 +141,7 @@ class Map(Operation):
         if not self.back:  # a sum hands its gradient on
             return tuple(gradients[0] for _ in self.xs)
         name = f"{self.name}.gradient"
-        chain(to, name, self.kind, self.back, tuple(gradients), made, aside=self.kept)
+        chain(to, name, "pointwise", self.back, tuple(gradients), made, aside=self.kept)
         return made
 
 
@@ -243,34 +239,32 @@ def activation(name: str, setting: Setting, x: Value, kind: str, gate: Value | N
     """The activation of an inner layer; of two tensors where it is gated."""
     if gate is not None:
         return _gated(name, setting, x, gate, kind)
-    if kind == "gelu_new" and setting.stack.count_of(kind) > 1:
+    if kind == "gelu_new" and setting.stack.plain_gelu_new:
         # Beside x the cube's operand is x again; tanh's result, the half and the sum are kept.
-        kept = [Value(f"{name}.{i}", x.rows, x.cols, x.dtype) for i in range(3)]
+        kept = (Value(f"{name}.{i}", x.rows, x.cols, x.dtype) for i in range(3))
         return Map(name, setting, (x,), _GELU_NEW, _GELU_NEW_BACK, (x, *kept))
     variant = _SINGLE.get(kind, kind)
     made = Value(f"{name}.out", x.rows, x.cols, x.dtype)
     # A relu's gradient asks only where its result is positive.
-    kept = (made,) if kind == "relu" else (x,)
+    read = made if kind == "relu" else x
     gradient = {"relu": "where"}.get(variant, f"{variant}_gradient")
-    return Map(name, setting, (x,), (Pass(variant),), (Pass(gradient, reads=2),), kept)
+    return Map(name, setting, (x,), (Pass(variant),), (Pass(gradient, reads=2),), (read,))
 
 
 def _gated(name: str, setting: Setting, up: Value, gate: Value, kind: str) -> Map:
     """Two kernels by plain operators, one where fused: gate's activation times up."""
-    stack = setting.stack
-    if stack.joins_maps or stack.joined_products or stack.name == "liger":
-        forward = (Pass("silu_mul", reads=2),)
-        backward = (Pass("silu_mul_gradient", reads=3, writes=2),)
-        return Map(name, setting, (gate, up), forward, backward, (gate, up))
+    if setting.stack.fused_gate:
+        joined = (Pass("silu_mul", reads=2),), (Pass("silu_mul_gradient", reads=3, writes=2),)
+        return Map(name, setting, (gate, up), *joined, (gate, up))
     single = _SINGLE.get(kind, kind)
     active = Value(f"{name}.active", up.rows, up.cols, up.dtype)
-    forward = (Pass(single), Pass("mul", reads=2))
-    backward = (
+    back = (
         Pass("mul", reads=2, makes=1),
         Pass("mul", reads=2),
         Pass(f"{single}_gradient", reads=2, makes=0),
     )
-    return Map(name, setting, (gate, up), forward, backward, (gate, up, active))
+    forward = (Pass(single), Pass("mul", reads=2))
+    return Map(name, setting, (gate, up), forward, back, (gate, up, active))
 
 
 # Rotary positions by plain operators (transformers, apply_rotary_pos_emb): halves swapped and

@@ -8,23 +8,24 @@ shipped ones. Names of kernels are unique over all files.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfmodel import yamltable
+from perfmodel import plugins, yamltable
 from perfmodel.entries import Misfit, made
 from perfmodel.errors import PerfmodelError, UnknownName, nearest
 from perfmodel.timing.libraries.facts import GIVEN, KINDS, KernelFacts
 from perfmodel.timing.libraries.soundness import check, check_links
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    pass
 
-GROUP = "perfmodel.libraries"
-"""The entry point."""
+GROUP = "libraries"
+"""The entry point, after `perfmodel.`."""
 FOLDER = Path(__file__).parent
 """The shipped files."""
 NAMES = "names"
@@ -73,22 +74,15 @@ def load() -> Mapping[str, Document]:
 
 @lru_cache(maxsize=1)
 def brought() -> tuple[Document, ...]:
-    """The files of other packages; raises `PerfmodelError` naming what to mend."""
-    from importlib.metadata import entry_points  # takes as long as a prediction to load
-
-    points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
-    return tuple(_brought(point) for point in points)
-
-
-def _brought(point: EntryPoint) -> Document:
-    said = f"libraries of entry point {point.name} ({point.value})"
-    try:
-        path = point.load()
-        path = Path(os.fspath(path() if callable(path) else path))
-    except Exception as error:  # anything may go wrong in another package
-        line = " ".join(f"{type(error).__name__}: {error}".split())
-        raise PerfmodelError(f"{said} give no path: {line}; mend that package") from error
-    return document(path, point.name)
+    """The files of other packages and of the user's folders; what is broken is left out."""
+    found = []
+    for point, path in plugins.brought(GROUP):
+        try:
+            found.append(document(Path(os.fspath(path() if callable(path) else path)), point.name))
+        except Exception as error:  # anything may go wrong in another package
+            plugins.leave_out(point, error)
+    own = [path for folder in plugins.folders(GROUP) for path in sorted(folder.glob("*.yaml"))]
+    return (*found, *(document(path, path.stem) for path in own))
 
 
 def document(path: Path, name: str) -> Document:
@@ -114,9 +108,23 @@ def shipped() -> Mapping[str, KernelFacts]:
 
 @lru_cache(maxsize=1)
 def kernels() -> Mapping[str, KernelFacts]:
-    """All kernels by name, those of other packages too."""
-    others = brought()
-    return {**shipped(), **facts_of(others, _entries(load().values()))} if others else shipped()
+    """All kernels by name, those of other packages too, but for packages with wrong facts."""
+    others, known = brought(), entries(load().values())
+    try:
+        return {**shipped(), **facts_of(others, known)} if others else shipped()
+    except PerfmodelError:
+        return {**shipped(), **dict(_one_by_one(others, known))}
+
+
+def _one_by_one(
+    documents: Iterable[Document], others: Entries
+) -> Iterator[tuple[str, KernelFacts]]:
+    """The kernels of those files that have no wrong fact; the others are named in warnings."""
+    for item in documents:
+        try:
+            yield from facts_of([item], others).items()
+        except PerfmodelError as error:
+            warnings.warn(f"left out: {error}", plugins.PluginWarning, stacklevel=2)
 
 
 def find(name: str) -> KernelFacts | None:
@@ -141,7 +149,7 @@ def facts_of(documents: Any, others: Entries) -> Mapping[str, KernelFacts]:
 
     Raises `PerfmodelError` with file, kernel and key for what is no fact.
     """
-    own = _entries(documents, others)
+    own = entries(documents, others)
     known = {**others, **own}
     found = {name: _facts(name, *own[name], known) for name in own}
     every = {**{name: shipped()[name] for name in others}, **found}
@@ -153,7 +161,7 @@ def facts_of(documents: Any, others: Entries) -> Mapping[str, KernelFacts]:
     return found
 
 
-def _entries(documents: Any, others: Entries | None = None) -> Entries:
+def entries(documents: Any, others: Entries | None = None) -> Entries:
     """Every kernel's entry; raises `PerfmodelError` for a name that is already taken."""
     found: dict[str, tuple[Document, Mapping[str, Any]]] = {}
     for item in documents:
@@ -190,7 +198,7 @@ def stated(name: str) -> Mapping[str, str]:
     Facts by the key of their entry, those of a rule or a layout by `key.fact`. Raises `UnknownName`
     where there is no such kernel.
     """
-    known = _entries((*load().values(), *brought()))
+    known = entries((*load().values(), *brought()))
     if name not in known:
         raise UnknownName("implementation", name, known)
     found: dict[str, str] = {}

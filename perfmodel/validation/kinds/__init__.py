@@ -1,7 +1,8 @@
 """Kinds of tables that `perfmodel compare` takes: one file a kind, each with its `KIND`.
 
 kind = load("collective")
-predicted = kind.predict(kind.read(["runs.csv"]))
+reading = read(["runs.csv"], kind.layout)          # perfmodel.evidence.tables.reading
+predicted = kind.predicted(reading.table, reading.faults)
 report(predicted, ["device"], fields=kind.fields)
 """
 

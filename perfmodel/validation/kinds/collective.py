@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from perfmodel.validation.collectives import FIELDS, predict_table, read
+from perfmodel.validation.collectives import FIELDS, LAYOUT, predict_table
 from perfmodel.validation.judging import assumptions, by_knowledge
 from perfmodel.validation.kinds.kind import Kind, Remarks
 
@@ -28,4 +28,6 @@ def _remarks(table: pd.DataFrame, _: Sequence[str]) -> Remarks:
     return Remarks({"assumed": assumed, "known": known}, notes)
 
 
-KIND = Kind(fields=FIELDS, group="collective", read=read, predict=predict_table, remarks=_remarks)
+KIND = Kind(
+    fields=FIELDS, group="collective", layout=LAYOUT, predict=predict_table, remarks=_remarks
+)

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import UnknownName
+from perfmodel.evidence.tables.layout import Layout
 from perfmodel.validation.judging import Fields
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ class Kind:
     """Its columns of measurements and predictions."""
     group: str
     """The column that a chart is coloured by where none is named."""
-    read: Callable[[Sequence[str]], pd.DataFrame]
-    """Reads and checks files; raises `TableError`."""
+    layout: Layout
+    """The columns that its files are read into."""
     predict: Callable[[pd.DataFrame], pd.DataFrame]
     """The table with the columns of `fields`, and `reason` where a row is not predicted."""
     remarks: Callable[[pd.DataFrame, Sequence[str]], Remarks]
@@ -50,6 +51,30 @@ class Kind:
     """What its residuals look like, in words; None where nothing of the kind is known."""
     micros: bool = True
     """Whether all measurements are microseconds, so that a chart can show them on one axis."""
+
+    def predicted(self, table: pd.DataFrame, faults: pd.Series[str]) -> pd.DataFrame:
+        """A table that was read, with predictions; a bad row keeps its place and its fault.
+
+        `faults` has what is wrong with each row, by the table's index.
+        """
+        import pandas as pd
+
+        said = faults.loc[table.index]
+        good = said == ""
+        found = self.predict(table[good].reset_index(drop=True))
+        if good.all():
+            return found
+        found.index = table.index[good]
+        bad = table[~good]
+        # Columns that the prediction wrote, be it over some of the table's own.
+        written = [
+            name for name in found if name not in bad or not found[name].equals(table[name][good])
+        ]
+        empty: dict[str, Any] = {
+            str(name): float("nan") if found[name].dtype.kind in "iufb" else "" for name in written
+        }
+        bad = bad.assign(**empty).assign(reason=said[~good])
+        return pd.concat([found, bad]).loc[table.index].reset_index(drop=True)
 
 
 def load(name: str) -> Kind:

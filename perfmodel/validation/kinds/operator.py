@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.evidence.importers.counters import traffic_report
+from perfmodel.evidence.records.operatorlayout import OPERATORS as LAYOUT
 from perfmodel.evidence.records.provenance import notes as ran_otherwise
-from perfmodel.evidence.records.records import read_table
 from perfmodel.validation import diagnosis
 from perfmodel.validation.compare import diagnoses, predict_table
 from perfmodel.validation.judging import OPERATORS, assumptions, by_knowledge, plain_lines
 from perfmodel.validation.kinds.kind import Kind, Remarks
+from perfmodel.validation.units import wrong_units
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +27,10 @@ def _remarks(table: pd.DataFrame, by: Sequence[str]) -> Remarks:
     traffic = plain_lines(traffic_report(table, by))
     if traffic:
         head["traffic"] = traffic
-    notes = [f"{count} rows assumed: {said}" for said, count in assumed.items()][:_SHOWN]
+    units = wrong_units(table, OPERATORS)
+    head["wrong_units"] = [one.text for one in units]
+    notes = [f"wrong unit: {one.text}: {len(one.rows)} rows" for one in units]
+    notes += [f"{count} rows assumed: {said}" for said, count in assumed.items()][:_SHOWN]
     notes += [_known(line) for line in known]
     notes += ran_otherwise(table)
     notes += [f"below the floor: {line}" for line in beaten[:_SHOWN]]
@@ -55,7 +59,7 @@ def _explained(table: pd.DataFrame) -> list[str]:
 KIND = Kind(
     fields=OPERATORS,
     group="op",
-    read=read_table,
+    layout=LAYOUT,
     predict=predict_table,
     remarks=_remarks,
     explain=_explained,

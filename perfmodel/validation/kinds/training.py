@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import PerfmodelError
@@ -38,6 +39,9 @@ LAYOUT = Layout(
 FIELDS = Fields("value", "predicted", "low", "high", ("known_device", "known_stack"))
 """Columns that errors are made of."""
 
+_NUMBERS = (FIELDS.predicted, FIELDS.low, FIELDS.high)
+_TEXTS = ("reason", "assumed_of_plan", *FIELDS.known, "limiter")
+
 
 def read(paths: Sequence[str]) -> pd.DataFrame:
     """Tables of training runs."""
@@ -46,34 +50,28 @@ def read(paths: Sequence[str]) -> pd.DataFrame:
 
 def predict(table: pd.DataFrame) -> pd.DataFrame:
     """The table with `predicted`, `low`, `high` in the unit of `value`, and `reason`."""
-    import pandas as pd
+    found = [_row(row) for row in table.to_dict("records")]
+    columns = {name: [row[name] for row in found] for name in (*_NUMBERS, *_TEXTS)}
+    return table.assign(**columns)
 
-    found = [_row(dict(row)) for row in table.to_dict("records")]
-    return table.assign(**pd.DataFrame(found, index=table.index).to_dict("series"))
 
-
-def _row(row: dict[str, Any]) -> dict[str, Any]:
+def _row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
     """The columns that a prediction adds to a row."""
-    plain = {name: _plain(cell) for name, cell in row.items()}
-    nothing = float("nan")
-    out: dict[str, Any] = {"predicted": nothing, "low": nothing, "high": nothing}
-    out |= {
-        "reason": "",
-        "assumed_of_plan": "",
-        "known_device": "",
-        "known_stack": "",
-        "limiter": "",
-    }
+    plain = {str(name): _plain(cell) for name, cell in row.items()}
+    out: dict[str, Any] = dict.fromkeys(_NUMBERS, math.nan) | dict.fromkeys(_TEXTS, "")
     try:
         asked = plan_of(plain)
         device = load_device(str(plain["device"]))
         step = predict_step(asked.network, asked.plan, device)
         out["predicted"], out["low"], out["high"] = value(step, plain)
     except PerfmodelError as error:
-        return {**out, "reason": str(error)}
-    known = "fitted"
-    out |= {"known_device": known, "known_stack": asked.plan.stack, "limiter": step.limiter}
-    return {**out, "assumed_of_plan": "; ".join(asked.assumed)}
+        return out | {"reason": str(error)}
+    return out | {
+        "known_device": step.known_device,
+        "known_stack": asked.plan.stack,
+        "limiter": step.limiter,
+        "assumed_of_plan": "; ".join(asked.assumed),
+    }
 
 
 def _plain(cell: Any) -> Any:
@@ -86,17 +84,22 @@ def _plain(cell: Any) -> Any:
 def _remarks(table: pd.DataFrame, by: Sequence[str]) -> Remarks:
     """What was assumed, and how ranges hold by what was known."""
     named = table.assign(assumed=table["assumed_of_plan"])
-    assumed, known = assumptions(named), by_knowledge(table, fields=FIELDS)
+    assumed, held = assumptions(named), by_knowledge(table, fields=FIELDS)
     notes = [f"{count} rows assumed: {said}" for said, count in assumed.items()][:5]
     notes += [
         f"device {line['device']}, stack {line['stack']}: {line['n']} rows, median |ln| "
         f"{line['median_abs_ln']:.2f}, {line['coverage']:.0%} in ranges of "
         f"{line['width_ln']:.2f} in ln"
-        for line in known
+        for line in held
     ]
-    return Remarks({"assumed": assumed, "known": known}, notes)
+    return Remarks({"assumed": assumed, "known": held}, notes)
 
 
 KIND = Kind(
-    fields=FIELDS, group="source", read=read, predict=predict, remarks=_remarks, micros=False
+    fields=FIELDS,
+    group="source",
+    layout=LAYOUT,
+    predict=predict,
+    remarks=_remarks,
+    micros=False,
 )

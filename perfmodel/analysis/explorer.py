@@ -1,0 +1,112 @@
+"""A grid of sizes on all devices, for a page with sliders: times to three digits and limiters.
+
+    {"operators": [{"title", "sizes", "useful", "times": {device: {"us", "limiter"}}}], ...}
+
+Arrays run over the grid with the first size slowest. A device without the type in its matrix unit
+has none of the operator's times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms import Attention, Matmul, Problem
+from perfmodel.errors import PerfmodelError
+from perfmodel.hardware import Device, specs
+from perfmodel.predict import predict_arrays
+
+KINDS = ("gpu",)
+"""Kinds of devices that the predictions are held against runs of."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One operator with the sizes that may be chosen, and what stays."""
+
+    title: str
+    sizes: Mapping[str, Sequence[int]]
+    make: Callable[..., Problem]
+    """The problem of arrays of the sizes, which are given in their order."""
+    types: Sequence[str] = ("bf16", "fp16")
+    """The first of these that a device's matrix unit has is taken."""
+
+
+_POWERS = tuple(2**i for i in range(14))
+_LENGTHS = tuple(2**i for i in range(9, 17))
+
+QUESTIONS = (
+    Question(
+        "gemm, 16 bits: C[m, n] = A[m, k] B[k, n], n = k",
+        {"m": _POWERS, "n = k": (1024, 2048, 4096, 8192, 16384)},
+        lambda m, n, dtype: Matmul(m, n, n, dtype=dtype),
+    ),
+    Question(
+        "attention, 16 bits: prefill, causal, 32 heads of 128, 8 of keys",
+        {"sequence": _LENGTHS, "batch": (1, 2, 4, 8, 16)},
+        lambda seq, batch, dtype: Attention(batch, 32, 8, seq, seq, 128, causal=True, dtype=dtype),
+    ),
+    Question(
+        "attention, 16 bits: decode of one token, 32 heads of 128, 8 of keys",
+        {"cached keys": _LENGTHS, "batch": (1, 4, 16, 64, 256)},
+        lambda keys, batch, dtype: Attention(batch, 32, 8, 1, keys, 128, dtype=dtype),
+    ),
+)
+
+
+def explored(devices: Sequence[Device] | None = None) -> dict[str, Any]:
+    """The grid of `devices`, by default of all shipped GPUs."""
+    chosen = list(devices if devices is not None else _shipped())
+    limiters: dict[str, int] = {}
+    found = [_answered(question, chosen, limiters) for question in QUESTIONS]
+    return {
+        "devices": [device.slug for device in chosen],
+        "limiters": list(limiters),
+        "operators": found,
+        "note": "Times are the model's for the usual library of each device, with bf16, or fp16 "
+        "where a matrix unit lacks that; three digits. Tick devices to draw their curves.",
+    }
+
+
+def _shipped() -> Iterator[Device]:
+    return (device for device in specs() if device.kind in KINDS)
+
+
+def _answered(
+    question: Question, devices: Sequence[Device], limiters: dict[str, int]
+) -> dict[str, Any]:
+    grid = [values.ravel() for values in np.meshgrid(*question.sizes.values(), indexing="ij")]
+    times: dict[str, Any] = {}
+    useful = np.zeros(grid[0].size)
+    for i, device in enumerate(devices):
+        dtype = next((name for name in question.types if name in device.matrix_types), None)
+        if dtype is None:
+            continue
+        try:
+            answer = predict_arrays(question.make(*grid, dtype=dtype), device)
+        except PerfmodelError:  # a spec without what this operator needs
+            continue
+        useful = answer.useful_flops
+        said = [answer.levels.get(name, name) for name in answer.limiter.tolist()]
+        times[str(i)] = {
+            "us": [_three_digits(value * 1e6) for value in answer.seconds],
+            "limiter": [limiters.setdefault(name, len(limiters)) for name in said],
+        }
+    sizes = [{"name": name, "values": list(values)} for name, values in question.sizes.items()]
+    return {
+        "title": question.title,
+        "sizes": sizes,
+        "useful": [_three_digits(value) for value in useful],
+        "times": times,
+    }
+
+
+def _three_digits(value: float) -> float | int | None:
+    """A number as short as three digits allow; None where there is none."""
+    if not np.isfinite(value):
+        return None
+    short = float(f"{value:.3g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short

@@ -1,0 +1,81 @@
+"""What-ifs of predictions that were made before: the same problems asked again, number by number.
+
+A prediction's JSON does not say everything that it was made with. What comes out otherwise now (a
+harness, a placement, an older model) is left without an answer, not answered for another case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from perfmodel import operators
+from perfmodel.analysis.whatif import WhatIf, whatif
+from perfmodel.errors import PerfmodelError
+from perfmodel.hardware import load
+
+Row = Mapping[str, Any]
+
+SAME = 0.01
+"""How far the time asked again may be off that of the prediction."""
+
+
+def sensitivities(rows: Sequence[Row]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Places of `rows` (predictions as JSON) and the what-ifs of each, as `perfmodel whatif` has.
+
+    Rows that cannot be asked again, or come out otherwise, are left out.
+    """
+    for places in _alike(rows):
+        first = rows[places[0]]
+        try:
+            found = _ask(first, [rows[i] for i in places])
+        except (
+            PerfmodelError,
+            TypeError,
+            KeyError,
+        ):  # fields that make no problem of this operator
+            continue
+        answers: dict[int, list[dict[str, Any]]] = {}
+        count = len(found.sensitivities) + len(found.effects)
+        for number, row in enumerate(found.rows()):
+            answers.setdefault(number // count, []).append(row)
+        for number, i in enumerate(places):
+            same = abs(answers[number][0]["time_us"] / rows[i]["time_us"] - 1) <= SAME
+            if same:
+                yield from ((i, row) for row in answers[number])
+
+
+def _alike(rows: Sequence[Row]) -> list[list[int]]:
+    """Places of rows that one call answers: alike in all but their sizes."""
+    groups: dict[str, list[int]] = {}
+    for i, row in enumerate(rows):
+        if not row.get("algorithm") or not row.get("terms_us"):
+            continue
+        kinds = {name: value for name, value in row["problem"].items() if not _is_size(value)}
+        names = sorted(row["problem"])
+        same = (row["device"], row["algorithm"], row.get("schedule"), row.get("implementation"))
+        groups.setdefault(repr((same, sorted(kinds.items(), key=str), names)), []).append(i)
+    return list(groups.values())
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _ask(first: Row, rows: Sequence[Row]) -> WhatIf:
+    """The what-ifs of rows that are alike, as one array of problems."""
+    fields = {
+        name: np.array([row["problem"][name] for row in rows]) if _is_size(value) else value
+        for name, value in first["problem"].items()
+        if name != "op"
+    }
+    operator = operators.load(first["algorithm"])
+    problem = operator.problem(**{**operator.fixed, **fields})
+    schedule = next(
+        (name for name in (first["schedule"], "auto") if name in operator.schedules), "auto"
+    )
+    return whatif(
+        problem, load(first["device"]), schedule=schedule, implementation=first["implementation"]
+    )

@@ -1,0 +1,140 @@
+"""Why a prediction takes as long as it does: shares of the roofs, the floor, what would help.
+
+    answer = why(Matmul(8192, 8192, 8192), load("h100-sxm"), prediction)
+    answer.roofs["matrix"], answer.floor_by, answer.helps[0].saves
+
+The floor is the larger of two times by the data sheet alone: the least operations at the dense peak
+(`perfmodel.timing.physical`), and inputs and outputs once at the bandwidth of main memory, or what
+crosses it where the last cache holds more. The gains come from the elasticities e of
+`perfmodel.analysis.whatif`: a number 10 % better changes the time by the factor 1.1^e.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from perfmodel.algorithms import Problem
+from perfmodel.analysis.quantities import QUANTITIES, Quantity, Setting
+from perfmodel.analysis.whatif import elasticity
+from perfmodel.count import compulsory_bytes
+from perfmodel.hardware import Device
+from perfmodel.operators import operator_of
+from perfmodel.prediction import Prediction
+from perfmodel.timing.constants import default
+from perfmodel.timing.physical import dense_peak, seconds_of_operations
+
+BETTER = 1.1
+"""A hardware number that is 10 % better."""
+
+_TRIED = 3  # terms whose hardware number is tried: the limiter and the next ones
+_NEAR = 0.4  # of the limiter's time; a shorter term hardly decides
+_LEAST = 0.005  # of the time; a smaller gain is not told
+_BEHIND: Mapping[str, str] = {
+    "matrix": "matrix",
+    "special": "special",
+    "vector": "vector",
+    "latency": "latency",
+    "power": "power",
+    "launch": "launch",
+    "gap": "launch",
+}
+
+
+@dataclass(frozen=True)
+class Help:
+    """What a better hardware number would bring."""
+
+    number: str
+    """What it is called: HBM3 bandwidth, matrix rate."""
+    saves: float
+    """Share of the time that goes where it is 10 % better."""
+
+
+@dataclass(frozen=True)
+class Why:
+    """What decides one predicted time."""
+
+    roofs: Mapping[str, float] = field(default_factory=dict)
+    """Rate over peak, by term: of the matrix and special-function units, and of memory levels. The
+    peak is the data sheet's; of a cache without one, what was measured."""
+    floor_seconds: float = 0.0
+    """Time that no kernel can beat, by the data sheet alone; 0 where that says nothing."""
+    floor_by: str = ""
+    """What the floor is made of: "operations" or "bytes"."""
+    helps: tuple[Help, ...] = ()
+    """The numbers that would help, the most helpful first; not looked for where no library's kernel
+    is known."""
+
+
+def why(problem: Problem, device: Device, found: Prediction, **how: Any) -> Why:
+    """What decides the time `found` of a single `problem` on `device`.
+
+    `how` are the arguments that it was predicted with, as `predict_arrays` takes them.
+    """
+    floor, by = 0.0, ""
+    if not (how.get("place") or how.get("mesh")):  # both move bytes elsewhere
+        moved = min(float(compulsory_bytes(problem)), found.bytes["hbm"])
+        operations = seconds_of_operations(problem, device, found.flops["matrix"])
+        least = {"bytes": moved / device.hbm_bytes_per_s, "operations": float(operations)}
+        by = max(least, key=lambda name: least[name])
+        floor = least[by]
+    # A declared algorithm's schedule is searched anew for each change of the device: seconds.
+    gains = _helps(problem, device, found, how) if operator_of(problem).library else ()
+    helps = sorted(gains, key=lambda item: -item.saves)
+    return Why(dict(_roofs(problem, device, found)), floor, by if floor else "", tuple(helps))
+
+
+def _roofs(problem: Problem, device: Device, found: Prediction) -> Iterator[tuple[str, float]]:
+    """Rates over peaks, where the spec has a peak."""
+    if found.flops["matrix"]:
+        yield "matrix", found.flops["matrix"] / found.seconds / dense_peak(problem, device)
+    per_clock = device.special_per_clock
+    if per_clock and found.flops["special"]:
+        peak = per_clock * device.boost_hz * device.units
+        yield "special", found.flops["special"] / found.seconds / peak
+    for name, moved in found.bytes.items():
+        level = device.level(name)
+        peak_or_none = level and (level.bytes_per_s or level.measured_bytes_per_s)
+        if peak_or_none:
+            yield name, moved / found.seconds / peak_or_none
+
+
+def _helps(
+    problem: Problem, device: Device, found: Prediction, how: Mapping[str, Any]
+) -> Iterator[Help]:
+    setting = Setting(
+        problem,
+        device,
+        default(),
+        how.get("harness", "kernel"),
+        how.get("place") or {},
+        how.get("mesh") or {},
+        how.get("stored") or {},
+    )
+    asked = {name: how[name] for name in ("schedule", "implementation", "tile") if name in how}
+    now = np.array([found.seconds])
+    for quantity in _candidates(found):
+        if not quantity.belongs(setting) or not quantity.read(setting):
+            continue
+        _, slope = elasticity(setting, now, quantity, asked)
+        saves = 1 - BETTER ** -abs(float(slope[0]))
+        if saves >= _LEAST:
+            yield Help(quantity.on(device), saves)
+
+
+def _candidates(found: Prediction) -> list[Quantity]:
+    """The numbers behind the longest terms."""
+    longest = found.terms[found.limiter]
+    near = [
+        name
+        for name, seconds in found.terms.items()
+        if seconds >= _NEAR * longest or name in (found.limiter, found.runner_up)
+    ]
+    near.sort(key=lambda name: (name != found.limiter, -found.terms[name]))
+    names = (_BEHIND.get(name, f"{name}_bandwidth") for name in near)
+    known = dict.fromkeys(name for name in names if name in QUANTITIES)
+    return [QUANTITIES[name] for name in known][:_TRIED]

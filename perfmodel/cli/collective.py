@@ -1,0 +1,154 @@
+"""`perfmodel collective OP`: an exchange among devices; `collective wall`: links as roofs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from perfmodel.algorithms.sizes import check_cases
+from perfmodel.cli import known, ranges
+from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.collectives import OPS, Collective, predict_collective
+from perfmodel.collectives.predict import libraries
+from perfmodel.collectives.wall import Layer, wall
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import System, systems
+from perfmodel.plaintext import quoted
+from perfmodel.render import collectives as render
+
+# The most cases: what is printed in a few seconds.
+MOST = 50_000
+
+Systems = Annotated[
+    list[str],
+    typer.Option(
+        "--system",
+        "-s",
+        metavar="NAME",
+        help="Slug, alias or file of a system, or a device; lists and repeats.",
+    ),
+]
+Bytes = Annotated[
+    str,
+    typer.Option(
+        "--bytes",
+        "-b",
+        metavar="BYTES",
+        help="Of the full tensor (of an all-to-all one rank's buffer); 1k:1G:x4.",
+    ),
+]
+Ranks = Annotated[str, typer.Option("--ranks", "-n", metavar="RANKS", help="Devices: 8,64.")]
+PerNode = Annotated[
+    str | None,
+    typer.Option("--ranks-per-node", metavar="RANKS", help="Of them in a node; else it is filled."),
+]
+Library = Annotated[
+    str, typer.Option("--library", metavar="NAME", help=f"Whose: {', '.join(libraries())}.")
+]
+Dtype = Annotated[str, typer.Option("--dtype", metavar="TYPE", help="Type of the elements.")]
+Terms = Annotated[bool, typer.Option("--terms", help="Show every term (JSON and CSV always do).")]
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+
+
+@app.callback()
+def collective() -> None:
+    """Exchanges among devices: algorithm and protocol as the library would choose, time, range.
+
+    \b
+    perfmodel collective all-reduce --system dgx-h100 --bytes 1k:1G:x4 --ranks 8,64
+    perfmodel collective all-to-all -s dgx-h100,dgx-b200 -b 64M -n 64 --terms
+    perfmodel collective wall --system dgx-h100 --hidden 8k
+    """
+
+
+def _command(op: str) -> Callable[..., None]:
+    def command(
+        system: Systems,
+        bytes_: Bytes = "1k:1G:x16",
+        ranks: Ranks = "2" if op == "send-receive" else "8",
+        ranks_per_node: PerNode = None,
+        library: Library = "nccl",
+        dtype: Dtype = "bf16",
+        terms: Terms = False,
+        format: Format = None,
+        output: Output = None,
+    ) -> None:
+        chosen_format(format, output)
+        library = known.named("library of collectives", library, libraries())
+        sizes = ranges.read(bytes_, "--bytes")
+        counts = ranges.read(ranks, "--ranks")
+        inside = None if ranks_per_node is None else _size(ranks_per_node, "--ranks-per-node")
+        named = _named(system)
+        check_cases(len(named) * len(sizes) * len(counts), MOST, "narrow a range")
+        rows = []
+        for found in named:
+            for count in counts.array.tolist():
+                problem = Collective(op, sizes.array, count, inside, dtype)
+                answers = predict_collective(problem, found, library=library)
+                rows += [answers.one(i).as_dict() for i in range(len(answers))]
+        emit(render.report(rows, terms=terms), format, output)
+
+    command.__doc__ = f"Predict {op} on systems, for sizes and numbers of ranks."
+    return command
+
+
+def _size(text: str, option: str) -> int:
+    """The one size of an option; raises `ProblemError` for a list."""
+    values = ranges.read(text, option)
+    if len(values) != 1:
+        raise ProblemError(f"{option} takes one number, not {quoted(text)}; choose one")
+    return int(values.array[0])
+
+
+def _named(texts: list[str]) -> list[System]:
+    """The systems of all names, lists too."""
+    return [systems.load(name) for text in texts for name in known.names(text)]
+
+
+for _op in OPS:
+    app.command(_op)(_command(_op))
+
+
+@app.command("wall")
+def wall_(
+    system: Systems,
+    hidden: Annotated[
+        str, typer.Option("--hidden", metavar="SIZE", help="Hidden size of the network.")
+    ] = "8k",
+    heads: Annotated[str, typer.Option("--heads", metavar="HEADS", help="Query heads.")] = "64",
+    kv_heads: Annotated[
+        str, typer.Option("--kv-heads", metavar="HEADS", help="Key-value heads.")
+    ] = "8",
+    dtype: Annotated[
+        str, typer.Option("--dtype", metavar="TYPE", help="Of products, activations, weights.")
+    ] = "bf16",
+    gradient_dtype: Annotated[
+        str, typer.Option("--gradient-dtype", metavar="TYPE", help="Of gradients.")
+    ] = "bf16",
+    dispatch_dtype: Annotated[
+        str, typer.Option("--dispatch-dtype", metavar="TYPE", help="Of tokens to experts.")
+    ] = "bf16",
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Links as roofs: how far each parallelism goes before sending outlasts computing."""
+    chosen_format(format, output)
+    layer = Layer(
+        _size(hidden, "--hidden"),
+        _size(heads, "--heads"),
+        _size(kv_heads, "--kv-heads"),
+        dtype,
+        gradient_dtype,
+        dispatch_dtype,
+    )
+    rows = [
+        {"system": found.slug, **ridge.as_dict()}
+        for found in _named(system)
+        for ridge in wall(found, layer)
+    ]
+    emit(
+        render.wall(rows, f"hidden {layer.hidden}, {layer.dtype}, documented rates"), format, output
+    )

@@ -1,0 +1,112 @@
+"""Values that a shell completes: names of devices, types, kernels, operators, algorithms.
+
+Each function takes what is typed so far and gives what it may become; of a list with commas the
+last name is completed. Names are looked up when they are asked for, and nothing heavy is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from perfmodel.operators import Operator
+
+Completion = Callable[[str], list[str]]
+Names = Callable[[], Iterable[str]]
+
+
+def of_list(names: Names) -> Completion:
+    """Completes the last name of a list with commas."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        given = before.split(",")
+        return [
+            f"{before}{comma}{name}"
+            for name in names()
+            if name.startswith(last) and name not in given
+        ]
+
+    return complete
+
+
+def _devices() -> Iterable[str]:
+    from perfmodel.hardware import names
+
+    return names()
+
+
+def _harnesses() -> Iterable[str]:
+    from perfmodel.timing.runs import harnesses
+
+    return harnesses()
+
+
+def _types() -> Iterable[str]:
+    from perfmodel.algorithms.matmul import FORMATS
+    from perfmodel.elements import ELEMENTS
+
+    return dict.fromkeys((*ELEMENTS, *FORMATS))
+
+
+def _algorithms() -> Iterable[str]:
+    from perfmodel.algorithms import library
+
+    return library.names()
+
+
+def _graphs() -> Iterable[str]:
+    from perfmodel import graph
+
+    return graph.names()
+
+
+def _operators() -> Iterable[str]:
+    from perfmodel import operators
+
+    return operators.names()
+
+
+def _kernels() -> Iterable[str]:
+    from perfmodel.evidence import registry
+
+    return registry.kernels()
+
+
+def _targets() -> Iterable[str]:
+    from perfmodel.evidence.compiled.targets import TARGETS
+
+    return TARGETS
+
+
+def _formats() -> Iterable[str]:
+    from perfmodel.render import RENDERERS
+
+    return RENDERERS
+
+
+devices, harnesses, types = of_list(_devices), of_list(_harnesses), of_list(_types)
+algorithms, graphs, operators = of_list(_algorithms), of_list(_graphs), of_list(_operators)
+kernels, targets, formats = of_list(_kernels), of_list(_targets), of_list(_formats)
+
+
+def schedules(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Schedules of the command's operator."""
+    return of_list(lambda: _operator(ctx).schedules)(incomplete)
+
+
+def implementations(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Kernels of libraries that compute the command's operator."""
+    from perfmodel.timing.libraries import implementations as known
+
+    library = _operator(ctx).library
+    return of_list(lambda: known(library) if library else ())(incomplete)
+
+
+def _operator(ctx: typer.Context) -> Operator:
+    from perfmodel import operators as registry
+
+    return registry.load(str(ctx.info_name))

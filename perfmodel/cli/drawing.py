@@ -1,0 +1,148 @@
+"""The options that every chart takes: style, title, size, and a file of the numbers drawn."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from perfmodel.cli.output import say
+from perfmodel.errors import OutputError, ProblemError, UnknownName
+from perfmodel.evidence.records.records import replacing
+from perfmodel.plaintext import quoted
+from perfmodel.render import RENDERERS, Report
+from perfmodel.render.chart import Chart, chart_suffix, save
+from perfmodel.render.page import STYLES, Page
+
+_INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4}
+_DATA = {".csv": "csv", ".json": "json"}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How a chart is set, and where its numbers go."""
+
+    page: Page
+    data: str | None
+    given: tuple[str, ...]
+    """The options that were given."""
+
+    def check(self, path: str | None, *, wants: str = "--chart FILE") -> None:
+        """Complain about names before any work is done; options without a chart are an error."""
+        if path is None:
+            if self.given:
+                raise ProblemError(f"{self.given[0]} is of a chart; ask for one with {wants}")
+            return
+        chart_suffix(path)
+        if self.data is not None and Path(self.data).suffix not in _DATA:
+            raise OutputError(f"{self.data}: data are written as .csv or .json; change the name")
+
+    def save(self, chart: Chart, path: str) -> None:
+        """Write the chart and what it draws, and say so."""
+        for line in self.write(chart, path):
+            say(line)
+
+    def write(self, chart: Chart, path: str) -> list[str]:
+        """Write the chart and what it draws; what there is to say of it.
+
+        A caption that the picture has no room for is said.
+        """
+        save(chart, path)
+        said = [f"wrote {path}"]
+        if self.data is not None:
+            report = Report("data", chart.rows, (), head={"title": chart.title})
+            with replacing(self.data) as partial, partial.open("w", encoding="utf-8") as file:
+                file.writelines(RENDERERS[_DATA[Path(self.data).suffix]](report))
+            said.append(f"wrote {self.data}")
+        if not self.page.caption and chart.caption:
+            said.append(f"caption: {' '.join(chart.caption)}")
+        return said
+
+
+def _option(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, **more)
+
+
+_OPTIONS: dict[str, tuple[Any, Any, Any]] = {
+    "style": (
+        str,
+        "default",
+        _option("--style", metavar="NAME", help=f"Of the chart: {', '.join(STYLES)}."),
+    ),
+    "title": (
+        str | None,
+        None,
+        _option("--title", metavar="TEXT", help='In place of the chart\'s own; "" for none.'),
+    ),
+    "width": (
+        str | None,
+        None,
+        # An operator may have a size of this name; then the longer spelling is left.
+        _option(
+            "--width", "--chart-width", metavar="INCHES", help="Of the chart: 3.3, 3.3in, 84mm."
+        ),
+    ),
+    "no_caption": (bool, False, _option("--no-caption", help="No text below the chart.")),
+    "dpi": (int, 200, _option("--dpi", metavar="DOTS", help="Dots an inch, of a .png.")),
+    "transparent": (bool, False, _option("--transparent", help="No ground behind the chart.")),
+    "data": (
+        str | None,
+        None,
+        _option("--data", metavar="FILE", help="What the chart draws, as .csv or .json."),
+    ),
+}
+
+
+def with_drawing(command: Callable[..., None]) -> Callable[..., None]:
+    """`command`, whose parameter `drawing` is made from the options of a chart."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [item for item in signature.parameters.values() if item.name != "drawing"]
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=Annotated[kind, option],
+        )
+        for name, (kind, default, option) in _OPTIONS.items()
+    ]
+
+    def run(*args: Any, **given: Any) -> None:
+        command(*args, drawing=_drawing({name: given.pop(name) for name in _OPTIONS}), **given)
+
+    run.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
+    run.__annotations__ = {item.name: item.annotation for item in (*own, *options)}
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    return run
+
+
+def _drawing(given: dict[str, Any]) -> Drawing:
+    said = tuple(
+        f"--{name.replace('_', '-')}"
+        for name, (_, default, _) in _OPTIONS.items()
+        if given[name] != default
+    )
+    if given["style"] not in STYLES:
+        raise UnknownName("style", given["style"], STYLES)
+    page = Page(
+        style=given["style"],
+        title=given["title"],
+        width=None if given["width"] is None else _inches(given["width"]),
+        captioned=False if given["no_caption"] else None,
+        dpi=given["dpi"],
+        transparent=given["transparent"],
+    )
+    return Drawing(page, given["data"], said)
+
+
+def _inches(text: str) -> float:
+    """A length with its unit, inches where it has none."""
+    unit = next((unit for unit in _INCHES if text.strip().endswith(unit)), "in")
+    try:
+        return float(text.strip().removesuffix(unit)) * _INCHES[unit]
+    except ValueError:
+        raise ProblemError(f"--width {quoted(text)} is no length; write 3.3in or 84mm") from None

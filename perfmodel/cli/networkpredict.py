@@ -1,0 +1,124 @@
+"""`perfmodel network NAME -d DEVICE`: how long a pass over a network takes, and where time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from perfmodel.cli import known, ranges
+from perfmodel.cli.output import Format, Output, chosen_format, emit, say
+from perfmodel.cli.predict import Devices
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import load
+from perfmodel.networks import library, stack
+from perfmodel.networks.network import Network
+from perfmodel.networks.predict import predict_network
+from perfmodel.networks.prediction import NetworkPrediction
+from perfmodel.networks.setting import DTYPES, Setting
+from perfmodel.plaintext import quoted
+from perfmodel.render import networks as render
+
+PASSES = ("forward", "train", "prefill", "decode")
+"""What a pass is: all logits forward; forward and backward; a prompt with the last token's logits;
+a token after `seq` others."""
+
+Seq = Annotated[
+    str, typer.Option("--seq", metavar="TOKENS", help="Tokens a sequence; in decode those before.")
+]
+Batch = Annotated[str, typer.Option("--batch", metavar="N", help="Sequences.")]
+Dtype = Annotated[
+    str, typer.Option("--dtype", metavar="TYPE", help=f"Of the products: {', '.join(DTYPES)}.")
+]
+Stack = Annotated[
+    str, typer.Option("--stack", metavar="NAME", help=f"Software: {', '.join(stack.names())}.")
+]
+Attention = Annotated[
+    str,
+    typer.Option(
+        "--attention",
+        metavar="NAME",
+        help="unfused, flash, or a kernel such as flash2; else the stack's.",
+    ),
+]
+
+
+def predict(
+    network: Annotated[
+        str,
+        typer.Argument(metavar="NETWORK", help="A name (perfmodel network list), or a YAML file."),
+    ],
+    device: Devices,
+    batch: Batch = "1",
+    seq: Seq = "2k",
+    pass_: Annotated[
+        str, typer.Option("--pass", metavar="PASS", help=f"One of {', '.join(PASSES)}.")
+    ] = "forward",
+    dtype: Dtype = "bf16",
+    stack_: Stack = "eager",
+    attention: Attention = "",
+    by: Annotated[
+        str, typer.Option("--by", metavar="WHAT", help=f"A line a {', '.join(render.BY)}.")
+    ] = "class",
+    chart: Annotated[
+        str | None,
+        typer.Option("--chart", metavar="FILE", help="Roofline of its classes: .svg, .pdf, .png."),
+    ] = None,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Predict a pass over a whole network: time by class, layer or operator, host included.
+
+    \b
+    perfmodel network llama-3-8b -d h100-sxm --batch 8 --seq 4k --pass forward
+    perfmodel network bert-large -d v100-sxm2 --pass train --batch 32 --seq 128 --by class
+    """
+    wanted = chosen_format(format, output)
+    known.named("line of a network", by, render.BY)
+    known.named("pass", pass_, PASSES)
+    found = library.load(network)
+    setting = _setting(pass_, _one(batch, "--batch"), _one(seq, "--seq"), dtype, stack_, attention)
+    names = [name for text in device for name in known.names(text)]
+    made = [predict_network(found, setting, load(name)) for name in names]
+    if chart is not None:
+        _draw(found, made, chart)
+    emit(render.data(made) if wanted == "json" else render.report(made, by), format, output)
+
+
+def _setting(
+    pass_: str, batch: int, seq: int, dtype: str, stack_name: str, attention: str
+) -> Setting:
+    decode = pass_ == "decode"
+    return Setting(
+        batch=batch,
+        seq=1 if decode else seq,
+        past=seq if decode else 0,
+        training=pass_ == "train",
+        dtype=dtype,
+        stack=stack.load(stack_name),
+        attention=attention,
+        logits="last" if pass_ in ("prefill", "decode") else "all",
+    )
+
+
+def _one(text: str, option: str) -> int:
+    values = ranges.read(text, option)
+    if len(values) != 1:
+        raise ProblemError(f"{option} takes one size here, not {quoted(text)}; choose one")
+    return int(values.array[0])
+
+
+def _draw(network: Network, found: Sequence[NetworkPrediction], path: str) -> None:
+    """A point a class that computes, on each device."""
+    from perfmodel.render.chart import chart_suffix, save
+    from perfmodel.render.roofline import roofline_chart
+    from perfmodel.render.roofs import roofs
+
+    chart_suffix(path)
+    lines = [roofs(load(one.device), [one.setting.dtype]) for one in found]
+    points = [point for one in found for point in render.points(one)]
+    setting = found[0].setting
+    title = f"{network.name}, batch {setting.batch}, {setting.seq} tokens, by class"
+    save(roofline_chart(lines, points, title=title), path)
+    say(f"wrote {path}")

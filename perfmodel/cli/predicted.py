@@ -1,0 +1,70 @@
+"""Predictions of cases on devices, one by one, as `perfmodel predict` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from perfmodel.algorithms import Problem
+from perfmodel.algorithms.problem import single
+from perfmodel.cli.cases import Cases
+from perfmodel.hardware import Device
+from perfmodel.predict import predict_arrays
+from perfmodel.prediction import Prediction
+
+
+@dataclass(frozen=True)
+class Way:
+    """A device, and how cases run on it."""
+
+    device: Device
+    how: Mapping[str, Any]
+    """The arguments of `predict_arrays` beside problem and device."""
+    compiled: bool = False
+    """Whether the nearest bundled kernel's binary replaces what is assumed of registers."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """One predicted case."""
+
+    way: Way
+    problems: Problem
+    """The problems that were predicted in one call, as arrays."""
+    place: int
+    """Which of them this is."""
+    found: Prediction
+    """What is predicted, by the model alone."""
+
+    @cached_property
+    def problem(self) -> Problem:
+        """Its problem, with plain sizes."""
+        return single(self.problems, self.place)
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """What is predicted; with --compiled, by the binary's registers."""
+        if not self.way.compiled:
+            return self.found
+        from perfmodel.evidence.compiled.compiledeffect import compiled_prediction
+
+        return compiled_prediction(self.problem, self.way.device, self.found)
+
+    @cached_property
+    def row(self) -> dict[str, Any]:
+        """The JSON form."""
+        return self.prediction.as_dict()
+
+
+def predicted(cases: Cases, ways: Sequence[Way]) -> Iterator[Predicted]:
+    """All cases in every way, in the order way, kind, sizes; a chunk at a time."""
+    for way in ways:
+        for count, groups in cases.chunks():
+            found: list[Predicted | None] = [None] * count
+            for problem, places in groups:
+                answer = predict_arrays(problem, way.device, **way.how)
+                for i, place in enumerate(places):
+                    found[place] = Predicted(way, problem, i, answer.one(i))
+            yield from (each for each in found if each is not None)

@@ -1,0 +1,110 @@
+"""`perfmodel report RESULTS...`: one self-contained page of results, for a browser."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perfmodel.cli.output import write
+from perfmodel.errors import OutputError, ProblemError
+
+if TYPE_CHECKING:
+    from perfmodel.render.html.results import Results
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+_NAMED = 3  # files in a title
+_MOST_ASKED = 400  # predictions that are asked again for the sliders: a few seconds
+
+
+@app.command("report")
+def report(
+    results: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RESULTS]...",
+            help="JSON or CSV that perfmodel wrote: predictions, compared runs, graphs, what-ifs, "
+            "sweeps.",
+        ),
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The page, an .html.")
+    ] = "report.html",
+    title: Annotated[
+        str | None, typer.Option("--title", metavar="TEXT", help="Of the page [default: files].")
+    ] = None,
+    explorer: Annotated[
+        bool, typer.Option("--explorer", help="All GPUs over a grid of sizes, with sliders.")
+    ] = False,
+    no_sliders: Annotated[
+        bool,
+        typer.Option(
+            "--no-sliders", help="Without what-ifs of predictions (--explorer has its own)."
+        ),
+    ] = False,
+) -> None:
+    """Write results as one page that needs no network: charts, terms, tables, what-ifs.
+
+    \b
+    perfmodel predict attention -d h100-sxm -d a100 --seq 1k:16k:x2 -o predictions.json
+    perfmodel report predictions.json -o report.html
+    perfmodel report --explorer -o explorer.html
+    """
+    files = results or []
+    if not files and not explorer:
+        raise ProblemError("nothing to show: name files of results, or say --explorer")
+    if output != "-" and not output.lower().endswith((".html", ".htm")):
+        raise OutputError(f"{output}: a page is written as .html; change the name")
+    from perfmodel.render.html import page, readers
+    from perfmodel.render.html.results import Results
+
+    found = Results()
+    for path in files:
+        readers.read(path, found)
+    if not no_sliders:
+        _ask_again(found)
+    shown = None
+    if explorer:
+        from perfmodel.analysis.explorer import explored
+
+        shown = explored()
+    named = title or _named(files)
+    html = page.render(
+        found, title=named, command=_command(files, output, title, explorer), explorer=shown
+    )
+    write(iter([html]), output)
+
+
+def _named(files: list[str]) -> str:
+    """A title from the names of the files."""
+    if not files:
+        return "Explorer of GPUs"
+    names = [Path(path).name for path in files]
+    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"Results: {', '.join(names[:_NAMED])}{rest}"
+
+
+def _ask_again(found: Results) -> None:
+    """Add what-ifs of the predictions that have none."""
+    from perfmodel.analysis.sensitivities import sensitivities
+    from perfmodel.render.html.results import case_key
+
+    cases = [
+        case
+        for case in found.cases
+        if case_key(case["device"], case["problem"]) not in found.effects
+    ]
+    for i, row in sensitivities(cases[:_MOST_ASKED]):
+        if row["quantity"] is not None:
+            key = case_key(cases[i]["device"], cases[i]["problem"])
+            found.effects.setdefault(key, {})[row["quantity"]] = [row["halved_us"], row["after_us"]]
+            found.quantities.setdefault(row["quantity"], row["what_if"].removesuffix(" x2"))
+
+
+def _command(files: list[str], output: str, title: str | None, explorer: bool) -> str:
+    """The command that makes this page again."""
+    more = [*(["--title", title] if title else []), *(["--explorer"] if explorer else [])]
+    return shlex.join(["perfmodel", "report", *files, *more, "-o", output])

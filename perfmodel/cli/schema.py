@@ -1,0 +1,45 @@
+"""`perfmodel schema [NAME]`: the JSON Schemas of file formats."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from perfmodel.cli.output import Output, emit, write
+from perfmodel.formats import FORMATS
+from perfmodel.formats import schema as schema_of
+from perfmodel.render import Report
+from perfmodel.render.report import text
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def schema(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="A format; without one, all are listed.")
+    ] = None,
+    draft: Annotated[
+        str, typer.Option("--draft", metavar="DRAFT", help="Of JSON Schema: 2020-12 or 7.")
+    ] = "2020-12",
+    output: Output = None,
+) -> None:
+    """Print the JSON Schema of a file format, which completes and checks files in an editor.
+
+    \b
+    perfmodel schema
+    perfmodel schema graph --output graph.schema.json
+    perfmodel schema hardware --draft 7
+    """
+    if name is None:
+        rows = [
+            {"name": name, "about": item.about, "files": " ".join(item.files)}
+            for name, item in FORMATS.items()
+        ]
+        columns = [text("name", "name"), text("about", "about"), text("files", "files")]
+        emit(Report("formats", rows, columns), None, output)
+        return
+    made = json.dumps(schema_of(name, draft), indent=1, ensure_ascii=False)
+    write(iter([f"{made}\n"]), output)

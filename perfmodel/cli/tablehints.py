@@ -1,0 +1,97 @@
+"""What a user says of tables that do not say it themselves: --map, --set, --unit, --flops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perfmodel.cli.known import named as known_name
+from perfmodel.errors import ProblemError
+from perfmodel.plaintext import quoted
+
+if TYPE_CHECKING:
+    from perfmodel.evidence.tables.reading import Hints
+
+Mapping = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="THEIRS=OURS",
+        help="Read the column THEIRS as OURS: Runtime=measured_us; repeats, lists too.",
+    ),
+]
+Stated = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="COLUMN=VALUE",
+        help="Say what holds for rows that do not say it: device=h100-sxm; repeats, lists too.",
+    ),
+]
+Unit = Annotated[
+    str | None,
+    typer.Option("--unit", metavar="UNIT", help="Unit of the measured times: s, ms, us or ns."),
+]
+Flops = Annotated[
+    str,
+    typer.Option(
+        "--flops",
+        metavar="HOW",
+        help="How FLOP/s count a causal mask: causal (what it leaves) or full (all).",
+    ),
+]
+Template = Annotated[
+    str | None,
+    typer.Option(
+        "--template",
+        metavar="OPERATOR",
+        help="Print a table of this operator to fill in, and stop.",
+    ),
+]
+
+
+def hints(
+    mapping: list[str] | None, stated: list[str] | None, unit: str | None, flops: str
+) -> Hints:
+    """The options as hints; raises `ProblemError` or `UnknownName` for what has no meaning."""
+    from perfmodel.evidence.tables.reading import FLOPS, Hints
+    from perfmodel.evidence.tables.vocabulary import vocabulary
+
+    return Hints(
+        _pairs("--map", mapping, "Runtime=measured_us"),
+        _pairs("--set", stated, "device=h100-sxm"),
+        vocabulary().time(unit).name if unit is not None else "",
+        known_name("way of counting", flops.strip(), FLOPS),
+    )
+
+
+def _pairs(option: str, texts: Iterable[str] | None, example: str) -> dict[str, str]:
+    """Pairs of a=b, c=d; raises `ProblemError` for what is none, or names something twice."""
+    found: dict[str, str] = {}
+    for pair in (pair for text in texts or () for pair in text.split(",")):
+        name, _, value = (part.strip() for part in pair.rpartition("="))
+        if not (name and value):
+            raise ProblemError(f"{option} {quoted(pair)} is no pair; write {example}")
+        if found.setdefault(name, value) != value:
+            raise ProblemError(f"{option} says {found[name]} and {value} of {name}; choose one")
+    return found
+
+
+def named(tables: list[str] | None) -> list[str]:
+    """The tables; raises `ProblemError` where none is named."""
+    if not tables:
+        raise ProblemError(
+            "no table named; give a file or - for stdin (perfmodel compare --template gemm "
+            "prints one to fill in)"
+        )
+    return tables
+
+
+def print_template(operator: str) -> None:
+    """A table of an operator on standard output; raises `UnknownName`."""
+    from perfmodel.cli.output import to_stdout
+    from perfmodel.evidence.records.template import template
+
+    to_stdout(iter([template(operator.strip())]))

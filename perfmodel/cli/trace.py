@@ -1,0 +1,91 @@
+"""`perfmodel trace FILE.py:NAME`: a PyTorch module, traced without a GPU and predicted."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perfmodel.cli import known
+from perfmodel.cli.output import Format, Output, chosen_format, emit, say
+from perfmodel.cli.predict import Devices, Harness
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def trace(
+    module: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE.py:NAME",
+            help="A class without arguments, a function that gives a module, or a module.",
+        ),
+    ],
+    device: Devices,
+    input: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="NAME:TYPE[SIZES]",
+            help="An input: ids:int64[1,2048]; repeats.",
+        ),
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option("--dtype", metavar="TYPE", help="Type of parameters.")
+    ] = "bf16",
+    fuse: Annotated[
+        str,
+        typer.Option(
+            "--fuse",
+            metavar="HOW",
+            help="Which operations share a kernel: none (eager), pointwise (a compiler), engine.",
+        ),
+    ] = "none",
+    backward: Annotated[
+        bool, typer.Option("--backward", help="The gradients of all parameters as well.")
+    ] = False,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by", metavar="WHAT", help="A line a module, a kind, an operator or a node."
+        ),
+    ] = "module",
+    harness: Harness = "kernel",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if an operator is not known.")
+    ] = False,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Trace a PyTorch module on the meta device and predict its kernels.
+
+    Runs the code of FILE.py, and none of the module's arithmetic: needs torch, no GPU, no weights.
+
+    \b
+    perfmodel trace llama.py:Model --input "ids:int64[1,2048]" -d h100-sxm
+    perfmodel trace llama.py:Model -i "int64[1,2048]" -d a100 -d b200 --fuse engine --by kind
+    perfmodel trace llama.py:Model -i "int64[8,2048]" -d h100-sxm --backward -o step.csv
+    """
+    chosen_format(format, output)
+    from perfmodel.graph import predict_graph
+    from perfmodel.hardware import load
+    from perfmodel.render import traces
+    from perfmodel.tracing import FUSIONS
+    from perfmodel.tracing import module as modules
+    from perfmodel.tracing import trace as traced
+
+    known.named("line of a trace", by, traces.BY)
+    known.named("fusion", fuse, FUSIONS)
+    harness = known.harness(harness)
+    devices = [load(name) for name in device]
+    args, kwargs = modules.inputs(input or [])
+    made = modules.load(module, dtype)
+    name = module.rpartition(":")[2]
+    found = traced(made, args, kwargs, fuse=fuse, backward=backward, name=name)
+    predicted = [predict_graph(found.graph, each, harness=harness) for each in devices]
+    emit(traces.report(found, predicted, by), format, output)
+    if strict and found.unknown:
+        say(f"not known: {', '.join(found.unknown)}")
+        raise typer.Exit(1)

@@ -1,0 +1,314 @@
+"""`perfmodel train NETWORK`: a training step on one device or many, one plan or a grid of plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Annotated
+
+import typer
+
+from perfmodel.cli import known, ranges
+from perfmodel.cli.networkpredict import Attention, Stack
+from perfmodel.cli.output import Format, Output, chosen_format, emit, say
+from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.hardware import Device, System, load, systems
+from perfmodel.networks import library
+from perfmodel.networks.flops import CONVENTIONS
+from perfmodel.networks.network import Network
+from perfmodel.networks.rematerialise import MODES
+from perfmodel.networks.setting import DTYPES
+from perfmodel.plaintext import quoted
+from perfmodel.render import steps as render
+from perfmodel.training.pipeline import KINDS
+from perfmodel.training.plan import Plan
+from perfmodel.training.result import Step
+from perfmodel.training.step import predict_step
+
+MOST = 100_000
+"""The most plans of one command."""
+_SHOWN = 8  # plans that cannot be laid out, printed in full
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def train(
+    network: Annotated[
+        str,
+        typer.Argument(metavar="NETWORK", help="A name (perfmodel network list), or a YAML file."),
+    ],
+    device: Annotated[
+        str | None,
+        typer.Option("--device", "-d", metavar="NAME", help="Device, of its usual system."),
+    ] = None,
+    system: Annotated[
+        str | None, typer.Option("--system", "-s", metavar="NAME", help="System: dgx-h100, ...")
+    ] = None,
+    gpus: Annotated[
+        str, typer.Option("--gpus", metavar="N", help="Devices in all: 8, 64:1024:x2.")
+    ] = "1",
+    seq: Annotated[str, typer.Option("--seq", metavar="TOKENS", help="Tokens a sequence.")] = "2k",
+    global_batch: Annotated[
+        str | None,
+        typer.Option("--global-batch", metavar="N", help="Sequences a step; else one pass of all."),
+    ] = None,
+    micro_batch: Annotated[
+        str, typer.Option("--micro-batch", metavar="N", help="Sequences of a device and pass.")
+    ] = "1",
+    tensor: Annotated[
+        str, typer.Option("--tensor", metavar="N", help="Devices that share a layer.")
+    ] = "1",
+    pipeline: Annotated[str, typer.Option("--pipeline", metavar="N", help="Stages.")] = "1",
+    chunks: Annotated[
+        str, typer.Option("--chunks", metavar="N", help="Pieces of a stage (interleaving).")
+    ] = "1",
+    context: Annotated[
+        str, typer.Option("--context", metavar="N", help="Devices that share a sequence.")
+    ] = "1",
+    expert: Annotated[
+        str, typer.Option("--expert", metavar="N", help="Devices that share the experts.")
+    ] = "1",
+    zero: Annotated[
+        str, typer.Option("--zero", metavar="STAGE", help="0, 1, 2, or 3 (FSDP); lists too.")
+    ] = "0",
+    recompute: Annotated[
+        str, typer.Option("--recompute", metavar="MODE", help=f"{', '.join(MODES)}; lists too.")
+    ] = "none",
+    recompute_layers: Annotated[
+        int | None,
+        typer.Option(
+            "--recompute-layers", metavar="N", min=0, help="First layers that recompute; else all."
+        ),
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option("--dtype", metavar="TYPE", help=f"Of the products: {', '.join(DTYPES)}.")
+    ] = "bf16",
+    stack: Stack = "megatron",
+    attention: Attention = "flash",
+    optimiser: Annotated[
+        str, typer.Option("--optimiser", metavar="NAME", help="perfmodel list optimisers; none.")
+    ] = "adamw",
+    schedule: Annotated[
+        str, typer.Option("--schedule", metavar="NAME", help=f"Of a pipeline: {', '.join(KINDS)}.")
+    ] = "1f1b",
+    convention: Annotated[
+        str, typer.Option("--mfu", metavar="NAME", help=f"MFU by {', '.join(CONVENTIONS)}.")
+    ] = "megatron",
+    fastest: Annotated[
+        bool,
+        typer.Option("--fastest", help="Of a grid of plans the fastest that fits, by devices."),
+    ] = False,
+    chart: Annotated[
+        str | None,
+        typer.Option(
+            "--chart",
+            metavar="FILE",
+            help="Of one plan its pipeline's timeline, of a grid memory against speed.",
+        ),
+    ] = None,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Predict a training step: time with a range, where it goes, and memory by kind.
+
+    Lists and ranges make a grid of plans; those that cannot be laid out are named with what would.
+
+    \b
+    perfmodel train llama-3-8b -d h100-sxm --seq 4k --recompute full --optimiser adam-8bit
+    perfmodel train llama-3.1-405b --system dgx-h100 --gpus 8192 --tensor 8 --pipeline 16 \\
+        --seq 8k --global-batch 2048
+    perfmodel train gpt3-175b -s dgx-a100 --gpus 64:1024:x2 --tensor 1,2,4,8 --pipeline 1,2,4 \\
+        --global-batch 1024 --fastest
+    """
+    wanted = chosen_format(format, output)
+    known.named("MFU convention", convention, CONVENTIONS)
+    here = _place(device, system)
+    grid = _Grid(
+        axes={
+            "devices": _sizes(gpus, "--gpus"),
+            "tensor": _sizes(tensor, "--tensor"),
+            "pipeline": _sizes(pipeline, "--pipeline"),
+            "chunks": _sizes(chunks, "--chunks"),
+            "context": _sizes(context, "--context"),
+            "expert": _sizes(expert, "--expert"),
+            "micro_batch": _sizes(micro_batch, "--micro-batch"),
+            "zero": _sizes(zero, "--zero", least=0),
+        },
+        recompute=tuple(known.named("recomputation", one, MODES) for one in known.names(recompute)),
+        global_batch=None if global_batch is None else _one(global_batch, "--global-batch"),
+        fixed={
+            "seq": _one(seq, "--seq"),
+            "dtype": dtype,
+            "stack": stack,
+            "attention": attention,
+            "optimiser": optimiser,
+            "schedule": schedule,
+            "recompute_layers": recompute_layers,
+        },
+    )
+    found, refused = _predicted(library.load(network), grid, here)
+    if chart is not None:
+        _draw(found, chart, whole=len(grid) > 1)
+    if len(grid) == 1:
+        _single(found, refused, wanted, convention, format, output)
+        return
+    if fastest:
+        found = _fastest(found)
+    shown = render.several(found, refused, convention, _SHOWN)
+    emit(render.data(found, refused) if wanted == "json" else shown, format, output)
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Every plan that was asked for."""
+
+    axes: dict[str, list[int]]
+    recompute: tuple[str, ...]
+    global_batch: int | None
+    fixed: dict[str, object]
+
+    def __len__(self) -> int:
+        count = len(self.recompute)
+        for values in self.axes.values():
+            count *= len(values)
+        return count
+
+    def plans(self) -> Iterator[tuple[str, Plan | PerfmodelError]]:
+        """Each with a few words for it; the error of one that cannot be."""
+        for values, mode in product(product(*self.axes.values()), self.recompute):
+            chosen = dict(zip(self.axes, values, strict=True))
+            words = ", ".join(f"{name} {value}" for name, value in chosen.items() if value != 1)
+            try:
+                yield words or "one device", self._plan(chosen, mode)
+            except PerfmodelError as error:
+                yield words or "one device", error
+
+    def _plan(self, chosen: dict[str, int], mode: str) -> Plan:
+        devices = chosen.pop("devices")
+        shared = chosen["tensor"] * chosen["pipeline"] * chosen["context"]
+        if devices % shared:
+            fits = [n for n in range(1, 4 * devices) if n % shared == 0]
+            raise ProblemError(
+                f"{devices:,} devices are no multiple of tensor x pipeline x context = {shared}; "
+                f"{', '.join(str(n) for n in _near(fits, devices))} would"
+            )
+        data = devices // shared
+        step = chosen["micro_batch"] * data
+        whole = self.global_batch or step
+        if whole % step:
+            above = -(-whole // step) * step
+            raise ProblemError(
+                f"global batch {whole:,} does not divide by micro-batch {chosen['micro_batch']} x "
+                f"data {data}; {', '.join(str(n) for n in (above - step, above) if n)} would"
+            )
+        return Plan(
+            **chosen,  # type: ignore[arg-type]
+            **self.fixed,  # type: ignore[arg-type]
+            data=data,
+            accumulation=whole // step,
+            recompute=mode,
+            sequence=chosen["tensor"] > 1,
+        )
+
+
+def _near(values: list[int], wanted: int) -> list[int]:
+    return sorted(sorted(values, key=lambda n: abs(n - wanted))[:2])
+
+
+@dataclass(frozen=True)
+class _Place:
+    device: Device
+    system: System | None
+
+
+def _place(device: str | None, system: str | None) -> _Place:
+    """What a plan runs on: a system, or a device of its usual one."""
+    if (device is None) == (system is None):
+        raise ProblemError(
+            "name a device (-d h100-sxm) or a system (--system dgx-h100), one of them"
+        )
+    if system is not None:
+        found = systems.load(system)
+        return _Place(load(found.device), found)
+    return _Place(load(str(device)), None)
+
+
+def _predicted(
+    network: Network, grid: _Grid, here: _Place
+) -> tuple[list[Step], list[tuple[str, str]]]:
+    if len(grid) > MOST:
+        raise ProblemError(f"{len(grid):,} plans are more than {MOST:,}; narrow a range")
+    found: list[Step] = []
+    refused: list[tuple[str, str]] = []
+    for words, plan in grid.plans():
+        try:
+            if isinstance(plan, PerfmodelError):
+                raise plan
+            found.append(predict_step(network, plan, here.device, here.system))
+        except PerfmodelError as error:
+            refused.append((words, str(error)))
+    return found, refused
+
+
+def _single(
+    found: list[Step],
+    refused: list[tuple[str, str]],
+    wanted: str,
+    convention: str,
+    format: str | None,
+    output: str | None,
+) -> None:
+    if refused:
+        raise ProblemError(refused[0][1])
+    step = found[0]
+    emit(
+        render.data(found, refused) if wanted == "json" else render.single(step, convention),
+        format,
+        output,
+    )
+    if not step.memory.fits:
+        say(f"perfmodel: the plan {render.fit(step)}")
+
+
+def _draw(found: list[Step], path: str, *, whole: bool) -> None:
+    """A grid of plans, or the pipeline of one."""
+    from perfmodel.render.chart import chart_suffix, save
+    from perfmodel.render.timeline import timeline_chart
+    from perfmodel.render.tradeoff import tradeoff_chart
+
+    chart_suffix(path)
+    if whole:
+        save(tradeoff_chart(found), path)
+    elif found and found[0].timeline is not None:
+        save(timeline_chart(found[0].timeline), path)
+    else:
+        raise ProblemError(
+            "one plan without a pipeline has no timeline; give lists for a chart of plans, or "
+            "--pipeline 2"
+        )
+    say(f"wrote {path}")
+
+
+def _fastest(found: list[Step]) -> list[Step]:
+    """For each number of devices the fastest plan that fits; the one that lacks least where none
+    does."""
+    best: dict[int, Step] = {}
+    for step in found:
+        kept = best.setdefault(step.plan.devices, step)
+        ahead = (not step.memory.fits, step.memory.lacking_bytes, 1 / step.tokens_per_second)
+        if ahead < (not kept.memory.fits, kept.memory.lacking_bytes, 1 / kept.tokens_per_second):
+            best[step.plan.devices] = step
+    return [best[count] for count in sorted(best)]
+
+
+def _sizes(text: str, option: str, least: int = 1) -> list[int]:
+    return [int(value) for value in ranges.read(text, option, least).array]
+
+
+def _one(text: str, option: str) -> int:
+    values = ranges.read(text, option)
+    if len(values) != 1:
+        raise ProblemError(f"{option} takes one size, not {quoted(text)}; choose one")
+    return int(values.array[0])

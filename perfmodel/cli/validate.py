@@ -1,0 +1,44 @@
+"""`perfmodel validate FILE...`: check files of any format, as an editor's hook would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perfmodel.cli.output import say, to_stdout
+from perfmodel.formats import check
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def validate(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="YAML files.")],
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--as", metavar="FORMAT", help="What they are; by default what their keys say."
+        ),
+    ] = None,
+) -> None:
+    """Check files: specs of devices, facts of libraries, algorithms, graphs.
+
+    Prints a line per problem, with file and line number; exit code 2 if there is any.
+
+    \b
+    perfmodel validate my-gpu.yaml my-layer.yaml
+    perfmodel validate --as hardware specs/*.yaml
+    """
+    bad = 0
+    for path in files:
+        problems = check(Path(path), format)
+        bad += bool(problems)
+        for problem in problems:
+            say(problem)
+    if bad:
+        if len(files) > 1:
+            say(f"{bad} of {len(files)} files cannot be used")
+        raise typer.Exit(2)
+    to_stdout(iter([f"{len(files)} {'file is' if len(files) == 1 else 'files are'} valid\n"]))

@@ -1,0 +1,138 @@
+"""The interchip wall: links as roofs. How much work a byte over a link must bring, by parallelism.
+
+A device that computes P operations a second and sends B bytes a second has its ridge at P/B
+operations a byte. Each parallelism brings an arithmetic intensity of its own over the link, from
+the bytes that each device sends (`counts`), and computing covers sending while it is above the
+ridge:
+
+    tensor   a layer of 72·T·h² operations, forward and backward, over t devices; 4 all-reduces of
+             T·h elements. 9h/(q(t − 1)) operations a byte, so that t − 1 ≤ 9h·B/(q·P)
+    data     the backward of T tokens is 4·T a parameter; one all-reduce of its gradients, q_g bytes
+             each: T ≥ q_g·P/(2B) tokens a device and step
+    fsdp     the forward of T tokens is 2·T a parameter; one all-gather of q bytes each:
+             T ≥ q·P/(2B) tokens a device
+    ring     a block of r queries with r keys: 4r²·k·a operations; keys and values of g of a heads
+             go on, 2·q·r·k·g bytes: r ≥ q·(g/a)·P/(2B) tokens a device
+    expert   a gated expert layer: 6h·f a token and expert; h elements to it and h back, all-to-all:
+             f ≥ (q_d + q)·P/(6B)
+
+(own derivation; the tensor row is Narayanan et al. 2021, section 3.2, as an intensity).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import floor
+from typing import Any
+
+from perfmodel.collectives.counts import counted
+from perfmodel.elements import element
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import System, SystemLevel
+from perfmodel.hardware import load as load_device
+
+PARALLELISMS = ("tensor", "data", "fsdp", "ring", "expert")
+"""Every parallelism that there is a row of."""
+
+# Ranks of which a share (P − 1)/P is 1 to six digits: data, experts and shards are over many.
+_MANY = 2**20
+_ALL_REDUCES = 4  # of a layer: two forward, two backward
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What of a network the thresholds depend on."""
+
+    hidden: int = 8192
+    """Hidden size h."""
+    heads: int = 64
+    """Query heads a."""
+    kv_heads: int = 8
+    """Key-value heads g."""
+    dtype: str = "bf16"
+    """Type of products, activations and weights."""
+    gradient_dtype: str = "bf16"
+    """Type that gradients are added up in."""
+    dispatch_dtype: str = "bf16"
+    """Type in which tokens go to their experts; they come back in `dtype`."""
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "heads", "kv_heads"):
+            if getattr(self, name) < 1:
+                raise ProblemError(
+                    f"{name} must be at least 1, not {getattr(self, name)}; raise it"
+                )
+        if self.heads % self.kv_heads:
+            raise ProblemError(
+                f"{self.heads} heads are not a multiple of {self.kv_heads} key-value heads"
+            )
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """One parallelism over one link of a system."""
+
+    parallelism: str
+    """One of `PARALLELISMS`."""
+    link: str
+    """Name of the level."""
+    flop_per_byte: float
+    """The ridge P/B."""
+    quantity: str
+    """What the threshold is of."""
+    most: bool
+    """Whether it is the most that computing covers, or the least."""
+    threshold: float
+    """Where computing just covers sending."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "parallelism": self.parallelism,
+            "link": self.link,
+            "ridge_flop_per_byte": self.flop_per_byte,
+            "quantity": self.quantity,
+            "bound": "at most" if self.most else "at least",
+            "threshold": self.threshold,
+        }
+
+
+def wall(system: System, layer: Layer | None = None) -> list[Ridge]:
+    """The ridges of every parallelism over every link, at documented rates.
+
+    Raises `ProblemError` where the device has no rate of the layer's type.
+    """
+    chosen = layer or Layer()
+    flops = load_device(system.device).matrix_flops(chosen.dtype)
+    return [ridge for level in system.levels for ridge in _ridges(level, flops, chosen)]
+
+
+def _ridges(level: SystemLevel, flops: float, layer: Layer) -> Iterator[Ridge]:
+    ridge = flops / level.bytes_per_s
+    types = (layer.dtype, layer.gradient_dtype, layer.dispatch_dtype)
+    wide, gradient, dispatched = (float(element(name).bits) / 8 for name in types)
+    summed, gathered, dealt = (
+        float(counted(op, _MANY).sent) for op in ("all-reduce", "all-gather", "all-to-all")
+    )
+    yield Ridge("tensor", level.name, ridge, "devices", True, _tensor(ridge, layer.hidden, wide))
+    tokens = {
+        "data": summed * gradient / 4,
+        "fsdp": gathered * wide / 2,
+        "ring": 2 * wide * layer.kv_heads / (4 * layer.heads),
+    }
+    for name, bytes_per_flop in tokens.items():
+        yield Ridge(name, level.name, ridge, "tokens a device", False, bytes_per_flop * ridge)
+    inner = dealt * (dispatched + wide) / 6 * ridge
+    yield Ridge("expert", level.name, ridge, "inner size", False, inner)
+
+
+def _tensor(ridge: float, hidden: int, wide: float) -> float:
+    """The most devices whose layer brings as many operations a byte as the ridge asks for.
+
+    Operations fall with 1/t and bytes rise with (t − 1)/t, so that the intensity is c/(t − 1); c is
+    that of two devices.
+    """
+    sent = _ALL_REDUCES * float(counted("all-reduce", 2).sent) * wide
+    of_two = 72 * hidden / 2 / sent
+    return 1.0 + floor(of_two / ridge)

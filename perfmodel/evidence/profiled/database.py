@@ -1,0 +1,64 @@
+"""SQLite files of profilers: opened for reading alone, every fault one line."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from perfmodel.errors import TableError
+
+MAGIC = b"SQLite format 3\x00"
+
+
+class Database:
+    """A profiler's file: its tables, and rows of them."""
+
+    def __init__(self, connection: sqlite3.Connection, where: str) -> None:
+        self.connection, self.where = connection, where
+        listed = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+        )
+        self.tables = tuple(str(name) for (name,) in listed)
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """The columns of a table, which differ by version; none where there is no such table."""
+        if table not in self.tables:
+            return ()
+        listed = self.connection.execute(f"PRAGMA table_info({_quoted(table)})")
+        return tuple(str(row[1]) for row in listed)
+
+    def rows(
+        self, table: str, columns: tuple[str, ...], order: str = ""
+    ) -> Iterator[tuple[object, ...]]:
+        """Rows of some columns, those that are not there as None."""
+        known = self.columns(table)
+        asked = ", ".join(_quoted(name) if name in known else "NULL" for name in columns)
+        by = f" ORDER BY {_quoted(order)}" if order else ""
+        yield from self.connection.execute(f"SELECT {asked} FROM {_quoted(table)}{by}")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[Database]:
+    """A database for reading; raises `TableError` for a file that is none, or a damaged one."""
+    where = str(path)
+    try:
+        url = f"file:{quote(str(Path(path).absolute()))}?mode=ro"
+        with closing(sqlite3.connect(url, uri=True)) as connection:
+            yield Database(connection, where)
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError, ValueError) as error:
+        said = " ".join(str(error).split())[:160]
+        raise TableError(f"{where}: not a sound SQLite file ({said}); export it again") from None
+
+
+def whole(value: object, least: int = -(2**62)) -> int | None:
+    """A cell as a whole number; None for any other cell."""
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**62:
+        return value
+    return None

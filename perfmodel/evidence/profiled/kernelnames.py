@@ -1,0 +1,88 @@
+"""What a kernel's name says of it: `kernelnames.yaml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from perfmodel import yamltable
+
+UNKNOWN = "unknown"
+"""The class of a kernel whose name says nothing."""
+NO_WORK = ("transfer", "collective", "other", "reduction", "gemm-part", "attention-backward")
+"""Classes that no operator of ours stands for."""
+_TILE = ("bm", "bn", "bk", "head_dim")
+_LONGEST = 2000  # characters of a name that are looked at
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a name says."""
+
+    kind: str
+    """An operator of ours, or transfer, collective, reduction, other, `UNKNOWN`."""
+    implementation: str = ""
+    """What the table of measured runs calls who wrote it."""
+    dtype: str = ""
+    """The type of its operands, where the name says it."""
+    tile: Mapping[str, int] = field(default_factory=dict)
+    """Extents of the block's tile (bm, bn, bk) and the head dimension, where the name says them."""
+    ops: str = ""
+    """Operators that a compiler fused into it, joined by underscores."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the table."""
+
+    pattern: re.Pattern[str]
+    """Found in a name."""
+    kind: str
+    """The class."""
+    implementation: str
+    """Who wrote it."""
+    example: str
+    """A name that it matches."""
+
+
+@lru_cache(maxsize=1)
+def entries() -> tuple[Entry, ...]:
+    """Every line, in the order in which they are tried."""
+    return tuple(
+        Entry(
+            re.compile(each["pattern"]), each["is"], each.get("implementation", ""), each["example"]
+        )
+        for each in _document()["kernels"]
+    )
+
+
+@lru_cache(maxsize=1)
+def _document() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("kernelnames.yaml"))
+    return found
+
+
+@lru_cache(maxsize=65536)
+def named(kernel: str) -> Named:
+    """What a kernel's name says."""
+    for entry in entries():
+        match = entry.pattern.search(kernel[:_LONGEST])
+        if match is not None:
+            said = {name: text for name, text in match.groupdict().items() if text}
+            tile = {name: int(text) for name, text in said.items() if name in _TILE}
+            dtype = _document()["types"].get(said.get("type", ""), "")
+            return Named(entry.kind, entry.implementation, dtype, tile, said.get("ops", ""))
+    return Named(UNKNOWN)
+
+
+def short(kernel: str, most: int = 48) -> str:
+    """A kernel's name without its types and arguments."""
+    plain = re.sub(r"\(anonymous namespace\)::", "", kernel)
+    words = plain.split("<")[0].split("(")[0].split("::")[-1].split()
+    is_signature = bool(words) and ("<" in plain or "(" in plain)
+    name = words[-1] if is_signature else kernel.strip()
+    return name if len(name) <= most else f"{name[: most - 3]}..."

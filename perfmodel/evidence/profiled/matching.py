@@ -1,0 +1,173 @@
+"""Launches as operator calls: equal ones together, each with the problem that it ran, if known.
+
+A problem is found in one of three ways, the surest first: by the shapes that the profiler recorded,
+by the order of a known graph, or not at all: then the kernel is named, or unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from perfmodel.evidence.profiled import operations, order
+from perfmodel.evidence.profiled.kernelnames import UNKNOWN, Named, named
+from perfmodel.evidence.profiled.operations import Row
+from perfmodel.evidence.profiled.timeline import Timeline, What
+
+SHAPE, ORDER, NAME, NONE = "shape", "order", "name", "unknown"
+"""How the problem of a launch is known: by shape, by order, not (only the kernel's class), not at
+all."""
+_LEAST_AGREEMENT = 0.5
+
+
+@dataclass
+class Group:
+    """Calls that ran the same problem by the same kernels."""
+
+    kernel: str
+    """The kernel that took longest of one call."""
+    kind: str
+    """Its class."""
+    how: str
+    """`SHAPE`, `ORDER`, `NAME` or `NONE`."""
+    row: Row = field(default_factory=dict)
+    """Columns of the measured-run table that state the problem; empty where it is not known."""
+    estimated: bool = False
+    """Whether the problem is counted by its bytes alone."""
+    implementation: str = ""
+    """Who wrote the kernel, where its name says it."""
+    operator: str = ""
+    """The framework's operator, where recorded."""
+    nanoseconds: list[float] = field(default_factory=list)
+    """What each call took."""
+
+    @property
+    def calls(self) -> int:
+        """How often it ran."""
+        return len(self.nanoseconds)
+
+    @property
+    def total_ns(self) -> float:
+        """What all calls took."""
+        return float(sum(self.nanoseconds))
+
+
+@dataclass(frozen=True)
+class Matched:
+    """All calls of a profile."""
+
+    groups: tuple[Group, ...]
+    """Longest in all first."""
+    notes: tuple[str, ...] = ()
+    """What is to be said of the matching."""
+
+
+def grouped(timeline: Timeline, nodes: Sequence[Row] = (), dtype: str = "") -> Matched:
+    """Group the launches of a timeline.
+
+    `nodes` are the problems of a graph in launch order, for launches without shapes. `dtype` is the
+    type where the profile does not say it.
+    """
+    calls = _calls(timeline)
+    firsts = [_longest(timeline, call) for call in calls]
+    spent = [float(timeline.duration[call].sum()) for call in calls]
+    places, notes = _places(firsts, nodes, dtype)
+    groups: dict[tuple[object, ...], Group] = {}
+    for what, nanoseconds, place in zip(firsts, spent, places, strict=True):
+        key = (what.kernel, what.recorded, what.grid if place < 0 else (), place)
+        group = groups.get(key)
+        if group is None:
+            groups[key] = group = _group(what, nodes[place] if place >= 0 else None, dtype)
+        group.nanoseconds.append(nanoseconds)
+    joined = sorted(_joined(groups.values()), key=lambda group: -group.total_ns)
+    return Matched(tuple(joined), tuple(notes))
+
+
+def _calls(timeline: Timeline) -> list[np.ndarray]:
+    """Launches of each operator call, in the order of the first; a launch without one is alone."""
+    n = len(timeline.call)
+    own = np.where(
+        timeline.call >= 0, timeline.call, timeline.call.max(initial=0) + 1 + np.arange(n)
+    )
+    _, first, inverse = np.unique(own, return_index=True, return_inverse=True)
+    by = np.argsort(inverse, kind="stable")
+    bounds = np.cumsum(np.bincount(inverse))[:-1]
+    parts = np.split(by, bounds)
+    return [parts[i] for i in np.argsort(first, kind="stable")]
+
+
+def _longest(timeline: Timeline, call: np.ndarray) -> What:
+    """The longest launch of a call stands for it."""
+    return timeline.whats[int(timeline.what[call[np.argmax(timeline.duration[call])]])]
+
+
+def _places(
+    firsts: Sequence[What], nodes: Sequence[Row], dtype: str
+) -> tuple[list[int], list[str]]:
+    """The node of each call that has no shape; -1 for those that have, and for no node."""
+    none = [-1] * len(firsts)
+    if not nodes:
+        return none, []
+    problems = [_problem(what, dtype) for what in firsts]
+    # Those with a shape hold the place of those without.
+    kinds = [
+        named(what.kernel).kind if found is None else str(found.row["op"])
+        for what, found in zip(firsts, problems, strict=True)
+    ]
+    wanted = [str(node["op"]) for node in nodes]
+    share = order.agreement(kinds, wanted)
+    if share < _LEAST_AGREEMENT:
+        return none, [
+            f"launches and nodes of the graph agree in {share:.0%} of their order: none is matched"
+        ]
+    places = order.aligned(kinds, wanted)
+    return [
+        place if found is None else -1 for place, found in zip(places, problems, strict=True)
+    ], []
+
+
+def _problem(what: What, dtype: str) -> operations.Found | None:
+    if what.recorded is None:
+        return None
+    return operations.problem(what.recorded, dtype or named(what.kernel).dtype)
+
+
+def _group(what: What, node: Row | None, dtype: str) -> Group:
+    said, found = named(what.kernel), _problem(what, dtype)
+    operator = what.recorded.name if what.recorded is not None else ""
+    if found is not None:
+        kind = str(found.row["op"])
+        return Group(
+            what.kernel,
+            kind,
+            SHAPE,
+            found.row,
+            found.estimated,
+            _implementation(said, kind),
+            operator,
+        )
+    if node is not None:
+        return Group(
+            what.kernel, said.kind, ORDER, node, False, _implementation(said, said.kind), operator
+        )
+    how = NONE if said.kind == UNKNOWN else NAME
+    return Group(what.kernel, said.kind, how, operator=operator)
+
+
+def _implementation(said: Named, kind: str) -> str:
+    """Who wrote a kernel of the operator that ran; a copy before it is by nobody."""
+    return said.implementation if said.kind == kind else ""
+
+
+def _joined(groups: object) -> list[Group]:
+    """Groups of the same problem, kernel and way as one."""
+    found: dict[tuple[object, ...], Group] = {}
+    for group in groups:  # type: ignore[attr-defined]
+        key = (group.kernel, group.how, group.operator, tuple(sorted(group.row.items())))
+        if key in found:
+            found[key].nanoseconds += group.nanoseconds
+        else:
+            found[key] = group
+    return list(found.values())

@@ -1,0 +1,134 @@
+"""Nsight Systems' SQLite (`nsys export --type sqlite`).
+
+CUPTI_ACTIVITY_KIND_KERNEL has a row a launch: start and end in nanoseconds, correlationId, grid and
+block, and names as numbers of StringIds. CUPTI_ACTIVITY_KIND_RUNTIME has the calls that launched
+them (correlationId, globalTid), NVTX_EVENTS ranges on threads (eventType 59 is push and pop), with
+`torch.autograd.profiler.emit_nvtx(record_shapes=True)` the operators with their sizes. Tables and
+columns are made as they are needed and differ by version
+(docs.nvidia.com/nsight-systems/UserGuide, "SQLite Schema Reference"): what is not there is not
+read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from pathlib import Path
+
+from perfmodel.errors import TableError
+from perfmodel.evidence.profiled import operations
+from perfmodel.evidence.profiled.database import Database, opened, whole
+from perfmodel.evidence.profiled.timeline import Columns, Recorded, Timeline, What
+
+TOOL = "Nsight Systems"
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+_COLUMNS = (
+    "start", "end", "correlationId", "demangledName", "shortName",
+    "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+)  # fmt: skip
+_PUSH_POP = (59, 60, 70)
+
+
+def read(path: str | Path) -> Timeline:
+    """Every launch; raises `TableError` for another database, and where nothing was launched."""
+    with opened(path) as database:
+        return _read(database)
+
+
+def _read(database: Database) -> Timeline:
+    names = _strings(database)
+    launched = _launches(database)
+    ranges = _ranges(database, names)
+    columns, skipped = Columns(), 0
+    for row in database.rows(KERNELS, _COLUMNS, "start"):
+        start, end = whole(row[0]), whole(row[1])
+        if start is None or end is None or end < start:
+            skipped += 1
+            continue
+        kernel = names.get(row[3]) or names.get(row[4]) or f"kernel {row[3] or row[4]}"
+        call, recorded = _call(launched.get(row[2]), ranges)
+        what = What(str(kernel), recorded, _sizes(row[5:8]), _sizes(row[8:11]))
+        columns.add(what, float(start), float(end - start), call)
+    if not columns.start:
+        raise TableError(f"{database.where}: no kernel was launched while it was profiled")
+    notes = (f"{skipped} launches without times left out",) if skipped else ()
+    return columns.timeline(TOOL, device=_device(database), notes=notes)
+
+
+def _strings(database: Database) -> Mapping[object, object]:
+    if "StringIds" not in database.tables:
+        return {}
+    return {row[0]: row[1] for row in database.rows("StringIds", ("id", "value"))}
+
+
+def _sizes(cells: tuple[object, ...]) -> tuple[int, ...]:
+    found = tuple(whole(cell, 1) for cell in cells)
+    return tuple(size for size in found if size is not None) if None not in found else ()
+
+
+def _launches(database: Database) -> Mapping[object, tuple[int, object]]:
+    """The moment and the thread of each launch, by correlation."""
+    table = "CUPTI_ACTIVITY_KIND_RUNTIME"
+    if table not in database.tables:
+        return {}
+    rows = database.rows(table, ("correlationId", "start", "globalTid"))
+    return {key: (moment, tid) for key, start, tid in rows if (moment := whole(start)) is not None}
+
+
+class _Ranges:
+    """Ranges of a thread, by start; each knows the one around it."""
+
+    def __init__(self, spans: list[tuple[int, int, int, Recorded | None]]) -> None:
+        spans.sort(key=lambda span: (span[0], -span[1]))
+        self.starts = [span[0] for span in spans]
+        self.spans = spans
+        self.around: list[int] = []
+        stack: list[int] = []
+        for place, (start, *_) in enumerate(spans):
+            while stack and spans[stack[-1]][1] < start:
+                stack.pop()
+            self.around.append(stack[-1] if stack else -1)
+            stack.append(place)
+
+    def at(self, moment: int) -> tuple[int, Recorded | None]:
+        """Number and operator of the innermost range that holds a moment."""
+        place = bisect_right(self.starts, moment) - 1
+        while place >= 0:
+            _, end, number, recorded = self.spans[place]
+            if end >= moment:
+                return number, recorded
+            place = self.around[place]
+        return -1, None
+
+
+def _ranges(database: Database, names: Mapping[object, object]) -> Mapping[object, _Ranges]:
+    """Ranges that name operators with sizes, by thread."""
+    by: dict[object, list[tuple[int, int, int, Recorded | None]]] = {}
+    wanted = ("start", "end", "text", "textId", "globalTid", "eventType")
+    rows = database.rows("NVTX_EVENTS", wanted) if "NVTX_EVENTS" in database.tables else ()
+    for number, (start, end, text, key, tid, kind) in enumerate(rows):
+        begun, ended = whole(start), whole(end)
+        said = text if isinstance(text, str) else names.get(key)
+        if begun is None or ended is None or not isinstance(said, str):
+            continue
+        if kind is not None and kind not in _PUSH_POP:
+            continue
+        recorded = operations.from_text(said)
+        if recorded is not None and recorded.dims:
+            by.setdefault(tid, []).append((begun, ended, number, recorded))
+    return {tid: _Ranges(spans) for tid, spans in by.items()}
+
+
+def _call(
+    launch: tuple[int, object] | None, ranges: Mapping[object, _Ranges]
+) -> tuple[int, Recorded | None]:
+    """Number and operator of the range that a launch was made in."""
+    if launch is None or launch[1] not in ranges:
+        return -1, None
+    return ranges[launch[1]].at(launch[0])
+
+
+def _device(database: Database) -> str:
+    if "TARGET_INFO_GPU" not in database.tables:
+        return ""
+    return next((str(name) for (name,) in database.rows("TARGET_INFO_GPU", ("name",)) if name), "")

@@ -1,0 +1,209 @@
+"""The layout of the measured-run table, whose columns follow from the operators of its rows.
+
+An operator's options say what its sizes are called on the command line (`--heads`, `--seq`), which
+of them stands for several (`seq`), and which one another one equals where it is not given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.algorithms.rowwise import MAPS
+from perfmodel.errors import PerfmodelError
+from perfmodel.evidence.records import cells, work
+from perfmodel.evidence.records.records import (
+    LEAST_US,
+    MOST_US,
+    NEEDED,
+    SIZES,
+    TEXT,
+    tidy,
+)
+from perfmodel.evidence.tables.layout import Layout
+from perfmodel.evidence.tables.matching import match
+from perfmodel.evidence.tables.sheet import Sheet
+from perfmodel.evidence.tables.values import tells
+from perfmodel.evidence.tables.vocabulary import vocabulary
+from perfmodel.operators import Operator, find, names
+from perfmodel.operators.builtin import BUILT_IN
+from perfmodel.timing.libraries.naming import asked_for, is_known
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class OperatorLayout(Layout):
+    """The columns of the measured-run table, and those of the operators in it."""
+
+    own: tuple[str, ...] = ()
+    """Sizes that operators of this table have beside those of every table."""
+
+    def example(self, frame: pd.DataFrame) -> str:
+        """The command that writes a template of the table's first operator."""
+        said = cells.text(frame["op"]).unique() if "op" in frame else ()
+        op = next((op for op in said if find(op) is not None), "attention")
+        return f"perfmodel compare --template {op}"
+
+    @property
+    def wanted(self) -> str:
+        """A time, in microseconds."""
+        return "a positive number of microseconds, 1e-6 to 1e15"
+
+    def sound(self, values: np.ndarray) -> np.ndarray:
+        """From a picosecond to thirty years."""
+        return (values >= LEAST_US) & (values <= MOST_US)
+
+    def of(
+        self, sheet: Sheet, stated: Mapping[str, str], mapping: Mapping[str, str]
+    ) -> OperatorLayout:
+        """With the sizes of the operators that a sheet, or the user, names."""
+        ops = tuple(dict.fromkeys(_ops(sheet, stated, mapping, self)))
+        operators = [operator for op in ops if (operator := find(op)) is not None]
+        sizes = dict.fromkeys(name for each in operators for name in each.measured_sizes)
+        own = tuple(name for name in sizes if name not in SIZES)
+        joint = tuple(dict.fromkeys((*own, *_joint(operators or [*BUILT_IN.values()]))))
+        return replace(self, own=own, whole=(*SIZES, *joint))
+
+    def completed(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+        """With the operator where columns leave no choice, and sizes that equal others."""
+        notes: list[str] = []
+        if "op" not in frame:
+            op = _only_operator(frame)
+            if op is None:
+                return frame, notes
+            frame = frame.assign(op=op)
+            notes.append(f"no column says which operation: the columns are those of {op}")
+        frame = _maps(frame)
+        for op in cells.text(frame["op"]).unique():
+            operator = find(op)
+            if operator is not None:
+                frame = _followed(frame, operator, self.own, notes)
+                frame = _kernels(frame, operator, notes)
+        joint = [name for name in frame if name in self.whole and name not in (*SIZES, *self.own)]
+        return frame.drop(columns=joint), notes
+
+    def lacking(self, frame: pd.DataFrame) -> list[str]:
+        """What every table needs, and the sizes that its operators need."""
+        found = super().lacking(frame)
+        if "op" not in frame:
+            return found
+        for op in cells.text(frame["op"]).unique():
+            operator = find(op)
+            if operator is not None:
+                found += [name for name in operator.needed if name not in frame]
+        return list(dict.fromkeys(found))
+
+    def seconds(self, frame: pd.DataFrame, kind: str, rates: np.ndarray, flops: str) -> np.ndarray:
+        """Operations, or bytes of all inputs and outputs, over the rate."""
+        done = self.work(frame, kind, flops)
+        return np.full(len(frame), np.nan) if done is None else done / rates
+
+    def work(self, frame: pd.DataFrame, kind: str, flops: str) -> np.ndarray | None:
+        """Operations by the papers' convention, or compulsory bytes; missing where unknown."""
+        if self.lacking(frame):
+            return None
+        try:
+            return work.of(tidy(frame.assign(measured_us=1.0)), kind, flops)
+        except PerfmodelError:
+            return None
+
+    def typed(self, table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
+        """The measured-run table."""
+        return tidy(table, where)
+
+
+OPERATORS = OperatorLayout(
+    needed=NEEDED,
+    measured="measured_us",
+    text=(*TEXT, "output_dtype"),
+    whole=SIZES,
+    truth=("causal",),
+)
+"""The measured-run table."""
+
+
+def _ops(
+    sheet: Sheet, stated: Mapping[str, str], mapping: Mapping[str, str], layout: Layout
+) -> Iterator[str]:
+    """The operators that a sheet names."""
+    if "op" in stated:
+        yield vocabulary().value("op", stated["op"])
+    said = {theirs: ours for theirs, ours in mapping.items() if ours == "op"}
+    found = match(
+        [heading for heading in sheet.headings if heading in said or heading not in mapping],
+        ("op", "implementation"),
+        "",
+        said,
+        lambda heading, column: tells(sheet.frame[heading], column, layout),
+    )
+    if "op" in found.columns:
+        for word in cells.text(sheet.frame[found.columns["op"].heading]).unique():
+            yield vocabulary().value("op", word)
+
+
+def _joint(operators: list[Operator]) -> Iterator[str]:
+    """Options that stand for several sizes: `seq` for queries and keys."""
+    for operator in operators:
+        for item in operator.options:
+            if not getattr(item, "argument", True):
+                yield item.name
+
+
+def _only_operator(frame: pd.DataFrame) -> str | None:
+    """The one built-in operator whose needed sizes are all there."""
+    found = []
+    for op, operator in BUILT_IN.items():
+        notes: list[str] = []
+        has = _followed(frame, operator, (), notes)
+        if all(name in has for name in operator.needed):
+            found.append(op)
+    return found[0] if len(found) == 1 else None
+
+
+def _maps(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows whose operation is an element-wise map are pointwise, with the map as the variant."""
+    said = cells.text(frame["op"])
+    mapped = said.isin(MAPS) & ~said.isin(names())
+    if not mapped.any():
+        return frame
+    variant: Any = cells.text(frame["variant"]) if "variant" in frame else ""
+    column = said.where(mapped, variant)
+    return frame.assign(op=said.mask(mapped, "pointwise"), variant=column)
+
+
+def _kernels(frame: pd.DataFrame, operator: Operator, notes: list[str]) -> pd.DataFrame:
+    """Kernels of one operator by the name that is known of them: flash2 of FlashAttention-2."""
+    if "implementation" not in frame or not operator.library:
+        return frame
+    said = cells.text(frame["implementation"])
+    mine = cells.text(frame["op"]) == operator.name
+    names: dict[str, str] = {}
+    for name in said[mine].unique():
+        known = asked_for(operator.library, name) if name else None
+        if known is not None and known != name and not is_known(operator.library, name):
+            names[name] = known
+    if not names:
+        return frame
+    notes.append(f"read {', '.join(f'{theirs} as {ours}' for theirs, ours in names.items())}")
+    return frame.assign(implementation=said.where(~mine, said.replace(names)))
+
+
+def _followed(
+    frame: pd.DataFrame, operator: Operator, own: tuple[str, ...], notes: list[str]
+) -> pd.DataFrame:
+    """Sizes that a table lacks, from the option that stands for them or the size they equal."""
+    for item in operator.sizes:
+        if item.name in frame or (item.name not in SIZES and item.name not in own):
+            continue
+        for other in (item.source, item.follows):
+            if other is not None and other in frame:
+                frame = frame.assign(**{item.name: frame[other]})
+                if other == item.follows and other != item.source:
+                    notes.append(f"{item.name} is taken as {other}, for lack of a column")
+                break
+    return frame

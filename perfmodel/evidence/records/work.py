@@ -1,0 +1,80 @@
+"""What the rows of a measured-run table compute and move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.algorithms import Problem
+from perfmodel.count import compulsory_bytes
+from perfmodel.errors import PerfmodelError
+from perfmodel.operators import find
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_KIND = ("op", "variant", "dtype", "kv_dtype", "direction")
+_ONES = ("batch", "inputs", "outputs")  # sizes that are 1 where a row does not state them
+
+
+def of(table: pd.DataFrame, kind: str, flops: str = "causal") -> np.ndarray:
+    """Operations (`kind` flops) or bytes of all inputs and outputs (bandwidth) of each row.
+
+    Operations follow the papers' convention, by which a causal mask leaves half of a square
+    (`Problem.flops`); with `flops` "full" it leaves all. Rows of which neither is known have none
+    (NaN). `table` is a tidy one.
+    """
+    found = np.full(len(table), np.nan)
+    causal = table["causal"].fillna(False).astype(bool) & (flops != "full")
+    keys = table[list(_KIND)].assign(causal=causal)
+    grouped: Any = keys.groupby([*_KIND, "causal"], sort=False).indices
+    for key, rows in grouped.items():
+        row = dict(zip((*_KIND, "causal"), key, strict=True))
+        row["direction"] = row["direction"] or "fwd"
+        for group in _alike(table.iloc[rows], str(row["op"])):
+            found[rows[group]] = _done(table.iloc[rows[group]], row, kind)
+    return found
+
+
+def _sizes(table: pd.DataFrame, op: str) -> dict[str, np.ndarray]:
+    operator = find(op)
+    named = operator.measured_sizes if operator is not None else ()
+    found = {}
+    for name in named:
+        if name in table:
+            column = table[name].fillna(1 if name in _ONES else 0)
+            found[name] = column.to_numpy(np.int64)
+    if "head_dim_v" in found:
+        found["head_dim_v"] = np.where(found["head_dim_v"], found["head_dim_v"], found["head_dim"])
+    return found
+
+
+def _alike(table: pd.DataFrame, op: str) -> list[np.ndarray]:
+    """Places of the rows that one problem of arrays can hold."""
+    operator = find(op)
+    if operator is None:
+        return []
+    sizes = _sizes(table, op)
+    usable = np.ones(len(table), dtype=bool)
+    for name in operator.needed:
+        usable &= sizes[name] >= 1 if name in sizes else False
+    codes = operator.same_call(sizes)
+    spread = np.broadcast_to(0 if codes is None else codes, len(table))
+    return [np.flatnonzero(usable & (spread == code)) for code in np.unique(spread[usable])]
+
+
+def _done(table: pd.DataFrame, row: dict[str, Any], kind: str) -> np.ndarray:
+    operator = find(str(row["op"]))
+    assert operator is not None
+    try:
+        problems = operator.measured(row, _sizes(table, str(row["op"])))
+        parts = [_one(problem, kind) for problem in problems]
+    except PerfmodelError:
+        return np.full(len(table), np.nan)
+    total = np.broadcast_to(sum(parts), len(table)).astype(np.float64)
+    return np.where(total > 0, total, np.nan)
+
+
+def _one(problem: Problem, kind: str) -> Any:
+    return problem.flops() if kind == "flops" else compulsory_bytes(problem)

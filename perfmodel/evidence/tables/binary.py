@@ -1,0 +1,91 @@
+"""Parquet and Excel as sheets; both need a package that is not always there."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.errors import MissingExtra, TableError, needs
+from perfmodel.evidence.tables.sheet import Sheet
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Kinds of cells that a column may have as they are; others are put in writing.
+_PLAIN = ("string", "empty", "boolean", "integer", "floating", "mixed-integer-float")
+
+
+def parquet(data: bytes, where: str) -> Sheet:
+    """A Parquet table; raises `TableError` for a damaged one and where pyarrow is not there."""
+    try:
+        needs("pyarrow", f"{where}: Parquet")
+    except MissingExtra as error:
+        raise TableError(f"{error}, or use .csv.gz") from None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(io.BytesIO(data)).read()
+        table.validate(full=True)
+        found: pd.DataFrame = table.to_pandas(ignore_metadata=True)
+    # Damaged files fail in the checks of the reader (RuntimeError), in text that is not UTF-8
+    # (ValueError) and in types that have no counterpart (TypeError), not only in pyarrow's own way.
+    except (pa.ArrowException, OSError, ValueError, RuntimeError, TypeError) as error:
+        text = str(error)
+        said = " ".join((text.partition(": ")[2] or text).split(". ")[0].split())
+        raise TableError(
+            f"{where}: not a sound Parquet file ({said[:160]}); fetch or write it again"
+        ) from None
+    return _sheet(found, where, first=1)
+
+
+def excel(data: bytes, where: str) -> Sheet:
+    """The first sheet of an Excel or OpenDocument file that holds anything."""
+    import pandas as pd
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles that an engine does not know
+            sheets = pd.read_excel(io.BytesIO(data), sheet_name=None, dtype=object)
+    except ImportError as error:
+        package = str(error.name or "openpyxl")
+        raise TableError(
+            f"{where}: Excel needs {package}, which is not installed; pip install {package}, or "
+            "save the sheet as CSV"
+        ) from None
+    except Exception as error:  # engines raise whatever their parsers do
+        said = " ".join(str(error).split())
+        raise TableError(f"{where}: not a sound Excel file ({said[:120]}); save it again") from None
+    filled = {name: sheet for name, sheet in sheets.items() if not sheet.empty}
+    if not filled:
+        raise TableError(f"{where}: no sheet holds rows; a table starts with a row of names")
+    name, found = next(iter(filled.items()))
+    others = [str(other) for other in filled if other != name]
+    left = f"; left out {', '.join(others)}" if others else ""
+    notes = (f"{where}: sheet {str(name)!r} read{left}",) if len(sheets) > 1 else ()
+    return _sheet(found, where, first=2, notes=notes)
+
+
+def _sheet(found: pd.DataFrame, where: str, first: int, notes: tuple[str, ...] = ()) -> Sheet:
+    """`found` with lists, mappings and bytes in its cells as text, and names of columns as text."""
+    import pandas as pd
+
+    table = found.rename(columns=str).reset_index(drop=True)
+    twice = table.columns[table.columns.duplicated()]
+    if len(twice):
+        raise TableError(f"{where}: column {twice[0]!r} appears twice; rename or drop one")
+    nested = {
+        str(name): column.map(_spelt)
+        for name, column in table.items()
+        if column.dtype == object and pd.api.types.infer_dtype(column) not in _PLAIN
+    }
+    table = table.assign(**nested) if nested else table
+    return Sheet(where, table, np.arange(first, first + len(table)), lined=False, notes=notes)
+
+
+def _spelt(value: Any) -> Any:
+    """A cell that is no plain value, in writing."""
+    return value if value is None or isinstance(value, str | int | float) else str(value)

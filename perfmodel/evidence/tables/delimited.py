@@ -1,0 +1,164 @@
+"""Text with a separator: commas, semicolons, tabs, or the bars of a Markdown table.
+
+The separator is the one that gives the heading most cells. Before the headings may stand comments
+(#, ==), empty lines and `sep=;`; below them a line of Markdown's dashes, or one of units.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from perfmodel.errors import TableError
+from perfmodel.evidence.tables.sheet import Sheet
+from perfmodel.evidence.tables.vocabulary import vocabulary
+from perfmodel.plaintext import csv_text
+
+_SEPARATORS = (",", ";", "\t", "|")
+_MARKER = re.compile(r"sep=.\s*", re.IGNORECASE)
+_COMMENT = ("#", "==", "//", "%")
+_RULE = re.compile(r"[\s|:+-]*-[\s|:+-]*")
+
+Row = tuple[int, list[str]]
+"""A line's number, and its cells."""
+
+
+def read(text: str, where: str, notes: tuple[str, ...] = ()) -> Sheet:
+    """The table of a text; raises `TableError` where there is none or its quotes do not close."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    start = _start(lines)
+    if start is None:
+        raise TableError(f"{where}: no line of column names; a table starts with one")
+    heading = lines[start].lstrip("#%").strip() if lines[start][:1] in "#%" else lines[start]
+    separator = _separator(heading)
+    body = [heading, *lines[start + 1 :]]
+    if separator == "|":
+        body = [_without_bars(line) for line in body]
+    (_, first), *rows = _rows(body, start, separator, where)
+    return _sheet([csv_text(name.strip()) for name in first], rows, where, separator, notes)
+
+
+def _start(lines: Sequence[str]) -> int | None:
+    """The line of the headings: the first that is no comment; a comment where cells follow it."""
+    seen = None
+    for place, line in enumerate(lines):
+        if not line.strip() or _MARKER.fullmatch(line):
+            continue
+        if not line.startswith(_COMMENT):
+            if seen is not None and _is_heading(lines[seen], line):
+                return seen
+            return place
+        seen = place
+    return None
+
+
+def _is_heading(comment: str, line: str) -> bool:
+    """Whether a comment is the headings of the line below it: as many cells, several."""
+    names = comment.lstrip("#% ")
+    separator = _separator(names)
+    cells = line.split(separator)
+    return len(cells) > 1 and len(names.split(separator)) == len(cells) and _any_number(cells)
+
+
+def _any_number(cells: Sequence[str]) -> bool:
+    return any(cell.strip()[:1].isdigit() for cell in cells)
+
+
+def _separator(heading: str) -> str:
+    counts = {separator: len(_cells(heading, separator)) for separator in _SEPARATORS}
+    return max(_SEPARATORS, key=lambda separator: counts[separator])
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=separator), [])
+    except csv.Error:
+        return []
+
+
+def _without_bars(line: str) -> str:
+    """A line of a Markdown table without its outer bars; nothing of a line of dashes."""
+    if _RULE.fullmatch(line):
+        return ""
+    return line.strip().removeprefix("|").removesuffix("|")
+
+
+def _rows(body: Sequence[str], start: int, separator: str, where: str) -> list[Row]:
+    """Cells by line; a quoted cell may go over several."""
+    reader = csv.reader(io.StringIO("\n".join(body)), delimiter=separator, strict=True)
+    found: list[Row] = []
+    try:
+        before = 0
+        for cells in reader:
+            if cells:
+                found.append((start + before + 1, cells))
+            before = reader.line_num
+    except csv.Error as error:
+        raise TableError(f"{where}: not sound CSV ({error}); mend or write it again") from None
+    return found
+
+
+def _sheet(
+    heading: list[str], rows: list[Row], where: str, separator: str, notes: tuple[str, ...]
+) -> Sheet:
+    import pandas as pd
+
+    heading, twice = _named(heading)
+    rows = [(line, _trimmed(cells, len(heading))) for line, cells in rows]
+    units, rows = _units(heading, rows)
+    faults = {
+        i: f"has {len(cells)} cells where the heading has {len(heading)}"
+        for i, (_, cells) in enumerate(rows)
+        if len(cells) != len(heading)
+    }
+    if rows and len(faults) == len(rows):
+        raise TableError(
+            f"{where}:{rows[0][0]}: every row {faults[0]}; the file may be cut short or cells with "
+            "commas lack quotes: write it again"
+        )
+    none = [""] * len(heading)
+    whole = [none if i in faults else cells for i, (_, cells) in enumerate(rows)]
+    columns = zip(*whole, strict=True) if whole else [()] * len(heading)
+    frame = pd.DataFrame(
+        {
+            name: pd.Series([csv_text(cell.strip()) for cell in cells], dtype="str")
+            for name, cells in zip(heading, columns, strict=True)
+        }
+    )
+    lines = np.array([line for line, _ in rows], dtype=np.int64)
+    comma = separator == ";"
+    return Sheet(where, frame, lines, faults, units, comma=comma, twice=twice, notes=notes)
+
+
+def _named(heading: list[str]) -> tuple[list[str], frozenset[str]]:
+    """Headings; empty ones, and all but the first of one name, by their place; those names."""
+    found: list[str] = []
+    twice = set()
+    for place, name in enumerate(heading, start=1):
+        if name in found:
+            twice.add(name)
+        found.append(name if name and name not in found else f"{name} (column {place})".strip())
+    return found, frozenset(twice)
+
+
+def _trimmed(cells: list[str], width: int) -> list[str]:
+    """A row without the empty cells that separators at its end make."""
+    while len(cells) > width and not cells[-1].strip():
+        cells = cells[:-1]
+    return cells
+
+
+def _units(heading: list[str], rows: list[Row]) -> tuple[dict[str, str], list[Row]]:
+    """A first row that holds units and nothing else, by column; and the other rows."""
+    if not rows or len(rows[0][1]) != len(heading):
+        return {}, rows
+    known = vocabulary().units
+    said = {name: cell.strip("()[] ") for name, cell in zip(heading, rows[0][1], strict=True)}
+    written = {name: cell for name, cell in said.items() if cell not in ("", "-")}
+    if not written or not all(cell.lower() in known or cell == "%" for cell in written.values()):
+        return {}, rows
+    return written, rows[1:]

@@ -1,0 +1,85 @@
+"""A file as a sheet, by what it holds rather than by its name.
+
+CSV and its relatives (`delimited`), JSON lines and lists (`objects`), Parquet and Excel (`binary`),
+each packed by gzip or not. Raises `TableError`, one line, for a file that is missing or damaged.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from perfmodel.errors import TableError, reason
+from perfmodel.evidence.tables import binary, delimited, objects
+from perfmodel.evidence.tables.sheet import Sheet
+
+WANTED = "give CSV, JSON lines, Parquet or Excel"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+_JSON = re.compile(r"\s*(?:\{|\[\s*[{\[\]])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+
+
+def read(path: str) -> Sheet:
+    """The table in a file; `-` is standard input."""
+    where = named(path)
+    data = _bytes(path)
+    if data[:2] == b"\x1f\x8b" or path.endswith(".gz"):
+        data = _decompress(data, where) if data else data
+    if not data:
+        raise TableError(f"{where}: the file is empty; a table starts with a line of column names")
+    if path.endswith((".parquet", ".pq")) or data[:4] == b"PAR1":
+        return binary.parquet(data, where)
+    if path.endswith((".xlsx", ".xls", ".ods")) or data[:4] in _EXCEL:
+        return binary.excel(data, where)
+    text, notes = _text(data, where)
+    if _JSON.match(text):
+        return objects.read(text, where)
+    return delimited.read(text, where, notes)
+
+
+def named(path: str) -> str:
+    """A file as messages call it."""
+    return "standard input" if path == "-" else path
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        if path != "-":
+            return Path(path).read_bytes()
+        if sys.stdin is None:
+            raise TableError("standard input is closed; name a file")
+        return sys.stdin.buffer.read()
+    except (OSError, ValueError) as error:
+        said = f"{named(path)}: cannot be read: {reason(error)}"
+        raise TableError(f"{said}; check the path") from None
+
+
+def _decompress(data: bytes, where: str) -> bytes:
+    import gzip
+    import zlib
+
+    try:
+        return gzip.decompress(data)
+    except EOFError:
+        raise TableError(f"{where}: the gzip file is cut short; fetch or write it again") from None
+    except (OSError, zlib.error) as error:
+        raise TableError(
+            f"{where}: not a sound gzip file ({error}); fetch or write it again"
+        ) from None
+
+
+def _text(data: bytes, where: str) -> tuple[str, tuple[str, ...]]:
+    """Text as UTF-8, as UTF-16 with its mark, or as spreadsheets of Windows write it."""
+    try:
+        if data[:2] in _UTF16:
+            return data.decode("utf-16"), ()
+        if b"\x00" in data:
+            raise TableError(f"{where}: binary data, not CSV; {WANTED}")
+        return data.decode("utf-8-sig"), ()
+    except UnicodeDecodeError as error:
+        text = data.decode("cp1252", "replace")
+        if data[:2] in _UTF16 or "\ufffd" in text or _CONTROL.search(text):
+            raise TableError(f"{where}: not UTF-8 text (byte {error.start}); {WANTED}") from None
+        return text, (f"{where}: not UTF-8; read as Windows-1252",)

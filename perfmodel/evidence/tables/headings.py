@@ -1,0 +1,119 @@
+"""A column's heading as words: "Latency [us]", time_ms, "Triton (TFLOPS)", "avg GB/s"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from perfmodel.evidence.tables.vocabulary import Unit, normal, vocabulary
+
+_BRACKETS = re.compile(r"[(\[{<]([^)\]}>]*)[)\]}>]")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SPLIT = re.compile(r"[^\w/%µ\u03bc]+|_+")
+_SHARE = frozenset({"%", "percent", "pct", "x", "ratio"})
+_SHORT = frozenset({"s", "b"})  # units that are names of columns where they stand alone
+_PER_SECOND = re.compile(r"[ _]?per[ _]?s(?:ec(?:ond)?)?\b", re.IGNORECASE)
+_SECOND = frozenset({"s", "sec", "second"})
+_LONGEST = 200  # characters of a heading
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a heading says that its column measures."""
+
+    kind: str
+    """time, flops or bandwidth."""
+    unit: Unit | None
+    """Its unit; None where the heading names none."""
+    statistic: str
+    """median, mean, min, max, std, p10 ...; empty where it does not say."""
+    other: str
+    """Words that are none of a measurement, as they are written: of an implementation, say."""
+
+
+def words(heading: str) -> tuple[list[str], list[str]]:
+    """The words of a heading outside of brackets, and those inside."""
+    text = _PER_SECOND.sub("/s", heading[:_LONGEST])
+    inside = [word for part in _BRACKETS.findall(text) for word in _words(part)]
+    return _words(_BRACKETS.sub(" ", text)), inside
+
+
+def _words(text: str) -> list[str]:
+    found = []
+    for word in _SPLIT.split(text.strip()):
+        for part in _pieces(word):
+            found += [part] if _unit(part) or _is_rate(part) else part.split("/")
+    return [word for word in found if word]
+
+
+def _pieces(word: str) -> list[str]:
+    """The parts of a word in camel case, where one is of a measurement: timeMs, not cuBLAS."""
+    parts = _CAMEL.sub(" ", word).split()
+    known = vocabulary().words["core"]
+    told = any(_unit(part) or _statistic(part) or part.lower() in known for part in parts)
+    return parts if told and _unit(word) is None else [word]
+
+
+def _is_rate(word: str) -> bool:
+    """Whether a word is something a second, such as tokens/s: no time in seconds."""
+    over, _, under = word.lower().rpartition("/")
+    return bool(over) and under in _SECOND and over not in vocabulary().words["time"]
+
+
+def _unit(word: str) -> Unit | None:
+    return vocabulary().units.get(word.lower())
+
+
+def without_unit(heading: str) -> tuple[str, Unit | None]:
+    """The normal spelling of a heading without its unit of bytes or time, and that unit."""
+    outside, inside = words(heading)
+    for word in inside:
+        if (unit := _unit(word)) is not None:
+            return normal("".join(outside)), unit
+    if len(outside) > 1 and (unit := _unit(outside[-1])) is not None:
+        return normal("".join(outside[:-1])), unit
+    return normal("".join((*outside, *inside))), None
+
+
+def measure(heading: str) -> Measure | None:
+    """What a heading says that it measures; None where it says nothing of the kind.
+
+    A heading with a unit measures; one without is a time where all its words are.
+    """
+    known = vocabulary().words
+    outside, inside = words(heading)
+    both = [*outside, *inside]
+    lowered = [word.lower() for word in both]
+    if not both or any(word in known["foreign"] or word in _SHARE for word in lowered):
+        return None
+    place = _unit_place(outside, inside)
+    unit = None if place is None else _unit(both[place])
+    if unit is not None and unit.kind == "bytes":
+        return None
+    kind = "time" if unit is None else unit.kind
+    rest = [word for i, word in enumerate(both) if i != place]
+    statistic = next((_statistic(word) for word in rest if _statistic(word)), "")
+    other = [word for word in rest if not _statistic(word) and word.lower() not in known[kind]]
+    if unit is None and (other or not known["core"] & set(lowered)):
+        return None
+    return Measure(kind, unit, statistic, "_".join(other))
+
+
+def _unit_place(outside: list[str], inside: list[str]) -> int | None:
+    """The place of the unit among the words: the last one; a lone s is a column's name."""
+    both = [*outside, *inside]
+    for i in range(len(both) - 1, -1, -1):
+        unit = _unit(both[i])
+        if unit is None:
+            continue
+        bracketed = i >= len(outside)
+        if both[i].lower() in _SHORT and not bracketed and (len(both) == 1 or i < len(outside) - 1):
+            continue
+        return i
+    return None
+
+
+def _statistic(word: str) -> str:
+    lowered = word.lower()
+    found = vocabulary().words["statistics"].items()
+    return next((name for name, spelt in found if lowered in spelt), "")

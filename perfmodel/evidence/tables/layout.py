@@ -1,0 +1,119 @@
+"""The columns of a kind of table: what a reader looks for, and what its cells have to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.errors import TableError
+from perfmodel.evidence.records import cells
+from perfmodel.evidence.tables.headings import without_unit
+from perfmodel.evidence.tables.sheet import Sheet
+from perfmodel.evidence.tables.vocabulary import Unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a kind of table. Others stay as they are."""
+
+    needed: tuple[str, ...]
+    """Columns that a table must have."""
+    measured: str
+    """The column of what was measured: a positive number in every row."""
+    text: tuple[str, ...] = ()
+    """Columns of text, empty where there is none."""
+    whole: tuple[str, ...] = ()
+    """Columns of whole numbers, missing where there is none."""
+    numbers: tuple[str, ...] = ()
+    """Columns of numbers, missing where there is none."""
+    truth: tuple[str, ...] = ()
+    """Columns of true and false, missing where there is none."""
+
+    @property
+    def unit(self) -> Unit | None:
+        """The unit of time that the name of `measured` ends with; None where it is no time."""
+        unit = without_unit(self.measured)[1]
+        return unit if unit is not None and unit.kind == "time" else None
+
+    def example(self, frame: pd.DataFrame) -> str:
+        """What shows what a table should be like: a command, or the columns that it needs."""
+        return ",".join(dict.fromkeys((*self.needed, self.measured)))
+
+    @property
+    def wanted(self) -> str:
+        """What a measurement has to be."""
+        return "a positive number"
+
+    def columns(self) -> tuple[str, ...]:
+        """Every column but `measured`."""
+        return tuple(
+            name
+            for name in dict.fromkeys(
+                (*self.needed, *self.text, *self.whole, *self.numbers, *self.truth)
+            )
+            if name != self.measured
+        )
+
+    def of(self, sheet: Sheet, stated: Mapping[str, str], mapping: Mapping[str, str]) -> Layout:
+        """The layout with the columns that this very table has beside those of every table."""
+        return self
+
+    def completed(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+        """A table with what follows from its other columns, and notes about it."""
+        return frame, []
+
+    def lacking(self, frame: pd.DataFrame) -> list[str]:
+        """The needed columns that a table does not have."""
+        return [name for name in self.needed if name not in frame and name != self.measured]
+
+    def sound(self, values: np.ndarray) -> np.ndarray:
+        """Which measurements can be one."""
+        return (values > 0) & (values < np.inf)
+
+    def seconds(self, frame: pd.DataFrame, kind: str, rates: np.ndarray, flops: str) -> np.ndarray:
+        """Times of runs of which the rate was measured: `kind` flops or bandwidth, a second.
+
+        `flops` says how operations were counted. Raises `TableError` where a row's work is not
+        known from its columns.
+        """
+        raise TableError(f"a rate of {kind} says no time of such a run; give a column of times")
+
+    def work(self, frame: pd.DataFrame, kind: str, flops: str) -> np.ndarray | None:
+        """Operations (`kind` flops) or bytes (bandwidth) of each row; None where unknown."""
+        return None
+
+    def typed(self, table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
+        """`table` with every column of the layout, in its type; raises `TableError`."""
+        import pandas as pd
+
+        missing = [name for name in self.needed if name not in table.columns]
+        if missing:
+            has = ", ".join(str(name) for name in table.columns[:40])
+            raise TableError(f"{where}: no column {' or '.join(missing)}; it has: {has}")
+        found: dict[str, Any] = {name: _text(table, name) for name in self.text}
+        found |= {name: cells.whole(table, name, where) for name in self.whole}
+        found |= {name: _numbers(table, name, where) for name in self.numbers}
+        found |= {name: cells.truth(table, name, where) for name in self.truth}
+        measured = cells.numbers(table, self.measured, where).astype("float64")
+        name = f"{where}: {self.measured}"
+        good = pd.Series(self.sound(measured.to_numpy()), index=table.index)
+        cells.refuse(~good, cells.text(table[self.measured]), name, f"is not {self.wanted}")
+        found[self.measured] = measured
+        held = {str(name): table[name] for name in table.columns}
+        return pd.DataFrame({**held, **found}, index=table.index)
+
+
+def _text(table: pd.DataFrame, name: str) -> Any:
+    return cells.text(table[name]) if name in table.columns else ""
+
+
+def _numbers(table: pd.DataFrame, name: str, where: str) -> Any:
+    if name not in table.columns:
+        return float("nan")
+    return cells.numbers(table, name, where).astype("float64")

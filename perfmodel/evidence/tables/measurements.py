@@ -1,0 +1,206 @@
+"""What was measured: a time in whatever unit, or a rate that the row's work turns into one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.errors import TableError
+from perfmodel.evidence.records import cells
+from perfmodel.evidence.tables.draft import READING, Draft
+from perfmodel.evidence.tables.matching import Timed
+from perfmodel.evidence.tables.numerals import number, numbers
+from perfmodel.evidence.tables.vocabulary import Unit, normal, vocabulary
+from perfmodel.plaintext import quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NONE = "nothing was measured"
+"""What `problem` says where a table has no measurement at all."""
+_UNIT_COLUMNS = ("timeunit", "unit", "units")
+"""Columns that name the unit of each row: Google Benchmark's time_unit."""
+
+
+def problem(draft: Draft, unit: str) -> str:
+    """Why the measurements of a table cannot be read; empty where they can."""
+    layout = draft.layout
+    if layout.unit is None:
+        return "" if layout.measured in draft.frame else NONE
+    if draft.measured is None:
+        return NONE
+    one = draft.measured
+    said, below = draft.unit_of(one.heading)
+    if said and (below is None or below.kind != one.measure.kind):
+        return (
+            f"column {one.heading!r} is in {quoted(said, 20)} by the row of units, which is no "
+            f"unit of {_KIND[one.measure.kind]}; mend that row or export the table again"
+        )
+    if one.measure.kind == "time" and not unit and _unit(draft) is None and _units(draft) is None:
+        known = ", ".join(vocabulary().times())
+        return f"column {one.heading!r} is a time without a unit; say --unit {known}"
+    return ""
+
+
+def read(draft: Draft, unit: str, flops: str) -> None:
+    """Put the measurement of every row into its column; one that cannot be is a fault."""
+    layout = draft.layout
+    if layout.unit is None:
+        values, bad = numbers(draft.frame[layout.measured], draft.comma)
+        _sound(draft, layout.measured, layout.measured, values.to_numpy(np.float64), bad)
+        draft.frame = draft.frame.assign(**{layout.measured: values})
+        return
+    _, one = _units_of(draft)
+    name = layout.measured + READING
+    if one.measure.kind == "time":
+        found, bad = _times(draft, name, unit)
+    else:
+        found, bad = _of_rates(draft, name, flops)
+    _sound(draft, layout.measured, name, found, bad)
+    _spread(draft, unit)
+    order = [layout.measured if column == name else column for column in draft.frame.columns]
+    draft.frame = draft.frame.drop(columns=name).assign(**{layout.measured: found})[order]
+
+
+def _units_of(draft: Draft) -> tuple[Unit, Timed]:
+    """The layout's unit of time, and what was measured, of a table that has both (`problem`)."""
+    assert draft.layout.unit is not None
+    assert draft.measured is not None
+    return draft.layout.unit, draft.measured
+
+
+def _sound(draft: Draft, column: str, name: str, found: np.ndarray, bad: np.ndarray) -> None:
+    """Name the rows whose measurement is none; a case that failed keeps its row without one."""
+    good = draft.layout.sound(found)
+    if "flag" in draft.frame:
+        failed = (cells.text(draft.frame["flag"]) == "failed").to_numpy(bool)
+        good |= np.isnan(found) & failed & ~bad
+    said = cells.text(draft.frame[name])
+    heading = column if draft.measured is None else draft.measured.heading
+    for row in np.flatnonzero(~good).tolist():
+        cell = said.iloc[row]
+        shown = quoted(cell, 40) if cell else "empty"
+        wrong = "a number" if bad[row] else draft.layout.wanted
+        draft.fault(row, f"{heading} is {shown}, not {wrong}")
+
+
+# ---- Times ---------------------------------------------------------------------------------------
+
+
+def _times(draft: Draft, name: str, unit: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times in the layout's unit; a cell may bring a unit of its own."""
+    ours, _ = _units_of(draft)
+    own = _unit(draft)
+    theirs = vocabulary().time(unit) if unit else own
+    factors: Any = 1.0
+    if theirs is not None:
+        factors = theirs.over(ours)
+    elif (units := _units(draft)) is not None:
+        factors = units
+    values, bad = numbers(draft.frame[name], draft.comma)
+    found = values.to_numpy(np.float64) * factors
+    for row in np.flatnonzero(bad).tolist():
+        said = _with_unit(str(draft.frame[name].iloc[row]), draft.comma)
+        if said is not None:
+            found[row], bad[row] = said[0] * said[1].over(ours), False
+    _say_unit(draft, theirs, own, unit)
+    return found, bad
+
+
+def _say_unit(draft: Draft, theirs: Unit | None, own: Unit | None, unit: str) -> None:
+    layout, (_, one) = draft.layout, _units_of(draft)
+    if unit and own is not None and own.name != unit:
+        draft.notes.append(f"{one.heading} is taken in {unit}, as --unit says")
+    elif one.heading != layout.measured:
+        named = theirs.name if theirs is not None else "the unit of each row"
+        draft.notes.append(f"read {one.heading} as {layout.measured}, from {named}")
+
+
+def _unit(draft: Draft) -> Unit | None:
+    """The unit of the measured column: of its heading, or of a row below the headings."""
+    _, one = _units_of(draft)
+    return one.measure.unit or draft.unit_of(one.heading)[1]
+
+
+def _units(draft: Draft) -> np.ndarray | None:
+    """What each row's unit is in ours, where a column names it; None where there is none."""
+    ours, _ = _units_of(draft)
+    for name in draft.frame.columns:
+        if normal(str(name)) not in _UNIT_COLUMNS:
+            continue
+        said = cells.text(draft.frame[name])
+        known = {word: vocabulary().units.get(word.lower()) for word in said.unique()}
+        if any(unit is not None and unit.kind == "time" for unit in known.values()):
+            factors = {
+                word: unit.over(ours) if unit is not None and unit.kind == "time" else np.nan
+                for word, unit in known.items()
+            }
+            return said.map(factors).to_numpy(np.float64)
+    return None
+
+
+def _with_unit(cell: str, comma: bool) -> tuple[float, Unit] | None:
+    """Number and unit of a cell such as "1.2 ms"; None for any other."""
+    text = cell.strip()
+    digits = text.rstrip("abcdefghijklmnopqrstuvwxyzµ\u03bcABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    unit = vocabulary().units.get(text[len(digits) :].lower().replace("\u03bc", "µ"))
+    value = number(digits, comma)
+    return (value, unit) if unit is not None and unit.kind == "time" and value else None
+
+
+def _spread(draft: Draft, unit: str) -> None:
+    """Other quantiles of the same samples, in columns of their own: min_us, p20_us, std_us ..."""
+    ours, _ = _units_of(draft)
+    shared = vocabulary().time(unit) if unit else _unit(draft)
+    found: dict[str, Any] = {}
+    for statistic, one in draft.matched.spread.items():
+        column = f"{statistic}_{ours.name}"
+        theirs = one.measure.unit or draft.unit_of(one.heading)[1] or shared
+        if theirs is None or (column in draft.frame and column != one.heading):
+            continue
+        values, _ = numbers(draft.frame[one.heading], draft.comma)
+        found[column] = values.to_numpy(np.float64) * theirs.over(ours)
+    draft.frame = draft.frame.assign(**found)
+
+
+# ---- Rates ---------------------------------------------------------------------------------------
+
+_KIND = {"time": "time", "flops": "FLOP/s", "bandwidth": "B/s"}
+_COUNTED = {
+    "bandwidth": ": each tensor is moved once",
+    "causal": ": a causal mask leaves half of the operations (--flops full: all are counted)",
+    "full": ": all operations of a causal square are counted",
+}
+
+
+def _of_rates(draft: Draft, name: str, flops: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times of the rows by the rates that were measured."""
+    ours, one = _units_of(draft)
+    unit = _unit(draft)
+    assert unit is not None  # a rate is known by its unit
+    values, bad = numbers(draft.frame[name], draft.comma)
+    rates = values.to_numpy(np.float64) * unit.factor
+    rates = np.where(rates > 0, rates, np.nan)
+    seconds = draft.layout.seconds(draft.frame, one.measure.kind, rates, flops)
+    if len(seconds) and np.isnan(seconds).all() and not np.isnan(rates).all():
+        raise TableError(
+            f"{draft.sheet.where}: column {one.heading!r} is a rate, and what a row "
+            f"{'computes' if one.measure.kind == 'flops' else 'moves'} is not known from its other "
+            "columns; give a column of times"
+        )
+    counted = _COUNTED["bandwidth"] if one.measure.kind == "bandwidth" else ""
+    if one.measure.kind == "flops" and "causal" in draft.frame:
+        counted = _COUNTED[flops]
+    draft.notes.append(f"read {one.heading} as {draft.layout.measured}, from {unit.name}{counted}")
+    unknown = np.isnan(seconds) & ~np.isnan(rates)
+    for row in np.flatnonzero(unknown).tolist():
+        draft.fault(row, f"{one.heading} is a rate of an operation that is not known")
+    return seconds / ours.factor, bad
+
+
+def positive_rates(column: pd.Series[Any], comma: bool, factor: float) -> np.ndarray:
+    """Rates a second of a column, missing where there is none."""
+    values, _ = numbers(column, comma)
+    rates = values.to_numpy(np.float64) * factor
+    return np.where(rates > 0, rates, np.nan)

@@ -1,0 +1,89 @@
+"""JSON as a table: an object a line, a list of objects, or one list inside an object."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from perfmodel.errors import TableError
+from perfmodel.evidence.tables.sheet import Sheet
+from perfmodel.plaintext import quoted
+
+_LISTS = ("rows", "results", "data", "benchmarks", "runs", "predictions")
+_DEEPEST = 3  # objects inside objects become columns a.b.c
+_SAID = "an object a line, or a list of objects"
+
+
+def read(text: str, where: str) -> Sheet:
+    """The table of a JSON text; raises `TableError` where it is none."""
+    import pandas as pd
+
+    rows, lines, faults = _objects(text, where)
+    if not any(rows):
+        raise TableError(f"{where}: no object with values; a JSON table is {_SAID}")
+    names = dict.fromkeys(name for row in rows for name in row)
+    frame = pd.DataFrame(
+        {name: pd.Series([_cell(row.get(name)) for row in rows], dtype="str") for name in names}
+    )
+    return Sheet(where, frame, np.array(lines, dtype=np.int64), faults)
+
+
+def _objects(text: str, where: str) -> tuple[list[dict[str, Any]], list[int], dict[int, str]]:
+    """Objects, the lines (or numbers) they stand on, and those that are none."""
+    listed = _document(text)
+    if listed is not None:
+        numbered = list(enumerate(listed, start=1))
+        faults = {
+            i: f"is {quoted(str(each), 40)}, no object"
+            for i, (_, each) in enumerate(numbered)
+            if not isinstance(each, Mapping)
+        }
+    else:
+        numbered, faults = [], {}
+        for number, line in enumerate(text.split("\n"), start=1):
+            if not line.strip():
+                continue
+            each = _parsed(line)
+            if not isinstance(each, Mapping):
+                faults[len(numbered)] = "is no JSON object"
+            numbered.append((number, each))
+    if len(faults) == len(numbered):
+        raise TableError(f"{where}: not sound JSON; a JSON table is {_SAID}")
+    rows = [dict(_flat(each)) if isinstance(each, Mapping) else {} for _, each in numbered]
+    return rows, [number for number, _ in numbered], faults
+
+
+def _document(text: str) -> Sequence[Any] | None:
+    """The list of one JSON document; None where each line is a document."""
+    document = _parsed(text)
+    if isinstance(document, list):
+        return document
+    if isinstance(document, Mapping):
+        lists = [document[name] for name in _LISTS if isinstance(document.get(name), list)]
+        return lists[0] if lists else [document]
+    return None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _flat(each: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    for name, value in each.items():
+        if isinstance(value, Mapping) and depth < _DEEPEST:
+            yield from _flat(value, f"{before}{name}.", depth + 1)
+        else:
+            yield f"{before}{name}", value
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,155 @@
+"""Files as a table of a layout: every row read, or named with what is wrong with it.
+
+A bad cell costs its row and not the table. A column that is missing costs the table, and one
+message names all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfmodel.errors import TableError
+from perfmodel.evidence.tables import checks, files, measurements, values
+from perfmodel.evidence.tables.draft import Draft
+from perfmodel.evidence.tables.layout import Layout
+from perfmodel.evidence.tables.matching import Match, match, missing
+from perfmodel.evidence.tables.sheet import Sheet
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FLOPS = ("causal", "full")
+"""How FLOP/s count a causal mask: the operations it leaves, or those of the whole square."""
+_NO_CASE = ("flag",)
+"""Columns that say something of a measurement rather than of what ran."""
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What a user says of tables that do not say it themselves."""
+
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    """Their headings, and the columns that they are."""
+    stated: Mapping[str, str] = field(default_factory=dict)
+    """Columns, and what holds in them for every row that does not say otherwise."""
+    unit: str = ""
+    """The unit of the measured times, whatever their heading says."""
+    flops: str = "causal"
+    """How rates count operations: one of `FLOPS`."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one or more files hold."""
+
+    table: pd.DataFrame
+    """Every row, in the layout's columns and types; the measurement of a bad row is missing."""
+    faults: pd.Series[str]
+    """What is wrong with each row, with file and line; empty where nothing is."""
+    case: tuple[str, ...]
+    """The columns that make two rows the same case: all but what was measured."""
+    notes: tuple[str, ...] = ()
+    """What was read as what, and what was passed over."""
+
+    def strict(self) -> pd.DataFrame:
+        """The table; raises `TableError` where a row is bad."""
+        bad = self.faults[self.faults != ""]
+        if len(bad):
+            more = f" (and {len(bad) - 1} more rows)" if len(bad) > 1 else ""
+            raise TableError(f"{bad.iloc[0]}{more}; mend the table")
+        return self.table
+
+
+def read(
+    paths: str | Path | Iterable[str | Path], layout: Layout, hints: Hints | None = None
+) -> Reading:
+    """The rows of one or more files; `-` is standard input.
+
+    Raises `TableError`, one line, for a file that is missing, damaged or cut short, for columns
+    that are missing, and where no row is good; `UnknownName` for a hint about nothing.
+    """
+    import pandas as pd
+
+    listed = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not listed:
+        raise TableError("no table given; name a .csv, .csv.gz or .parquet file, or - for stdin")
+    found = [of_sheet(files.read(str(path)), layout, hints or Hints()) for path in listed]
+    if len(found) == 1:
+        return found[0]
+    return Reading(
+        pd.concat([one.table for one in found], ignore_index=True),
+        pd.concat([one.faults for one in found], ignore_index=True),
+        tuple(dict.fromkeys(name for one in found for name in one.case)),
+        tuple(dict.fromkeys(note for one in found for note in one.notes)),
+    )
+
+
+def of_sheet(sheet: Sheet, layout: Layout, hints: Hints) -> Reading:
+    """The rows of one sheet; raises as `read` does."""
+    layout = layout.of(sheet, hints.stated, hints.mapping)
+    matched = _matched(sheet, layout, hints)
+    draft = Draft(sheet, layout, matched)
+    draft.name_columns()
+    draft.state(hints.stated)
+    draft.unpivot()
+    values.read(draft)
+    draft.frame, notes = layout.completed(draft.frame)
+    draft.notes += notes
+    problem = measurements.problem(draft, hints.unit)
+    lacking = layout.lacking(draft.frame)
+    if problem == measurements.NONE:
+        lacking.append(layout.measured)
+    if lacking:
+        more = "" if problem in ("", measurements.NONE) else f"; and {problem}"
+        example = layout.example(draft.frame)
+        raise missing(sheet.where, lacking, layout.measured, sheet.headings, example, more)
+    if problem:
+        raise TableError(f"{sheet.where}: {problem}")
+    measurements.read(draft, hints.unit, hints.flops)
+    draft.notes += checks.rate_beside_time(draft)
+    return _finished(draft)
+
+
+def _matched(sheet: Sheet, layout: Layout, hints: Hints) -> Match:
+    def tells(heading: str, column: str) -> bool:
+        return values.tells(sheet.frame[heading], column, layout)
+
+    def denies(heading: str, column: str) -> bool:
+        return values.denies(sheet.frame[heading], column, layout)
+
+    columns, timed = layout.columns(), layout.measured
+    if layout.unit is None:  # no time, so that it is a column as any other
+        columns, timed = (*columns, layout.measured), ""
+    matched = match(sheet.headings, columns, timed, hints.mapping, tells, denies)
+    for heading in matched.headings():
+        if heading in sheet.twice:
+            raise TableError(f"{sheet.where}: column {heading!r} appears twice; rename or drop one")
+    return matched
+
+
+def _finished(draft: Draft) -> Reading:
+    """The table in its types: good rows checked once more, bad ones without a measurement."""
+    import pandas as pd
+
+    layout, frame, where = draft.layout, draft.frame, draft.sheet.where
+    said = np.full(len(frame), "", dtype=object)
+    for row, fault in draft.faults.items():
+        said[row] = f"{draft.place(row)}: {fault}"
+    faults = pd.Series(said, index=frame.index, dtype="str")
+    case = tuple(name for name in layout.columns() if name not in _NO_CASE)
+    bad = (faults != "").to_numpy(bool)
+    if len(frame) and bad.all():
+        more = f"; so it is with all {len(frame)} rows" if len(frame) > 1 else ""
+        raise TableError(f"{faults.iloc[0]}{more}; mend the table")
+    if not bad.any():
+        return Reading(layout.typed(frame, where), faults, case, draft.said())
+    # A bad row is given a measurement to have its other cells in their types, and loses it again.
+    frame = frame.assign(**{layout.measured: frame[layout.measured].mask(bad, 1.0)})
+    table = layout.typed(frame, where)
+    table.loc[bad, layout.measured] = float("nan")
+    return Reading(table, faults, case, draft.said())

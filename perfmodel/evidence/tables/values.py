@@ -1,0 +1,116 @@
+"""What cells say: words in our spelling, whole numbers, numbers, truth; or a fault of the row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.evidence.records import cells
+from perfmodel.evidence.tables.numerals import number, numbers
+from perfmodel.evidence.tables.vocabulary import normal, vocabulary
+from perfmodel.plaintext import quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from perfmodel.evidence.tables.draft import Draft
+    from perfmodel.evidence.tables.layout import Layout
+
+_MOST = 2**62
+_TRUTH = "causal"
+"""The column whose words stand for true and false in every column of truth."""
+
+
+def tells(column: pd.Series[Any], name: str, layout: Layout) -> bool:
+    """Whether cells show that a column is `name`: all are known words of it, or whole numbers."""
+    said = [text for text in cells.text(column).unique() if text]
+    if not said:
+        return False
+    if name in layout.whole or name in layout.numbers:
+        found = [number(text, scaled=True) for text in said]
+        return all(value is not None and value % 1 == 0 for value in found)
+    known = vocabulary().values.get(name, {})
+    return all(normal(text) in known for text in said)
+
+
+def denies(column: pd.Series[Any], name: str, layout: Layout) -> bool:
+    """Whether cells show that a column is not `name`: numbers where a needed name has to be."""
+    if name not in layout.needed or name not in layout.text:
+        return False
+    said = [text for text in cells.text(column).unique() if text]
+    return bool(said) and all(text.isascii() and text.isdigit() for text in said)
+
+
+def read(draft: Draft) -> None:
+    """Bring the columns of a layout into their types; a cell that cannot be is a fault."""
+    layout = draft.layout
+    found: dict[str, Any] = {}
+    for name in draft.frame.columns:
+        if name in layout.truth:
+            found[name] = _truth(draft, name)
+        elif name in layout.whole:
+            found[name] = _whole(draft, name)
+        elif name in layout.numbers:
+            found[name] = _number(draft, name)
+        elif name in layout.text:
+            found[name] = _words(draft, name)
+    draft.frame = draft.frame.assign(**found)
+
+
+def refuse(draft: Draft, name: str, bad: np.ndarray, wanted: str) -> None:
+    """Name the rows whose cell of a column is not what is wanted."""
+    rows = np.flatnonzero(bad).tolist()
+    if rows:
+        said = cells.text(draft.frame[name])
+        heading = _heading(draft, name)
+        for row in rows:
+            cell = said.iloc[row]
+            draft.fault(row, f"{heading} is {quoted(cell, 40) if cell else 'empty'}, {wanted}")
+
+
+def _heading(draft: Draft, name: str) -> str:
+    """A column as the file calls it."""
+    one = draft.matched.columns.get(name)
+    return one.heading if one is not None else name
+
+
+def _words(draft: Draft, name: str) -> pd.Series[Any]:
+    said = cells.text(draft.frame[name])
+    if name not in vocabulary().values:
+        return said
+    return said.map({word: vocabulary().value(name, word) for word in said.unique()}).astype("str")
+
+
+def _whole(draft: Draft, name: str) -> pd.Series[Any]:
+    column = draft.frame[name]
+    found, bad = numbers(column, draft.comma, scaled=True)
+    unit = draft.matched.columns[name].unit if name in draft.matched.columns else None
+    said, below = draft.unit_of(_heading(draft, name))
+    unit = below if unit is None and said else unit
+    if unit is not None and unit.kind == "bytes":
+        found = (found * unit.factor).round()
+    if found.dtype.kind in "fu":
+        values = found.to_numpy(np.float64)
+        whole = np.isnan(values) | ((np.abs(values) < _MOST) & (np.rint(values) == values))
+        refuse(draft, name, bad | ~whole, "not a whole number below 2^62")
+        found = found.mask(bad | ~whole)
+    return found
+
+
+def _number(draft: Draft, name: str) -> pd.Series[Any]:
+    found, bad = numbers(draft.frame[name], draft.comma)
+    refuse(draft, name, bad, "not a number")
+    return found
+
+
+def _truth(draft: Draft, name: str) -> pd.Series[Any]:
+    column = draft.frame[name]
+    if column.dtype.kind == "b" or str(column.dtype) == "boolean":
+        return column
+    known = vocabulary().values[_TRUTH]
+    said = cells.text(column)
+    words = {word: known.get(normal(word), "") for word in said.unique()}
+    found = said.map(words).astype("str")
+    refuse(draft, name, ((found == "") & (said != "")).to_numpy(bool), "neither yes nor no")
+    return found

@@ -1,0 +1,153 @@
+"""Spellings of columns, of what cells say, and of units: `columns.yaml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from perfmodel import yamltable
+from perfmodel.errors import UnknownName
+
+_OTHER = re.compile(r"[^a-z0-9µσ]+")
+_WORDS = re.compile(r"[\w .:+/-]{1,60}")
+
+
+def normal(text: str) -> str:
+    """A spelling by its letters and digits alone, in lower case."""
+    return _OTHER.sub("", text.lower().replace("\u03bc", "µ"))
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of what tables measure."""
+
+    name: str
+    """As messages write it: ms, TFLOP/s."""
+    kind: str
+    """time, flops, bandwidth or bytes."""
+    factor: float
+    """What one of it is in seconds, operations or bytes a second, or bytes."""
+
+    def over(self, other: Unit) -> float:
+        """How many of `other` it is: 1000 for ms over us, to the last digit."""
+        ratio = self.factor / other.factor
+        return float(f"{ratio:.12g}")
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """A column that a spelling may stand for."""
+
+    column: str
+    """The column."""
+    spelling: str
+    """The spelling as it is written."""
+    rank: int
+    """How far down its list the spelling stands: less is better."""
+    shared: bool
+    """Whether the cells have to tell, since other columns are called so too."""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """All of `columns.yaml`."""
+
+    meanings: Mapping[str, tuple[Meaning, ...]]
+    """Columns by normal spelling."""
+    values: Mapping[str, Mapping[str, str]]
+    """What cells say, by column and normal spelling."""
+    units: Mapping[str, Unit]
+    """Units by their spelling in lower case."""
+    words: Mapping[str, Any]
+    """Words in headings of measurements."""
+    in_bytes: frozenset[str]
+    """Columns that hold bytes."""
+
+    def value(self, column: str, cell: str) -> str:
+        """What a cell of a column says in our words; the cell itself where nothing is known."""
+        known = self.values.get(column, {})
+        if cell in known.values() or not _WORDS.fullmatch(cell):
+            return cell
+        word = cell.removeprefix("torch.").removeprefix("tl.")
+        for spelling in (word, word.split(":")[0]):
+            if (found := known.get(normal(spelling))) is not None:
+                return found
+        return cell
+
+    def time(self, name: str) -> Unit:
+        """The unit of time of that name; raises `UnknownName`."""
+        unit = self.units.get(name.strip().lower())
+        if unit is None or unit.kind != "time":
+            raise UnknownName("unit of time", name, self.times())
+        return unit
+
+    def times(self) -> list[str]:
+        """The units of time."""
+        return list(dict.fromkeys(unit.name for unit in self.units.values() if unit.kind == "time"))
+
+    def spellings(self, column: str, most: int = 3) -> list[str]:
+        """Some of what a column is called elsewhere."""
+        found = [
+            meaning
+            for meanings in self.meanings.values()
+            for meaning in meanings
+            if meaning.column == column != meaning.spelling and not meaning.shared
+        ]
+        return [one.spelling for one in sorted(found, key=lambda one: one.rank)[:most]]
+
+
+@lru_cache(maxsize=1)
+def vocabulary() -> Vocabulary:
+    """The shipped spellings."""
+    document = yamltable.read(Path(__file__).with_name("columns.yaml"))
+    return Vocabulary(
+        _meanings(document["columns"]),
+        {
+            column: {
+                normal(spelling): value
+                for value, spellings in known.items()
+                for spelling in (value, *spellings)
+            }
+            for column, known in document["values"].items()
+        },
+        {
+            spelling.lower(): Unit(name, kind, float(entry["factor"]))
+            for kind, units in document["units"].items()
+            for name, entry in units.items()
+            for spelling in (name, *entry["names"])
+        },
+        {
+            name: {key: frozenset(words) for key, words in listed.items()}
+            if isinstance(listed, dict)
+            else frozenset(listed)
+            for name, listed in document["words"].items()
+        },
+        frozenset(
+            column
+            for column, entry in document["columns"].items()
+            if entry.get("quantity") == "bytes"
+        ),
+    )
+
+
+def _meanings(columns: Mapping[str, Any]) -> Mapping[str, tuple[Meaning, ...]]:
+    found: dict[str, tuple[Meaning, ...]] = {}
+    for column, entry in columns.items():
+        for meaning, spelling in _spelt(column, entry):
+            found[spelling] = (*found.get(spelling, ()), meaning)
+    return found
+
+
+def _spelt(column: str, entry: Mapping[str, Any]) -> Iterator[tuple[Meaning, str]]:
+    shared = entry.get("shared", ())
+    seen: set[str] = set()
+    for rank, written in enumerate((column, *entry["names"], *shared)):
+        spelling = normal(written)
+        if spelling not in seen:
+            tells = written in shared or len(spelling) == 1
+            yield Meaning(column, written, rank, tells), spelling
+        seen.add(spelling)

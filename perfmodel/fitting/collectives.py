@@ -1,0 +1,296 @@
+"""Constants of collectives from measured ones, and how good they are on those left out.
+
+    python -m perfmodel.fitting.collectives collectives.csv.gz
+
+fits every constant marked `fitted` in `perfmodel/collectives/constants.yaml` from its prior, then
+again with each device, library, source and kind of collective left out, prints the errors on what
+each fit had not seen, and writes constants and ranges beside `perfmodel/collectives`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.collectives import spread
+from perfmodel.collectives.constants import PATH, shipped
+from perfmodel.errors import TableError, exit_code
+from perfmodel.fitting.estimation import ROBUST_SCALE, bounds, intervals, movable, pulls
+from perfmodel.fitting.fitted import Fitted, constants_text
+from perfmodel.hardware import load
+from perfmodel.timing.architectures import architecture_of
+from perfmodel.timing.constants import Constant
+from perfmodel.validation.collectives import FIELDS, predict_table, read
+from perfmodel.validation.judging import report as judged
+from perfmodel.validation.pages import between
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AXES = ("device", "library", "source", "collective", "ranks")
+"""What is left out, one value at a time."""
+
+# Collectives of one group mostly repeat each other: each group counts alike.
+_GROUP = ("source", "device", "library", "collective", "ranks")
+_STEPS = 15
+# Twice the largest share of a family's rows that a fold may leave out and still speak of it.
+_MOST_OUT = 1.5
+_HEAD = """\
+# Constants of collectives. None belongs to a source, a device or a network. Fitted ones come from
+# collectives on A100 and H100 within their physical bounds; for the others the source decides.
+# Written by python -m perfmodel.fitting.collectives.
+"""
+_SPREAD_HEAD = """\
+# How far collectives lay from their prediction that the constants had not seen: 10th and 90th
+# percentile of ln(measured / predicted), by algorithm and protocol. fitted: their library, kind of
+# collective or number of ranks left out; unseen: their device. Written by
+# python -m perfmodel.fitting.collectives.
+"""
+
+
+_INTRODUCTION = """\
+## Collectives
+
+Written by `python -m perfmodel.fitting.collectives table --page docs/accuracy.md`. Errors are
+|ln(predicted / measured)|, bias the geometric mean of predicted over measured. *nothing*: in
+sample, every constant fitted to all rows. Else constants fitted without any row of that device,
+library, source, kind of collective or number of ranks, and the errors are those of the rows left
+out.
+Without aiconfigurator 140 all-reduces of a MiB and more are left, which say nothing of latency."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A fit that has not seen some rows."""
+
+    axis: str
+    """What is left out: one of `AXES`."""
+    value: str
+    """Which of them."""
+    errors: np.ndarray
+    """ln(predicted / measured) of the rows left out."""
+    rows: np.ndarray
+    """Their places in the table."""
+
+
+def weights(table: pd.DataFrame) -> np.ndarray:
+    """Square roots of the rows' weights: every group counts alike; their mean square is 1."""
+    weight = table.groupby(list(_GROUP))["latency_us"].transform("size").to_numpy(float) ** -0.5
+    return np.asarray(weight / np.sqrt(np.mean(np.square(weight))))
+
+
+def errors(table: pd.DataFrame, values: Mapping[str, float]) -> np.ndarray:
+    """ln(predicted / measured) of every row."""
+    found = predict_table(table, constants=dict(values))
+    predicted, measured = (found[name].to_numpy(float) for name in (FIELDS.predicted, "latency_us"))
+    return np.asarray(np.log(predicted / measured))
+
+
+def fit(table: pd.DataFrame, constants: Sequence[Constant]) -> list[Fitted]:
+    """All constants, those marked `fitted` moved from their priors, with 95 % intervals.
+
+    Raises `TableError` where no row is left. Needs SciPy (extra `[fit]`).
+    """
+    from scipy.optimize import least_squares
+
+    if table.empty:
+        raise TableError("no collective is left to fit to")
+    free = movable(constants)
+    x0, pull, weight = np.log([c.prior for c in free]), np.diag(pulls(free)), weights(table)
+    start = {item.name: item.prior if item.fitted else item.value for item in constants}
+
+    def residuals(x: np.ndarray) -> np.ndarray:
+        moved = {c.name: float(np.exp(v)) for c, v in zip(free, x, strict=True)}
+        return np.concatenate([weight * errors(table, {**start, **moved}), pull @ (x - x0)])
+
+    solution = least_squares(
+        residuals,
+        x0,
+        bounds=bounds(free),
+        loss="soft_l1",
+        f_scale=ROBUST_SCALE / 3,
+        diff_step=np.full(len(free), 1e-3),
+        max_nfev=_STEPS,
+    )
+    slopes, left = np.asarray(solution.jac), np.asarray(solution.fun)
+    return intervals(constants, free, solution.x, slopes, left, np.diag(pull))
+
+
+def folds(table: pd.DataFrame, constants: Sequence[Constant]) -> Iterator[Fold]:
+    """A fit for each value of each axis, without its rows."""
+    for axis in AXES:
+        for value in table[axis].unique():
+            rows = np.flatnonzero(table[axis] == value)
+            rest = table.drop(table.index[rows]).reset_index(drop=True)
+            if rest.empty:
+                continue
+            found = {item.constant.name: item.constant.value for item in fit(rest, constants)}
+            yield Fold(axis, str(value), errors(table.iloc[rows], found), rows)
+
+
+def report(folds_: Sequence[Fold]) -> str:
+    """Errors of the rows left out as a Markdown table, a line a fit."""
+    lines = ["| left out | rows | median | p90 | bias |", "|---|---:|---:|---:|---:|"]
+    for fold in folds_:
+        size = np.abs(fold.errors)
+        middle, far = np.median(size), np.quantile(size, 0.9)
+        name = f"{fold.axis} {fold.value}".strip()
+        bias = np.exp(np.mean(fold.errors))
+        lines.append(f"| {name} | {len(size)} | {middle:.3f} | {far:.3f} | {bias:.2f} |")
+    return "\n".join(lines)
+
+
+def spread_of(
+    table: pd.DataFrame, predicted: pd.DataFrame, found: Sequence[Fold]
+) -> dict[str, Any]:
+    """The table of ranges: devices and libraries seen, percentiles by algorithm and protocol."""
+    labels = spread.families(predicted["chosen"], predicted["protocol"])
+    weight = np.square(weights(table))
+    known = _ends(labels, weight, [f for f in found if f.axis not in ("device", "source")])
+    unseen = _ends(labels, weight, [f for f in found if f.axis == "device"])
+    both = [name for name in known if name in unseen]
+    wider = float(np.median([np.ptp(unseen[name]) / np.ptp(known[name]) for name in both]))
+    for name in known.keys() - unseen.keys():  # one device has them: no other could tell
+        unseen[name] = known[name] * max(wider, 1.0)
+    return {
+        "version": 1,
+        "devices": sorted(table["device"].unique()),
+        "architectures": sorted({architecture_of(load(d)).name for d in table["device"].unique()}),
+        "libraries": sorted(table["library"].unique()),
+        "fitted": _plain(known),
+        "unseen": _plain(unseen),
+    }
+
+
+def _ends(labels: np.ndarray, weight: np.ndarray, found: Sequence[Fold]) -> dict[str, np.ndarray]:
+    """10th and 90th percentile of ln(measured / predicted) by family, over folds.
+
+    A fold says nothing of a family of which it has left out every row, or more than it has kept.
+    """
+    result = {}
+    for label in sorted(set(labels)):
+        missed: list[np.ndarray] = []
+        weights_: list[np.ndarray] = []
+        for fold in found:
+            mine = labels[fold.rows] == label
+            if 0 < 2 * mine.sum() <= _MOST_OUT * (labels == label).sum():
+                missed.append(-fold.errors[mine])
+                weights_.append(weight[fold.rows[mine]])
+        if missed:
+            ends = _quantiles(np.concatenate(missed), np.concatenate(weights_), (0.1, 0.9))
+            result[str(label)] = np.array(ends)
+    return result
+
+
+def _plain(ends: Mapping[str, np.ndarray]) -> dict[str, list[float]]:
+    return {name: [float(f"{end:.3f}") for end in ends[name]] for name in sorted(ends)}
+
+
+def groups(predicted: pd.DataFrame) -> str:
+    """Errors of the rows that the fit has seen, by device, library and collective."""
+    summary = judged(predicted, ["device", "library", "collective"], fields=FIELDS)
+    lines = [
+        "| device | library | collective | rows | median | p90 | bias |",
+        "|---|---|---|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {row.device} | {row.library} | {row.collective} | {row.n} | "
+        f"{row.median_abs_ln:.3f} | {row.p90_abs_ln:.3f} | {row.bias:.2f} |"
+        for row in summary.itertuples()
+    ]
+    return "\n".join(lines)
+
+
+def coverage(table: pd.DataFrame, predicted: pd.DataFrame, found: Sequence[Fold]) -> str:
+    """How often ranges of devices left out hold where each is made from the others' errors."""
+    labels = spread.families(predicted["chosen"], predicted["protocol"])
+    weight, devices = np.square(weights(table)), [f for f in found if f.axis == "device"]
+    lines = []
+    for fold in devices:
+        ends = _ends(labels, weight, [f for f in devices if f is not fold])
+        known = np.array([label in ends for label in labels[fold.rows]])
+        low, high = (
+            np.array([ends[label][side] for label in labels[fold.rows[known]]]) for side in (0, 1)
+        )
+        missed = -fold.errors[known]
+        held = np.mean((np.minimum(low, 0) <= missed) & (missed <= np.maximum(high, 0)))
+        lines.append(f"{held:.0%} of {known.sum()} on {fold.value}")
+    return f"Ranges made of the other device's errors alone hold {', '.join(lines)}."
+
+
+def _quantiles(values: np.ndarray, weight: np.ndarray, at: Sequence[float]) -> list[float]:
+    """Quantiles of weighted values."""
+    order = np.argsort(values)
+    reached = np.cumsum(weight[order]) / np.sum(weight)
+    places = np.minimum(np.searchsorted(reached, np.asarray(at)), len(order) - 1)
+    return [float(value) for value in values[order][places]]
+
+
+def spread_text(found: Mapping[str, Any]) -> str:
+    """The file of ranges."""
+    import yaml
+
+    return _SPREAD_HEAD + yaml.safe_dump(dict(found), sort_keys=False, default_flow_style=None)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`python -m perfmodel.fitting.collectives TABLE...`."""
+    return exit_code("perfmodel.fitting.collectives", lambda: _main(arguments))
+
+
+def _main(arguments: Sequence[str] | None) -> None:
+    import argparse
+    from pathlib import Path
+
+    from perfmodel.evidence.records.records import replacing
+
+    parser = argparse.ArgumentParser(prog="perfmodel.fitting.collectives", description=__doc__)
+    parser.add_argument("table", nargs="+", help="collective tables (CSV, CSV.gz, Parquet)")
+    parser.add_argument("--output", default=str(PATH.parent), help="folder")
+    parser.add_argument("--page", help="document whose table between markers is written anew, too")
+    chosen = parser.parse_args(arguments)
+    folder = Path(chosen.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    table = usable(read(chosen.table))
+    fitted = fit(table, shipped())
+    values = {item.constant.name: item.constant.value for item in fitted}
+    found = [*folds(table, shipped())]
+    inside = Fold("nothing", "", errors(table, values), np.arange(len(table)))
+    predicted = predict_table(table, constants=values)
+    said = [report([inside, *found]), groups(predicted), coverage(table, predicted, found)]
+    print("\n\n".join(said))
+    ranges = spread_of(table, predicted, found)
+    texts = {
+        folder / "constants.yaml": constants_text(fitted, _HEAD),
+        folder / "spread.yaml": spread_text(ranges),
+    }
+    if chosen.page:
+        page = Path(chosen.page)
+        old = page.read_text(encoding="utf-8")
+        texts[page] = between(old, "\n\n".join([_INTRODUCTION, *said]), chosen.page, "collectives")
+    for path, text in texts.items():
+        with replacing(str(path)) as partial:
+            partial.write_text(text, encoding="utf-8")
+        print(f"wrote {path.name}")
+
+
+def usable(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows that are not flagged and can be predicted; says how many cannot.
+
+    Raises `TableError` where none is left.
+    """
+    kept = table[table["flag"] == ""].reset_index(drop=True)
+    reasons = predict_table(kept)["reason"]
+    if (reasons != "").any():
+        print(f"left out {int((reasons != '').sum())} rows: {reasons[reasons != ''].iloc[0]}")
+    kept = kept[(reasons == "").to_numpy()].reset_index(drop=True)
+    if kept.empty:
+        raise TableError("no collective is left to fit to; give ones that can be predicted")
+    return kept
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,126 @@
+"""Fit the host's time of launches to training runs: `python -m perfmodel.fitting.hosts TABLE`.
+
+Three numbers of one host (`perfmodel/networks/hosts.yaml`): a launch forward, a launch backward,
+and the time between micro-batches, by least squares of ln(predicted / measured) with a soft limit
+on what one run weighs. What they are worth is read off runs of a width that the fit has not seen.
+Nothing is written; the numbers are for a person to put into the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.errors import exit_code, needs
+from perfmodel.hardware import load as load_device
+from perfmodel.networks import hosts
+from perfmodel.networks.hosts import Host
+from perfmodel.training.runs import Asked, plan_of
+from perfmodel.training.step import predict_step
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_START = (100e-6, 20e-6, 1e-3)
+_SCALE = (50e-6, 20e-6, 2e-3)
+_SOFT = 0.05  # ln beyond which a run weighs less
+_MOST = 120  # runs of a fit, spread evenly over the table
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read a table, fit, and print the numbers with what they are worth left out."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("table", help="a table of training runs")
+    parser.add_argument("--source", default="vtrain", help="whose rows (default: %(default)s)")
+    parser.add_argument("--host", default="megatron", help="which host (default: %(default)s)")
+    chosen = parser.parse_args(arguments)
+    needs("scipy", "fitting")
+    from perfmodel.validation.kinds.training import read
+
+    table = read([chosen.table])
+    runs = _Runs(table[table["source"] == chosen.source], hosts.load(chosen.host))
+    everything = np.arange(len(runs))
+    found = runs.fit(everything)
+    print(f"{chosen.host}: {_said(found)}: {runs.error(found, everything):.1%} MAPE in sample")
+    for width in sorted(set(runs.widths.tolist())):
+        own = np.flatnonzero(runs.widths == width)
+        others = np.flatnonzero(runs.widths != width)
+        if len(others):
+            fitted = runs.fit(own)
+            missed = runs.error(fitted, others)
+            print(f"fitted to width {width}: {_said(fitted)}: {missed:.1%} MAPE on the others")
+
+
+def _said(found: np.ndarray) -> str:
+    forward, backward, between = found
+    return (
+        f"{forward * 1e6:.0f} us forward, {backward * 1e6:.0f} us backward, "
+        f"{between * 1e3:.1f} ms a micro-batch"
+    )
+
+
+class _Runs:
+    """Measured steps with their plans."""
+
+    def __init__(self, table: pd.DataFrame, host: Host) -> None:
+        rows: list[dict[str, Any]] = [
+            {str(name): cell for name, cell in row.items()} for row in table.to_dict("records")
+        ]
+        self.host = host
+        self.asked: list[Asked] = [plan_of(row) for row in rows]
+        self.devices = [load_device(str(row["device"])) for row in rows]
+        self.seconds = np.array([float(row["value"]) / 1e3 for row in rows])
+        self.widths = np.array([one.network.hidden for one in self.asked])
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+    def logs(self, values: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """ln(predicted / measured) of some runs with these numbers."""
+        forward, backward, between = (float(value) for value in values)
+        host = replace(
+            self.host,
+            forward_seconds=forward,
+            backward_seconds=backward,
+            micro_batch_seconds=between,
+        )
+        found = [
+            predict_step(
+                self.asked[i].network, self.asked[i].plan, self.devices[i], host=host
+            ).seconds
+            for i in index
+        ]
+        return np.asarray(np.log(np.array(found) / self.seconds[index]))
+
+    def fit(self, index: np.ndarray) -> np.ndarray:
+        """The numbers of least squares over some runs."""
+        from scipy.optimize import least_squares
+
+        some = index[:: max(len(index) // _MOST, 1)]
+
+        def missed(values: np.ndarray) -> np.ndarray:
+            return self.logs(values, some)
+
+        found = least_squares(
+            missed,
+            _START,
+            bounds=(0.0, np.inf),
+            x_scale=_SCALE,
+            diff_step=[0.05] * len(_START),
+            loss="soft_l1",
+            f_scale=_SOFT,
+            max_nfev=12,
+        )
+        return np.asarray(found.x)
+
+    def error(self, values: np.ndarray, index: np.ndarray) -> float:
+        """Mean of |predicted / measured − 1|."""
+        return float(np.abs(np.expm1(self.logs(values, index))).mean())
+
+
+if __name__ == "__main__":
+    raise SystemExit(exit_code("perfmodel.fitting.hosts", main))

@@ -1,0 +1,132 @@
+"""File formats by name, and the one door that checks a file of any of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from perfmodel.errors import PerfmodelError, SpecError, UnknownName
+from perfmodel.formats.draft07 import as_draft07
+
+_TOP = re.compile(r"^(\w+)[ \t]*:", re.MULTILINE)
+PACKAGE = Path(__file__).resolve().parents[1]
+"""The folder of the package."""
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """One format."""
+
+    about: str
+    """What a file of it describes."""
+    schema: str
+    """Its JSON Schema of draft 2020-12, a file of the package."""
+    files: tuple[str, ...] = ()
+    """Patterns of names that editors should take for it."""
+    keys: frozenset[str] = frozenset()
+    """Keys at the top by which a file is known; empty where files of it are not checked here."""
+    reader: str = ""
+    """`module:function` that reads such a file; it raises what is wrong, or lists it."""
+
+
+FORMATS = {
+    "hardware": FileFormat(
+        "a device's spec",
+        "hardware/hardware_spec.schema.json",
+        ("hardware_specs/*.yaml", "*.hardware.yaml"),
+        frozenset({"slug", "compute", "memory"}),
+        "perfmodel.formats.readers:hardware",
+    ),
+    "system": FileFormat(
+        "devices joined by links",
+        "hardware/system_spec.schema.json",
+        ("hardware_specs/systems/*.yaml", "*.system.yaml"),
+        frozenset({"slug", "levels"}),
+        "perfmodel.hardware.systems:validate_file",
+    ),
+    "network": FileFormat(
+        "a network of blocks",
+        "networks/network.schema.json",
+        ("*.network.yaml",),
+        frozenset({"networks", "blocks"}),
+        "perfmodel.networks.reading:read",
+    ),
+    "library": FileFormat(
+        "what a library's kernels do",
+        "timing/libraries/library.schema.json",
+        ("*.library.yaml",),
+        frozenset({"kernels"}),
+        "perfmodel.formats.readers:library",
+    ),
+    "algorithm": FileFormat(
+        "an algorithm of axes, tensors and steps",
+        "algorithms/declaration.schema.json",
+        ("*.algorithm.yaml",),
+        frozenset({"axes", "steps"}),
+        "perfmodel.algorithms.declaration:read",
+    ),
+    "graph": FileFormat(
+        "operators joined by tensors",
+        "graph/graph.schema.json",
+        ("*.graph.yaml",),
+        frozenset({"nodes"}),
+        "perfmodel.graph.declaration:read",
+    ),
+    "runs": FileFormat("rows of the measured-run table", "evidence/records/runs.schema.json"),
+    "prediction": FileFormat("what commands write as JSON", "render/prediction.schema.json"),
+}
+"""The formats. One that can be checked has `keys` and a `reader`."""
+
+
+def find(name: str) -> FileFormat:
+    """The format of that name; raises `UnknownName`."""
+    if name not in FORMATS:
+        raise UnknownName("format of files", name, FORMATS)
+    return FORMATS[name]
+
+
+def schema(name: str, draft: str = "2020-12") -> dict[str, Any]:
+    """The JSON Schema of a format, of draft "2020-12" or "7"; raises `UnknownName`."""
+    if draft not in ("2020-12", "7"):
+        raise UnknownName("draft of JSON Schema", draft, ("2020-12", "7"))
+    path = PACKAGE / find(name).schema
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found if draft == "2020-12" else as_draft07(found)
+
+
+def format_of(path: Path) -> str:
+    """The name of the format that a YAML file is of, by the keys at its top.
+
+    Raises `SpecError` for a file that cannot be read, or whose keys are those of no format.
+    """
+    from perfmodel.hardware import yamlfile
+
+    known = {name: item.keys for name, item in FORMATS.items() if item.keys}
+    top = set(_TOP.findall(yamlfile.read(path)))
+    # The format whose keys are there most nearly: a damaged file is still of its format.
+    share = {name: len(keys & top) / len(keys) for name, keys in known.items()}
+    best = max(share, key=lambda name: share[name])
+    if not share[best]:
+        said = "; ".join(f"{name}: {', '.join(sorted(keys))}" for name, keys in known.items())
+        raise SpecError(f"{path}: a file of no known format, by its keys ({said})")
+    return best
+
+
+def check(path: Path, name: str | None = None) -> list[str]:
+    """What is wrong with a file of a format, a line each; by default the one its keys are of.
+
+    Raises `UnknownName` for a format that there is not, or that has no reader.
+    """
+    checked = {key: item for key, item in FORMATS.items() if item.reader}
+    if name is not None and name not in checked:
+        raise UnknownName("format that can be checked", name, checked)
+    try:
+        module, _, function = FORMATS[name or format_of(path)].reader.partition(":")
+        found = getattr(import_module(module), function)(path)
+    except PerfmodelError as error:
+        return [str(error)]
+    return found if isinstance(found, list) else []

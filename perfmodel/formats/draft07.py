@@ -1,0 +1,50 @@
+"""A JSON Schema of draft 2020-12 as one of draft-07, which editors' catalogues still ask for.
+
+The keywords that changed between them (JSON Schema, "Migrating from older drafts"): `$defs` were
+`definitions`, `prefixItems` an array of `items` with `additionalItems` for the rest, and
+`dependentRequired` was `dependencies`. What stands beside a `$ref` is ignored in draft-07, so such
+a reference moves into an `allOf`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+DRAFT = "http://json-schema.org/draft-07/schema#"
+# What keywords were called.
+_RENAMED = {"$defs": "definitions", "dependentRequired": "dependencies"}
+# Keywords whose values are names to schemas, and those whose values are no schemas at all.
+_NAMED: frozenset[str] = frozenset({"properties", "patternProperties", "$defs"})
+_PLAIN = frozenset({"enum", "const", "default", "examples", "required", "type"})
+
+
+def as_draft07(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema in draft-07, which accepts the same documents."""
+    return {**_schema({**schema, "$schema": DRAFT})}
+
+
+def _schema(schema: Any) -> Any:
+    """One schema; a truth value, or what is none, stays."""
+    if isinstance(schema, list):
+        return [_schema(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found: dict[str, Any] = {}
+    for key, value in schema.items():
+        name: str = _RENAMED.get(str(key), str(key))
+        if key in _NAMED:
+            found[name] = {inner: _schema(item) for inner, item in value.items()}
+        elif key not in _PLAIN:
+            found[name] = _schema(value)
+        else:
+            found[name] = value
+    if "prefixItems" in schema:
+        found["items"] = found.pop("prefixItems")
+        if "items" in schema:
+            found["additionalItems"] = _schema(schema["items"])
+    reference = found.get("$ref")
+    if reference is not None:
+        found["$ref"] = reference.replace("#/$defs/", "#/definitions/")
+        if len(found) > 1:
+            found["allOf"] = [{"$ref": found.pop("$ref")}, *found.get("allOf", [])]
+    return found

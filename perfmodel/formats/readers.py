@@ -1,0 +1,31 @@
+"""What is wrong with a file of a format, where that takes more than reading it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfmodel.errors import SpecError
+from perfmodel.hardware import load, validate_file, yamlfile
+from perfmodel.timing.architectures import architecture_of
+from perfmodel.timing.libraries import files
+
+
+def hardware(path: Path) -> list[str]:
+    """Every problem of a device's spec, and of the facts by which it differs from its family."""
+    return validate_file(path) or _own_facts(path)
+
+
+def _own_facts(path: Path) -> list[str]:
+    """What is wrong with the facts by which a device differs from its architecture."""
+    try:
+        architecture_of(load(path.absolute()))
+    except SpecError as error:
+        document = yamlfile.parse(yamlfile.read(path), str(path))
+        return [f"{path}:{document.line(('architecture_facts',))}: {error}"]
+    return []
+
+
+def library(path: Path) -> None:
+    """Read a library's facts beside the shipped ones, as a package's file is read."""
+    known = [item for item in files.load().values() if item.name != path.stem]
+    files.facts_of([files.document(path, path.stem)], files.entries(known))

@@ -1,0 +1,34 @@
+"""Small tables of HTML, for notebooks: everything escaped, no script, legible on any ground."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+from perfmodel.plaintext import printable
+
+_CELL = "text-align:left;padding:2px 10px"
+_NUMBER = "text-align:right;padding:2px 10px"
+
+
+def table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> str:
+    """A table whose first column is text and whose others are numbers; colours are inherited."""
+    head = "".join(_cell("th", text, i) for i, text in enumerate(header))
+    lines = [
+        "<tr>" + "".join(_cell("td", text, i) for i, text in enumerate(row)) + "</tr>"
+        for row in rows
+    ]
+    below = f'<div style="opacity:0.7">{_escaped(note)}</div>' if note else ""
+    return (
+        f"<div><strong>{_escaped(title)}</strong>"
+        f"<table>{f'<thead><tr>{head}</tr></thead>' if header else ''}"
+        f"<tbody>{''.join(lines)}</tbody></table>{below}</div>"
+    )
+
+
+def _cell(tag: str, text: str, i: int) -> str:
+    return f'<{tag} style="{_NUMBER if i else _CELL}">{_escaped(text)}</{tag}>'
+
+
+def _escaped(text: str) -> str:
+    return html.escape(printable(text))

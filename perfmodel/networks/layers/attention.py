@@ -1,0 +1,136 @@
+"""Attention of a layer: projections, positions, the keys of other devices, output."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perfmodel.networks.layers.layer import Layer, share
+from perfmodel.networks.network import Latent, SelfAttention
+from perfmodel.networks.operations.attention import FusedAttention, UnfusedAttention
+from perfmodel.networks.operations.exchange import Exchange
+from perfmodel.networks.operations.linear import Linear
+from perfmodel.networks.operations.maps import Repeat, Rotary
+from perfmodel.networks.operations.norm import Norm
+from perfmodel.networks.setting import Setting
+from perfmodel.networks.value import Value
+
+_Group = tuple[Value, ...]
+"""A tensor, or several side by side."""
+
+
+def attention(
+    layer: Layer, of: SelfAttention, x: Value, name: str, *, cross: bool = False
+) -> Value:
+    """Attention of what x is; `cross`: to the encoder's output."""
+    setting, tensor = layer.setting, layer.tensor
+    x = layer.spread(x, name)
+    heads = share("heads", of.heads, tensor, "tensor")
+    # Fewer key-value heads than devices: each device has a copy of one.
+    whole = of.kv_heads % tensor and tensor % of.kv_heads == 0
+    kv_heads = 1 if whole else share("kv_heads", of.kv_heads, tensor, "tensor")
+    if of.latent is not None:
+        q, k, v = _latent(layer, of, of.latent, x, heads, name)
+    else:
+        q, k, v = _projections(layer, of, x, heads, kv_heads, name, cross=cross)
+    seq = share("tokens of a sequence", setting.seq, setting.shards.context, "context")
+    past = 0 if cross else setting.past
+    keys = past + seq
+    if setting.shards.context > 1:
+        keys = _keys_seen(of, setting.seq)
+        of = replace(of, causal=False)
+        k = _circulated(layer, k, keys, f"{name} k")
+        v = _circulated(layer, v, keys, f"{name} v")
+    if past:
+        k = (_cached(setting, f"{name} past k", kv_heads * of.score_width), *k)
+        v = (_cached(setting, f"{name} past v", kv_heads * of.value_width), *v)
+    kind = FusedAttention if setting.fused_attention else UnfusedAttention
+    attended = layer.one(
+        kind(name, setting, of, q, k, v, setting.batch, heads, kv_heads, seq, keys, layer.drops)
+    )
+    hidden = layer.network.hidden
+    output = Linear(f"{name} output", setting, attended, hidden, of.output_bias, split="in")
+    return layer.joined(layer.one(output), name)
+
+
+def _cached(setting: Setting, name: str, cols: int) -> Value:
+    """Keys or values of the tokens before, of all sequences."""
+    return Value(name, setting.batch * setting.past, cols, setting.data)
+
+
+def _keys_seen(of: SelfAttention, seq: int) -> int:
+    """Keys that a query of a sequence in shards sees: all; half of them on average where a causal
+    mask is balanced among devices (zigzag or stripes); those of its window."""
+    reach = of.window or of.chunk
+    if 0 < reach < seq:
+        return reach
+    return -(-seq // 2) if of.causal else seq
+
+
+def _circulated(layer: Layer, group: _Group, keys: int, name: str) -> _Group:
+    """Keys or values of all devices of a ring (2310.01889), as they pass a device by."""
+    setting = layer.setting
+    ranks, rows = setting.shards.context, setting.batch * keys
+    return tuple(
+        layer.one(Exchange(f"{name} {i}", setting, x, "circulate", "context", ranks, rows))
+        for i, x in enumerate(group)
+    )
+
+
+def _projections(
+    layer: Layer, of: SelfAttention, x: Value, heads: int, kv_heads: int, name: str, *, cross: bool
+) -> tuple[_Group, _Group, _Group]:
+    """Queries, keys and values by one product or three, normalised and rotated."""
+    setting, width = layer.setting, of.head_size
+    sizes = (heads * width, kv_heads * width, kv_heads * width)
+    q, k, v = (layer.value(f"{name} {part}", cols) for part, cols in zip("qkv", sizes, strict=True))
+    bias = of.qkv_bias
+    if (of.joined or setting.stack.joined_products) and not cross:
+        joined = Linear(f"{name} qkv", setting, x, sum(sizes), bias, to=(q, k, v), split="out")
+        layer.add(joined)
+    else:
+        source = Value("encoded", x.rows, x.cols, x.dtype) if cross else x
+        for part, y, read in (("q", q, x), ("k", k, source), ("v", v, source)):
+            called = f"{name} {part} projection"
+            layer.add(Linear(called, setting, read, y.cols, bias, to=(y,), split="out"))
+    if of.head_norm:
+        q, k = (
+            _head_norm(layer, each, width, f"{name} {p} norm")
+            for p, each in zip("qk", (q, k), strict=True)
+        )
+    if of.rotary:
+        q, k = layer.add(Rotary(f"{name} rotary", setting, q, k))
+    return (q,), (k,), (v,)
+
+
+def _head_norm(layer: Layer, x: Value, width: int, name: str) -> Value:
+    """An RMS norm of each head of queries or keys."""
+    by_head = Value(x.name, x.rows * (x.cols // width), width, x.dtype)
+    y = layer.one(Norm(name, layer.setting, by_head, "rmsnorm"))
+    return replace(x, name=y.name)
+
+
+def _latent(
+    layer: Layer, of: SelfAttention, by: Latent, x: Value, heads: int, name: str
+) -> tuple[_Group, _Group, _Group]:
+    """Queries, keys and values through low ranks; positions on parts of their own."""
+    setting = layer.setting
+    q_nope = layer.value(f"{name} q nope", heads * by.nope)
+    q_rope = layer.value(f"{name} q rope", heads * by.rope)
+    source = x
+    if by.q_rank:
+        source = layer.one(Linear(f"{name} q down", setting, x, by.q_rank, of.qkv_bias))
+        source = layer.norm(f"{name} q norm", source)
+    up = heads * (by.nope + by.rope)
+    layer.add(Linear(f"{name} q up", setting, source, up, to=(q_nope, q_rope), split="out"))
+    latent = layer.value(f"{name} latent", by.kv_rank)
+    k_rope = layer.value(f"{name} k rope", by.rope)
+    down = by.kv_rank + by.rope
+    layer.add(Linear(f"{name} kv down", setting, x, down, of.qkv_bias, to=(latent, k_rope)))
+    latent = layer.norm(f"{name} kv norm", latent)
+    k_nope = layer.value(f"{name} k nope", heads * by.nope)
+    v = layer.value(f"{name} v", heads * by.value)
+    up = heads * (by.nope + by.value)
+    layer.add(Linear(f"{name} kv up", setting, latent, up, to=(k_nope, v), split="out"))
+    q_rope, k_rope = layer.add(Rotary(f"{name} rotary", setting, q_rope, k_rope))
+    spread = layer.one(Repeat(f"{name} k rope of all heads", setting, k_rope, heads))
+    return (q_nope, q_rope), (k_nope, spread), (v,)

@@ -1,0 +1,106 @@
+"""The inner layer of a block: dense, or experts with perhaps a shared one beside them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from perfmodel.networks.layers.layer import Layer, share
+from perfmodel.networks.network import Mlp
+from perfmodel.networks.operations.exchange import Exchange, Way
+from perfmodel.networks.operations.experts import Choice, Combine, Permute
+from perfmodel.networks.operations.linear import Linear
+from perfmodel.networks.operations.maps import activation
+from perfmodel.networks.value import Value
+
+
+def inner(layer: Layer, of: Mlp, x: Value) -> Value:
+    """The inner layer of x."""
+    if not of.experts:
+        return _dense(layer, of, x, of.inner, "mlp")
+    made = _experts(layer, of, x)
+    if of.shared_inner:
+        beside = _dense(layer, of, x, of.shared_inner, "shared expert")
+        if of.shared_gate:
+            layer.one(Linear("shared expert weight", layer.setting, x, 1))
+        made = layer.added("shared expert sum", made, beside)
+    return made
+
+
+def _dense(layer: Layer, of: Mlp, x: Value, columns: int, name: str) -> Value:
+    """Up, activation, down."""
+    x = layer.spread(x, name)
+    mine = share("columns of the inner layer", columns, layer.tensor, "tensor")
+    active = _up(layer, of, x, mine, name)
+    hidden = layer.network.hidden
+    down = Linear(f"{name} down", layer.setting, active, hidden, of.bias, split="in")
+    return layer.joined(layer.one(down), name)
+
+
+def _up(
+    layer: Layer,
+    of: Mlp,
+    x: Value,
+    columns: int,
+    name: str,
+    groups: int = 1,
+    owned: int = 0,
+    chosen: int = 0,
+) -> Value:
+    """The products up, and the activation of what they make; of experts, how many there are."""
+    setting = layer.setting
+    product = partial(
+        Linear, setting=setting, x=x, bias=of.bias, split="out", groups=groups, owned=owned,
+        chosen=chosen,
+    )  # fmt: skip
+    up = Value(f"{name} up.out", x.rows, columns, x.dtype)
+    gate = Value(f"{name} gate.out", x.rows, columns, x.dtype)
+    if not of.gated:
+        layer.add(product(name=f"{name} up", out=columns, to=(up,)))
+    elif setting.stack.joined_products or chosen:
+        layer.add(product(name=f"{name} gate and up", out=2 * columns, to=(gate, up)))
+    else:
+        layer.add(product(name=f"{name} gate", out=columns, to=(gate,)))
+        layer.add(product(name=f"{name} up", out=columns, to=(up,)))
+    by = gate if of.gated else None
+    return layer.one(activation(f"{name} activation", setting, up, of.activation, by))
+
+
+def _experts(layer: Layer, of: Mlp, x: Value) -> Value:
+    """Router, rows to their experts, products in groups, and back."""
+    setting, shards = layer.setting, layer.setting.shards
+    split = layer.tensor if shards.expert_tensor else 1
+    if shards.expert_tensor:
+        x = layer.spread(x, "experts")
+    local = share("experts", of.experts, shards.expert, "expert")
+    columns = share("columns of an expert", of.inner, split, "tensor")
+    router = Linear("router", setting, x, of.experts, of.router_bias, dtype=setting.data)
+    weights = layer.one(Choice("choice", setting, layer.one(router)))
+    used, each = _rows(of, x.rows, shards.expert, local)
+    rows = layer.one(Permute("permute", setting, x, used * each))
+    rows = _sent(layer, of, rows, "dispatch")
+    active = _up(layer, of, rows, columns, "experts", used, local, of.chosen)
+    down = Linear(
+        "experts down", setting, active, layer.network.hidden, of.bias, split="in", groups=used,
+        owned=local, chosen=of.chosen,
+    )  # fmt: skip
+    made = _sent(layer, of, layer.one(down), "collect")
+    combined = layer.one(Combine("combine", setting, made, weights, x.rows))
+    return layer.joined(combined, "experts") if shards.expert_tensor else combined
+
+
+def _sent(layer: Layer, of: Mlp, x: Value, how: Way) -> Value:
+    """Rows to the devices of their experts, or back."""
+    ranks = layer.setting.shards.expert
+    if ranks == 1:
+        return x
+    name = f"experts {how}"
+    return layer.one(Exchange(name, layer.setting, x, how, "expert", ranks, repeats=of.chosen))
+
+
+def _rows(of: Mlp, tokens: int, ranks: int, local: int) -> tuple[int, int]:
+    """Experts of a device that any row comes to, and rows of each: an even share of all devices'
+    tokens, times what the fullest expert has over that."""
+    sent = tokens * of.chosen * ranks
+    used = min(local, max(sent // ranks, 1))
+    among = of.experts if used == local else used
+    return used, max(int(-(-sent * of.capacity // among)), 1)

@@ -1,0 +1,83 @@
+"""A layer while its operations are put together, and the pieces that all parts of it use."""
+
+from __future__ import annotations
+
+from perfmodel.errors import ProblemError
+from perfmodel.networks.network import Network
+from perfmodel.networks.operations.exchange import Exchange, Way
+from perfmodel.networks.operations.maps import Dropout, Map, Pass
+from perfmodel.networks.operations.norm import Norm
+from perfmodel.networks.operations.operation import Operation
+from perfmodel.networks.placement import way
+from perfmodel.networks.setting import Setting
+from perfmodel.networks.value import Value
+
+
+def share(what: str, count: int, ranks: int, axis: str) -> int:
+    """A device's share of `count`; raises `ProblemError` that names ranks that divide it."""
+    if count % ranks:
+        fits = [n for n in range(1, min(count, 4 * ranks) + 1) if count % n == 0]
+        raise ProblemError(
+            f"{count:,} {what} do not divide by {axis} {ranks}; "
+            f"{axis} of {', '.join(str(n) for n in fits[-6:])} would"
+        )
+    return count // ranks
+
+
+class Layer:
+    """Operations of one layer, in order; `x` is what the layer reads."""
+
+    def __init__(self, network: Network, setting: Setting) -> None:
+        self.network, self.setting = network, setting
+        self.operations: list[Operation] = []
+        self.tensor = setting.shards.tensor
+        self.tokens = setting.tokens
+        split = self.tensor if setting.shards.sequence else 1
+        rows = share("tokens", self.tokens, split, "tensor")
+        self.x = Value("x", rows, network.hidden, setting.data)
+        dropped = network.dropout if setting.dropout is None else setting.dropout
+        self.drops = setting.training and dropped > 0.0
+
+    def add(self, operation: Operation) -> tuple[Value, ...]:
+        """Append an operation; what it makes."""
+        self.operations.append(operation)
+        return operation.outputs
+
+    def one(self, operation: Operation) -> Value:
+        """Append an operation that makes one tensor."""
+        return self.add(operation)[0]
+
+    def value(self, name: str, cols: int) -> Value:
+        """A tensor of this device's tokens."""
+        return Value(name, self.tokens, cols, self.setting.data)
+
+    def norm(self, name: str, x: Value) -> Value:
+        """A norm of the network's kind."""
+        return self.one(Norm(name, self.setting, x, self.network.norm, self.network.norm_bias))
+
+    def added(self, name: str, x: Value, y: Value) -> Value:
+        """Two tensors summed."""
+        return self.one(Map(name, self.setting, (x, y), (Pass("add", reads=2),), ()))
+
+    def residual(self, name: str, made: Value, x: Value) -> Value:
+        """What a part made, dropped, and added to what it read."""
+        stack = self.setting.stack
+        if self.drops and (stack.fused_dropout_add or stack.joins_maps):
+            return self.one(Dropout(name, self.setting, made, residual=x))
+        if self.drops:
+            made = self.one(Dropout(f"{name} dropout", self.setting, made))
+        return self.added(name, x, made)
+
+    def spread(self, x: Value, name: str) -> Value:
+        """Rows of all devices, before products whose columns are split."""
+        return self._exchanged(x, way("out", sequence=self.setting.shards.sequence), name)
+
+    def joined(self, x: Value, name: str) -> Value:
+        """Sums over devices, behind products whose rows are split."""
+        return self._exchanged(x, way("in", sequence=self.setting.shards.sequence), name)
+
+    def _exchanged(self, x: Value, how: Way, name: str) -> Value:
+        """An exchange among the devices that share the layer, where there are several."""
+        if self.tensor == 1:
+            return x
+        return self.one(Exchange(f"{name} {how}", self.setting, x, how, "tensor", self.tensor))

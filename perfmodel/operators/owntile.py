@@ -1,0 +1,82 @@
+"""A tile of the caller's own, in place of the menu of a library.
+
+    predict(Matmul(4096, 4096, 4096), h100, implementation="triton",
+            tile={"m": 128, "n": 256, "k": 64, "warps": 8, "stages": 3})
+
+A dimension may be an array: a tile for each of n problems, so that one call times a tuner's whole
+menu.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.operators.operator import Operator
+
+NEEDED = 2
+"""Dimensions of `Operator.own_tile` that a tile must have: its extents. The rest have defaults."""
+
+
+class TileDoesNotFit(ProblemError):
+    """Tiles that want more shared memory than a block may have; `fits` says which do not."""
+
+    def __init__(self, message: str, fits: np.ndarray) -> None:
+        super().__init__(message)
+        self.fits = fits
+        """Whether each of the n tiles fits, shape (n,)."""
+
+
+def read(operator: Operator, tile: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The dimensions of a tile as arrays of length n, or of length 1 where all are numbers.
+
+    Raises `ProblemError` for an operator whose tile cannot be set, a dimension that is missing or
+    is no positive whole number, and arrays of several lengths; `UnknownName` for another dimension.
+    """
+    known = operator.own_tile
+    if not known:
+        raise ProblemError(
+            f"the tile of {operator.name} cannot be set; leave it out, and the model's is taken"
+        )
+    for name in tile:
+        if name not in known:
+            raise UnknownName(f"dimension of a tile of {operator.name}", str(name), known)
+    missing = [name for name in known[:NEEDED] if name not in tile]
+    if missing:
+        raise ProblemError(f"a tile of {operator.name} needs its {' and its '.join(missing)}")
+    found = {name: _whole(name, value) for name, value in tile.items()}
+    lengths = {value.size for value in found.values()} - {1}
+    if len(lengths) > 1:
+        raise ProblemError("the arrays of a tile have several lengths; give each one a tile")
+    n = max(lengths, default=1)
+    return {name: np.broadcast_to(value, (n,)) for name, value in found.items()}
+
+
+def _whole(name: str, value: Any) -> np.ndarray:
+    """A dimension as an array of whole numbers."""
+    try:
+        found = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        found = np.array([np.nan])
+    if found.ndim != 1 or not found.size or not np.all((found >= 1) & (found == np.floor(found))):
+        raise ProblemError(f"{name} of a tile is a whole number from 1, not {value}")
+    return found
+
+
+def columns(tile: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A tile's arrays as columns of shape (n, 1), as plans take them."""
+    return {name: value.reshape(-1, 1) for name, value in tile.items()}
+
+
+def at(tile: Mapping[str, np.ndarray], index: np.ndarray) -> dict[str, np.ndarray]:
+    """The tiles of the problems at `index`; one tile is that of all."""
+    return {name: value[index] if value.size > 1 else value for name, value in tile.items()}
+
+
+def described(tile: Mapping[str, np.ndarray], i: int) -> str:
+    """The i-th tile in words."""
+    each = {name: value[i if value.size > 1 else 0] for name, value in tile.items()}
+    return " ".join(f"{name}={value:.0f}" for name, value in each.items())

@@ -1,0 +1,68 @@
+"""What predictions rest on, as notes under their table: exchanges, what is known, what is assumed.
+
+A note that holds for some of the devices names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from perfmodel.render.report import Row
+
+_DEVICE: Mapping[str, str] = {
+    "fitted": "its runs are in the fit",
+    "sibling": "runs of its architecture are in the fit, none of its own",
+    "calibrated": "no runs of its architecture; its bandwidths are measured",
+    "generation": "by its data sheet alone",
+    "none": "nothing of this kind is in the fit",
+}
+_IMPLEMENTATION: Mapping[str, str] = {
+    "fitted": "its runs are in the fit",
+    "named": "its facts, no runs",
+    "assumed": "a good library's kernel; --implementation names one",
+}
+_OF_NO_LIBRARY = ("mapped", "", None)
+_HARNESS: Mapping[str, str] = {"known": "", "assumed": "device time is taken"}
+
+
+def basis(rows: Sequence[Row]) -> list[str]:
+    """The notes, each once."""
+    return [
+        *(f"exchange: {item}" for item in _exchanged(rows)),
+        *_of_devices("known", rows, lambda row: [_known(row)]),
+        *_of_devices("assumed", rows, lambda row: row["assumptions"]),
+    ]
+
+
+def _exchanged(rows: Sequence[Row]) -> Iterable[str]:
+    return dict.fromkeys(
+        f"{item['kind']} of {item['tensor']} over {item['level']}, {item['ranks']} devices"
+        for row in rows
+        for item in row["exchanges"]
+    )
+
+
+def _known(row: Row) -> str:
+    """What is known of device, implementation and harness, and what each word means."""
+    glosses = {"device": _DEVICE, "implementation": _IMPLEMENTATION, "harness": _HARNESS}
+    parts = []
+    for axis, level in row["known"].items():
+        gloss = glosses[axis].get(level, "")
+        if axis == "implementation" and row.get("implementation") in _OF_NO_LIBRARY:
+            gloss = "no library's is known"
+        parts.append(f"{axis} {level}" + (f" ({gloss})" if gloss else ""))
+    return ", ".join(parts)
+
+
+def _of_devices(
+    what: str, rows: Sequence[Row], said: Callable[[Row], Iterable[str]]
+) -> Iterator[str]:
+    """A note for each thing said, with the devices where it is not said of all."""
+    devices = {row["device"] for row in rows}
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for item in said(row):
+            found.setdefault(item, {})[row["device"]] = None
+    for item, own in found.items():
+        of = "" if len(own) == len(devices) else f" of {', '.join(own)}"
+        yield f"{what}{of}: {item}"

@@ -1,0 +1,87 @@
+"""Collectives and links as roofs, as reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from perfmodel.render.report import (
+    Column,
+    Report,
+    Row,
+    binary,
+    micros,
+    quantity,
+    ratio,
+    text,
+)
+
+
+def report(rows: Sequence[Row], *, terms: bool = False) -> Report:
+    """A line per collective; with `terms` a column for each of its terms."""
+    columns = [
+        text("system", "system"),
+        Column("ranks", lambda row: row["problem"]["ranks"], str),
+        Column("size", lambda row: row["problem"]["bytes"], binary),
+        text("algorithm", "algorithm"),
+        text("protocol", "protocol"),
+        Column("time", lambda row: row["time_us"], micros),
+        Column("range", lambda row: f"{micros(row['low_us'])} to {micros(row['high_us'])}", str),
+        Column("bus", lambda row: row["bus_gb_per_s"] * 1e9, quantity("B/s")),
+        text("limiter", "limiter"),
+    ]
+    if terms:
+        names = dict.fromkeys(name for row in rows for name in row["terms_us"])
+        columns += [_term(name) for name in names]
+        columns.append(Column("sent", lambda row: row["sent_bytes"], quantity("B")))
+    first = rows[0]
+    return Report(
+        "collectives",
+        rows,
+        columns,
+        title=f"{first['collective']} of {first['library']}, {first['problem']['dtype']}",
+        notes=_notes(rows),
+        examples=[_whole(rows)],
+    )
+
+
+def wall(rows: Sequence[Row], title: str) -> Report:
+    """A line per parallelism and link."""
+    columns = [
+        text("system", "system"),
+        text("link", "link"),
+        Column("ridge FLOP/B", lambda row: row["ridge_flop_per_byte"], ratio),
+        text("parallelism", "parallelism"),
+        text("covered with", "bound"),
+        _count("", "threshold"),
+        text("", "quantity"),
+    ]
+    return Report("ridges", rows, columns, title=title)
+
+
+def _count(header: str, key: str) -> Column:
+    """A column of counts: whole numbers with thousands apart."""
+    return Column(header, lambda row: row[key], lambda value: f"{round(value):,}")
+
+
+def _term(name: str) -> Column:
+    return Column(name, lambda row: row["terms_us"].get(name), micros)
+
+
+def _whole(rows: Sequence[Row]) -> Row:
+    """A row that has every key that some row has."""
+    found: dict[str, Any] = dict(rows[0])
+    for key in ("terms_us", "problem"):
+        found[key] = {name: value for row in rows for name, value in row[key].items()}
+    return found
+
+
+def _notes(rows: Sequence[Row]) -> list[str]:
+    known = dict.fromkeys(
+        ", ".join(f"{what} {level}" for what, level in row["known"].items()) for row in rows
+    )
+    said = dict.fromkeys(item for row in rows for item in row["assumptions"])
+    return [*(f"known: {item}" for item in known), *(f"assumed: {item}" for item in said)]
+
+
+__all__ = ["report", "wall"]

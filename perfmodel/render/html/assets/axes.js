@@ -1,0 +1,58 @@
+// Log-log axes of a panel: scales, ticks and their labels.
+page.logScale = ([low, high], [from, to]) => {
+  const scale = (value) => from + ((to - from) * Math.log(value / low)) / Math.log(high / low);
+  scale.domain = [low, high];
+  return scale;
+};
+
+function ticks([low, high], room) {
+  const powers = [];
+  for (let power = Math.ceil(Math.log10(low) - 1e-9); 10 ** power <= high * (1 + 1e-9); power += 1)
+    powers.push(10 ** power);
+  if (powers.length <= 2) {
+    const around = powers
+      .concat(powers.length ? [] : [low])
+      .flatMap((p) => [p / 5, p / 2, p, 2 * p, 5 * p]);
+    return page
+      .unique(around.map((value) => Number(value.toPrecision(3))))
+      .filter((value) => value >= low && value <= high);
+  }
+  const step = Math.ceil(powers.length / Math.max(room, 2));
+  return powers.filter((_, i) => i % step === 0);
+}
+
+// Draws the frame of a panel and gives its group; `box` is {left, top, right, bottom}.
+page.axes = (svg, box, x, y, { xLabel, yLabel, xFormat, yFormat }) => {
+  const group = page.svg("g", { class: "axis" });
+  for (const value of ticks(x.domain, (box.right - box.left) / 70)) {
+    group.append(
+      page.svg("line", { class: "grid", x1: x(value), x2: x(value), y1: box.top, y2: box.bottom }),
+      page.svg(
+        "text",
+        { x: x(value), y: box.bottom + 15, "text-anchor": "middle" },
+        xFormat(value),
+      ),
+    );
+  }
+  for (const value of ticks(y.domain, (box.bottom - box.top) / 30)) {
+    group.append(
+      page.svg("line", { class: "grid", x1: box.left, x2: box.right, y1: y(value), y2: y(value) }),
+      page.svg(
+        "text",
+        { x: box.left - 6, y: y(value), "text-anchor": "end", "dominant-baseline": "central" },
+        yFormat(value),
+      ),
+    );
+  }
+  group.append(
+    page.svg("path", { d: `M${box.left},${box.top}V${box.bottom}H${box.right}` }),
+    page.svg(
+      "text",
+      { x: (box.left + box.right) / 2, y: box.bottom + 34, "text-anchor": "middle" },
+      xLabel,
+    ),
+    page.svg("text", { x: box.left, y: box.top - 9, "text-anchor": "start" }, yLabel),
+  );
+  svg.append(group);
+  return group;
+};

@@ -1,0 +1,133 @@
+"""Joins data, styles and scripts into one page that needs nothing else.
+
+The data stand in a block of JSON in which no markup can begin. The policy allows the page's own
+script and styles, by their hashes, and no request.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from perfmodel.elements import ELEMENTS
+from perfmodel.render.html import devices, summary
+from perfmodel.render.html.results import Results, case_key
+
+_WHOLE = 2**53  # up to here every whole number is one of JavaScript's
+
+SCRIPTS = (
+    *("base", "format", "tip", "labels", "axes", "dots", "table", "download"),
+    *("whatif", "devices", "roofline", "terms", "scatter", "explorer", "main"),
+)
+"""The scripts in the order in which they are joined; each says what it is for."""
+
+
+def render(
+    results: Results,
+    *,
+    title: str,
+    command: str,
+    explorer: Mapping[str, Any] | None = None,
+) -> str:
+    """The page as HTML; the same bytes for the same results."""
+    style = _asset("style.css")
+    script = "\n".join(["(() => {", '"use strict";', *map(_script, SCRIPTS), "})();"])
+    policy = "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src '{_hash(script)}'",
+            f"style-src '{_hash(style)}'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+    return Template(_asset("page.html")).substitute(
+        title=html.escape(title),
+        policy=html.escape(policy, quote=True),
+        style=style,
+        data=as_json(data(results, title, command, explorer)),
+        script=script,
+    )
+
+
+def data(
+    results: Results, title: str, command: str, explorer: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Everything that the scripts show."""
+    cases = [
+        {**case, "key": case_key(case["device"], case["problem"]), "compute_type": _type(case)}
+        for case in results.cases
+    ]
+    types = list(dict.fromkeys(case["compute_type"] for case in cases if case["compute_type"]))
+    known = {slug: devices.described(slug, types) for slug in results.devices}
+    for case in cases:  # a sweep's rows do not say what their device calls its levels
+        levels = (known[case["device"]] or {}).get("levels", {})
+        case["levels"] = {**{name: roof["name"] for name, roof in levels.items()},
+                          **(case.get("levels") or {})}  # fmt: skip
+    assumed = Counter(said for case in results.cases for said in case.get("assumptions") or ())
+    assumed.update(run["assumed"] for run in results.runs if run.get("assumed"))
+    return {
+        "title": title,
+        "command": command,
+        "sentences": summary.sentences(replace(results, cases=cases)),
+        "devices": {slug: found for slug, found in known.items() if found is not None},
+        "unknown_devices": [slug for slug, found in known.items() if found is None],
+        "cases": cases,
+        "runs": results.runs,
+        "tables": [table.as_dict() for table in results.tables],
+        "effects": results.effects,
+        "quantities": results.quantities,
+        "assumptions": [{"text": said, "count": count} for said, count in assumed.most_common()],
+        "explorer": explorer,
+    }
+
+
+def _type(case: Mapping[str, Any]) -> str | None:
+    """The type whose matrix rate a case runs at, as far as its problem says."""
+    found = ELEMENTS.get(str(case["problem"].get("dtype")))
+    return None if found is None else found.compute
+
+
+def as_json(value: Any) -> str:
+    """JSON in which neither `</script>` nor a comment of HTML can stand."""
+    text = json.dumps(_brief(value), allow_nan=False, separators=(",", ":"), ensure_ascii=True)
+    for char in "<>&":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def _brief(value: Any) -> Any:
+    """`value` without empty members, its numbers to six digits, null for what is no number."""
+    if isinstance(value, Mapping):
+        return {str(key): _brief(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [_brief(item) for item in value]
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        short = float(f"{value:.6g}")
+        return int(short) if short.is_integer() and abs(short) < _WHOLE else short
+    return value
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+def _asset(name: str) -> str:
+    return files("perfmodel.render.html").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _script(name: str) -> str:
+    return _asset(f"{name}.js")

@@ -1,0 +1,105 @@
+"""The summary of a page, in sentences: what there is, what limits it, how true it was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from perfmodel.render.html.results import Results
+from perfmodel.units import seconds
+
+
+def sentences(results: Results) -> list[str]:
+    """Every sentence, the most general first."""
+    return [
+        *_cases(results.cases),
+        *_limiters(results.cases),
+        *_faster(results.cases),
+        *_rooms(results.cases),
+        *_runs(results.runs),
+        *results.sentences,
+    ]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _cases(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if not cases:
+        return
+    devices = len({case["device"] for case in cases})
+    names = ", ".join(dict.fromkeys(str(case["algorithm"]) for case in cases if case["algorithm"]))
+    times = [case["time_us"] for case in cases if case.get("time_us") is not None]
+    span = ""
+    if times:
+        low, high = (seconds(value / 1e6) for value in (min(times), max(times)))
+        span = f", from {low} to {high}" if low != high else f", {low}"
+    of = f" of {names}" if names else ""
+    yield f"{_count(len(cases), 'prediction')}{of} on {_count(devices, 'device')}{span}."
+
+
+def _limiters(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for device in dict.fromkeys(case["device"] for case in cases):
+        mine = [case for case in cases if case["device"] == device and case.get("limiter")]
+        if not mine:
+            continue
+        counts = Counter(_called(case, str(case["limiter"])) for case in mine)
+        said = ", ".join(f"{name} {count}" for name, count in counts.most_common())
+        yield f"On {device}, cases are limited by: {said}."
+
+
+def _called(case: Mapping[str, Any], term: str) -> str:
+    """What the case's device calls a level."""
+    return str((case.get("levels") or {}).get(term, term))
+
+
+def _faster(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """How much faster the fastest device is on what all devices ran."""
+    times: dict[str, dict[str, float]] = {}
+    for case in cases:
+        same = f"{case['algorithm']} {case.get('schedule')} {sorted(case['problem'].items())}"
+        if case.get("time_us"):
+            times.setdefault(case["device"], {})[same] = case["time_us"]
+    common = set.intersection(*map(set, times.values())) if len(times) > 1 else set()
+    if not common:
+        return
+    order = sorted(times, key=lambda device: sum(times[device][same] for same in common))
+    first = times[order[0]]
+    for device in order[1:]:
+        ratio = float(np.median([times[device][same] / first[same] for same in common]))
+        yield (
+            f"{order[0]} takes 1/{ratio:.2f} of the time of {device} "
+            f"(median of {_count(len(common), 'case')} that both ran)."
+        )
+
+
+def _rooms(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    beyond = sum(case.get("fits") is False for case in cases)
+    if beyond:
+        need = "needs" if beyond == 1 else "need"
+        yield f"{_count(beyond, 'case')} {need} more memory than the device has: not runnable."
+
+
+def _runs(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    scored = [run for run in runs if run.get("predicted_us") and run.get("measured_us")]
+    if not runs:
+        return
+    if not scored:
+        yield f"{_count(len(runs), 'measured run')}, none of which could be predicted."
+        return
+    ratios = np.array([run["predicted_us"] / run["measured_us"] for run in scored])
+    inside = [
+        run["low_us"] <= run["measured_us"] <= run["high_us"]
+        for run in scored
+        if run.get("low_us") is not None and run.get("high_us") is not None
+    ]
+    covered = f", {sum(inside) / len(inside):.0%} inside the predicted range" if inside else ""
+    missing = f"; {len(runs) - len(scored)} could not be predicted" * (len(scored) < len(runs))
+    yield (
+        f"{_count(len(runs), 'measured run')}: predictions are off by "
+        f"{float(np.median(np.abs(ratios - 1))):.1%} in the median{covered}{missing}."
+    )

@@ -1,0 +1,82 @@
+"""Which columns of a table a terminal has room for, and in how many characters.
+
+Columns of rank 0 are always there. The others come by their rank, as long as they fit, each in its
+briefest form; what room is then left goes to full forms, and last to columns whose cells are broken
+into lines. Where not even rank 0 fits there is no such table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+GAP = 2
+"""Spaces between two columns."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to write a column."""
+
+    field: int
+    """Where its cells are among all cells of a row."""
+    least: int
+    """Characters that it needs: of its longest cell, or of a line where cells are broken."""
+    most: int
+    """Characters of its longest cell."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A column as it can be written: `forms` go from the briefest to the full one."""
+
+    rank: int
+    forms: Sequence[Form]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A column of the table: the field of its cells, and how wide it is."""
+
+    column: int
+    field: int
+    width: int
+
+
+def whole(shapes: Sequence[Shape]) -> list[Place]:
+    """Every column in full, as wide as it has to be."""
+    return [
+        Place(i, shape.forms[-1].field, shape.forms[-1].least) for i, shape in enumerate(shapes)
+    ]
+
+
+def fitted(shapes: Sequence[Shape], room: int) -> list[Place] | None:
+    """The columns that `room` characters hold, in their order; None where rank 0 does not fit."""
+    chosen = {i: shape.forms[0] for i, shape in enumerate(shapes) if shape.rank == 0}
+    if _width(chosen) > room:
+        return None
+    by_rank = sorted(range(len(shapes)), key=lambda i: shapes[i].rank)
+    for form in ("briefest", "full"):
+        for i in by_rank:
+            if form == "full" and i not in chosen:
+                continue
+            tried = {**chosen, i: shapes[i].forms[0 if form == "briefest" else -1]}
+            if _width(tried) <= room:
+                chosen = tried
+    return _widened(chosen, room)
+
+
+def _widened(chosen: Mapping[int, Form], room: int) -> list[Place]:
+    """The columns in order; what is left of `room` goes to those that are broken into lines."""
+    left = room - _width(chosen)
+    found = []
+    for i in sorted(chosen):
+        form = chosen[i]
+        more = min(left, form.most - form.least)
+        left -= more
+        found.append(Place(i, form.field, form.least + more))
+    return found
+
+
+def _width(chosen: Mapping[int, Form]) -> int:
+    return sum(form.least for form in chosen.values()) + GAP * (len(chosen) - 1)

@@ -1,0 +1,236 @@
+"""Kernels on a roofline panel: marks, ranges, trajectories, and labels at the points.
+
+A kernel stands once per level of memory, at one height; the mark's shape is the level's. Kernels of
+one label are joined in the order of their sizes, others are joined across the levels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from perfmodel.render.labels import Box, Place, line_box, mark_box, text_box, text_inches
+from perfmodel.render.rooflines import LOOKS, Panel
+from perfmodel.render.roofs import Kernel
+
+WARNING = "\u26a0"
+_RINGS = (1.0, 1.7, 2.7, 4.0, 6.0, 9.0)  # distances of a label from its mark, the nearest first
+_BETWEEN = 4  # rings of labels that stand between the ends of a trajectory
+_NEAR = 0.1  # inches of the nearest, at the default size
+_LED = 2.0  # from this ring on a line leads from the label to its mark
+_POINT = 1 / 72  # inches
+
+
+def shown(panel: Panel, kernel: Kernel) -> dict[str, float]:
+    """Intensities of a kernel at the levels drawn."""
+    return {
+        level: x
+        for level in panel.device.levels
+        if 0 < (x := kernel.intensity.get(level, 0.0)) < math.inf
+    }
+
+
+def keep(panel: Panel, kernels: Iterable[Kernel]) -> None:
+    """Keep the places of all marks and warning signs, before any text is placed."""
+    for kernel in kernels:
+        for level, x in shown(panel, kernel).items():
+            at = panel.frame.inches(x, kernel.flops_per_s)
+            panel.places.take(mark_box(at, _size(panel, level) * _POINT * 1.2))
+        if _warned(panel, kernel):
+            x = max(shown(panel, kernel).values())
+            at = panel.frame.inches(x, kernel.flops_per_s)
+            middle = (at[0], at[1] + 0.15 * panel.palette.scale)
+            panel.places.take(mark_box(middle, 0.16 * panel.palette.scale))
+
+
+def lines(panel: Panel, kernels: Sequence[Kernel]) -> Iterator[Box]:
+    """What joins marks, and the ranges: labels had better not cross them."""
+    inches = panel.frame.inches
+    for kernel in kernels:
+        xs = list(shown(panel, kernel).values())
+        if xs and not kernel.at:
+            yield line_box(*(inches(x, kernel.flops_per_s) for x in (min(xs), max(xs))))
+        if xs and kernel.low_flops_per_s and kernel.high_flops_per_s:
+            ends = (kernel.low_flops_per_s, kernel.high_flops_per_s)
+            yield line_box(*(inches(xs[0], y) for y in ends))
+    for _, points in _trajectories(panel, kernels):
+        for one, other in pairwise(points):
+            if one != other:
+                yield line_box(inches(*one), inches(*other))
+
+
+def _trajectories(
+    panel: Panel, kernels: Iterable[Kernel]
+) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+    """A level and the points of kernels of one label at it, in the order of their sizes."""
+    series: dict[tuple[str, bool, str], list[tuple[float, float]]] = {}
+    for kernel in kernels:
+        for level, x in shown(panel, kernel).items() if kernel.at else ():
+            found = series.setdefault((kernel.label, kernel.measured, level), [])
+            found.append((x, kernel.flops_per_s))
+    yield from ((level, points) for (_, _, level), points in series.items())
+
+
+def draw(panel: Panel, kernels: Sequence[Kernel]) -> None:
+    """Ranges, what joins the marks, and the marks."""
+    palette = panel.palette
+    outermost = next(iter(panel.device.levels))
+    for level, points in _trajectories(panel, kernels):
+        panel.axes.plot(
+            *zip(*points, strict=True),
+            color=panel.colour(level),
+            linewidth=(0.6 if level == outermost else 0.35) * palette.line,
+            alpha=0.8 if level == outermost else 0.5,
+            zorder=4,
+            gid=f"trajectory-{level}",
+        )
+    for kernel in kernels:
+        _bar(panel, kernel)
+        xs = list(shown(panel, kernel).values())
+        if not kernel.at:
+            panel.axes.plot(
+                xs,
+                [kernel.flops_per_s] * len(xs),
+                color=palette.grey,
+                linewidth=0.5 * palette.line,
+                zorder=5,
+            )
+        _marks(panel, kernel)
+
+
+def _bar(panel: Panel, kernel: Kernel) -> None:
+    """The range of a prediction, at the outermost level."""
+    levels = shown(panel, kernel)
+    if not levels or not kernel.low_flops_per_s or not kernel.high_flops_per_s:
+        return
+    level, x = next(iter(levels.items()))
+    panel.axes.plot(
+        [x, x],
+        [kernel.low_flops_per_s, kernel.high_flops_per_s],
+        color=panel.colour(level),
+        linewidth=0.7 * panel.palette.line,
+        alpha=0.75,
+        marker="_",
+        markersize=2.5 * panel.palette.line,
+        zorder=5,
+        gid=f"range-{kernel.name}",
+    )
+
+
+def _size(panel: Panel, level: str) -> float:
+    """Points across a mark."""
+    return LOOKS[level].size * panel.palette.line / 1.2 * 1.15
+
+
+def _marks(panel: Panel, kernel: Kernel) -> None:
+    """A kernel's marks, the inner levels' below: they are the larger ones."""
+    name = f"{'measured' if kernel.measured else 'predicted'}-{kernel.name}"
+    for level, x in reversed(shown(panel, kernel).items()):
+        panel.axes.plot(
+            [x],
+            [kernel.flops_per_s],
+            linestyle="none",
+            marker=LOOKS[level].marker,
+            markersize=_size(panel, level) * (0.75 if kernel.measured else 1.0),
+            markeredgewidth=(0.3 if kernel.measured else 0.85) * panel.palette.line,
+            markeredgecolor=panel.colour(level),
+            markerfacecolor=panel.colour(level) if kernel.measured else panel.palette.ground,
+            zorder=7 if kernel.measured else 6,
+            gid=f"{name}-{level}",
+        )
+    if _warned(panel, kernel):
+        x = max(shown(panel, kernel).values())
+        panel.axes.annotate(
+            WARNING,
+            (x, kernel.flops_per_s),
+            xytext=(0, 0.65 * panel.palette.body),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=1.1 * panel.palette.body,
+            fontweight="bold",
+            color=panel.palette.vermilion,
+            zorder=8,
+        )
+
+
+def _warned(panel: Panel, kernel: Kernel) -> bool:
+    return bool(shown(panel, kernel)) and panel.device.above(kernel)
+
+
+def label(panel: Panel, kernels: Sequence[Kernel]) -> Iterator[str]:
+    """Names and shares of roof at the points; the names that have no place.
+
+    The ends of a trajectory first, so that they are named whatever stands between.
+    """
+    lasts = {(k.label, k.measured): k for k in kernels}
+    ordered = sorted(kernels, key=lambda k: lasts[k.label, k.measured] is not k)
+    predicted = {k.name for k in kernels if not k.measured}
+    for kernel in ordered:
+        levels = shown(panel, kernel)
+        if not levels:
+            continue
+        level, x = next(iter(levels.items()))
+        at = panel.frame.inches(x, kernel.flops_per_s)
+        last = lasts[kernel.label, kernel.measured] is kernel
+        reach = len(_RINGS) if last or not kernel.at else _BETWEEN
+        for words in _texts(panel, kernel, last=last, known=kernel.name in predicted):
+            offered = [*_around(panel, words, at, _RINGS[:reach])]
+            place = panel.places.best([box for box, _ in offered])
+            if place is not None:
+                ring = next(ring for box, ring in offered if box is place)
+                if ring >= _LED:
+                    _lead(panel, at, place, level)
+                panel.frame.write(panel.axes, words, place, panel.palette.label, panel.palette.ink)
+                break
+        else:
+            yield kernel.name
+
+
+def _texts(panel: Panel, kernel: Kernel, *, last: bool, known: bool) -> Iterator[str]:
+    """What may stand at a point, the longest first: all of it at the end of a trajectory."""
+    roof, _ = panel.device.bound(kernel)
+    share = f"{panel.device.share(kernel):.0%} of {roof.name}"
+    if kernel.measured and known:  # the name stands at the prediction
+        by = f"{kernel.by} measured" if kernel.by else "measured"
+        yield from (f"{by}: {share}", by)
+    elif kernel.at and not last:
+        yield kernel.at
+    else:
+        measured = " measured" if kernel.measured else ""
+        yield from (f"{kernel.name}{measured}: {share}", f"{kernel.name}{measured}")
+
+
+def _around(
+    panel: Panel, words: str, at: Place, rings: Sequence[float]
+) -> Iterator[tuple[Box, float]]:
+    """Places around a mark and their distances, near ones first."""
+    palette = panel.palette
+    length = text_inches(words, palette.label)
+    half = 0.65 * palette.label * _POINT
+    for ring in rings:
+        gap = _NEAR * palette.scale * ring
+        slant = 0.7 * gap
+        for dx, dy in (
+            (gap, 0.0),
+            (slant, slant + half),
+            (slant, -slant - half),
+            (-length / 2, gap + half),
+            (-length / 2, -gap - half),
+            (-gap - length, 0.0),
+            (-slant - length, slant + half),
+            (-slant - length, -slant - half),
+        ):
+            start = (at[0] + dx, at[1] + dy)
+            yield text_box(words, palette.label, start), ring
+
+
+def _lead(panel: Panel, at: Place, box: Box, level: str) -> None:
+    """A thin line from a mark to the nearest end of its label."""
+    ends = (box.start[0], box.start[0] + box.length / 2, box.start[0] + box.length)
+    near = min(ends, key=lambda x: abs(x - at[0]))
+    side = box.height / 2 if box.start[1] < at[1] else -box.height / 2
+    target = (near, box.start[1] + (side if near == ends[1] else 0.0))
+    xs, ys = zip(panel.frame.data(at), panel.frame.data(target), strict=True)
+    panel.axes.plot(xs, ys, color=panel.colour(level), linewidth=0.4 * panel.palette.line, zorder=4)

@@ -1,0 +1,166 @@
+"""The page that a chart is drawn on: its style, its size, its title, and what stands below it.
+
+A style is a Matplotlib style file in `perfmodel/render/styles`; sizes of type and distances follow
+its `font.size`, colours its cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+
+from perfmodel.errors import ProblemError, UnknownName
+
+STYLES = ("default", "paper", "talk", "dark")
+WIDE = {"paper": 7.0, "talk": 13.3}
+"""Styles that set a chart's width, and what they set for panels side by side; the others leave it
+to the chart."""
+_BODY = 8.0  # points of the default style, which distances are given for
+
+
+@dataclass(frozen=True)
+class Page:
+    """How a chart is set. Lengths in inches; None leaves the choice to the style or the chart."""
+
+    style: str = "default"
+    """One of `STYLES`."""
+    title: str | None = None
+    """In place of the chart's own title; an empty text for none."""
+    width: float | None = None
+    """Width of the whole picture; its height keeps the proportion unless it is given too."""
+    height: float | None = None
+    """Height of the whole picture."""
+    captioned: bool | None = None
+    """Whether the caption is drawn; None for all styles but paper and talk, which have no room."""
+    dpi: int = 200
+    """Dots an inch, of a .png."""
+    transparent: bool = False
+    """Whether the ground is left out."""
+
+    def __post_init__(self) -> None:
+        """Raise `UnknownName` for another style, `ProblemError` for lengths out of reason."""
+        if self.style not in STYLES:
+            raise UnknownName("style", self.style, STYLES)
+        for name, value in (("width", self.width), ("height", self.height)):
+            if value is not None and not 1 <= value <= 60:
+                raise ProblemError(f"a {name} of {value:g} is not between 1 and 60 inches")
+        if not 20 <= self.dpi <= 1200:
+            raise ProblemError(f"{self.dpi} dots an inch are not between 20 and 1200")
+
+    @property
+    def caption(self) -> bool:
+        """Whether the caption is drawn."""
+        return self.style not in WIDE if self.captioned is None else self.captioned
+
+    def titled(self, own: str) -> str:
+        """The title: the one asked for, else the chart's `own`."""
+        return own if self.title is None else self.title
+
+    def size(self, width: float, height: float, *, columns: int = 1) -> tuple[float, float]:
+        """Inches of a chart that is `width` × `height` in the default style.
+
+        `columns` is how many panels stand side by side. To be asked inside `styled`.
+        """
+        if self.width is None and self.style in WIDE:
+            from matplotlib import rcParams
+
+            given, tall = rcParams["figure.figsize"]
+            if columns == 1 and width > 1.2 * height:  # the format of the style as it is
+                return given, self.height or tall
+            given = given if columns == 1 else WIDE[self.style]
+        else:
+            given = self.width or width
+        return given, self.height or given * height / width
+
+
+@contextmanager
+def styled(page: Page) -> Iterator[Palette]:
+    """Matplotlib's parameters of the page's style, for as long as the context lasts."""
+    from matplotlib import rc_context
+
+    with rc_context():
+        for name in dict.fromkeys(("default", page.style)):
+            _use(name)
+        yield palette()
+
+
+def _use(name: str) -> None:
+    from matplotlib import rc_params_from_file, rcParams
+
+    with as_file(files("perfmodel.render.styles").joinpath(f"{name}.mplstyle")) as path:
+        rcParams.update(rc_params_from_file(path, use_default_template=False))
+
+
+@dataclass(frozen=True)
+class Palette:
+    """The colours of a style by name, and the sizes that follow from its type."""
+
+    blue: str
+    vermilion: str
+    green: str
+    ochre: str
+    purple: str
+    sky: str
+    ink: str
+    grey: str
+    ground: str
+    """What everything stands on."""
+    faint: str
+    """Grids and what is only there to guide the eye."""
+    body: float
+    """Points of the style's type."""
+    line: float
+    """Points of the style's lines."""
+
+    @property
+    def cycle(self) -> tuple[str, ...]:
+        """Colours of groups, in order."""
+        return (
+            *(self.blue, self.vermilion, self.green, self.ochre),
+            *(self.purple, self.sky, self.ink, self.grey),
+        )
+
+    @property
+    def scale(self) -> float:
+        """How much larger than in the default style everything is."""
+        return self.body / _BODY
+
+    @property
+    def label(self) -> float:
+        """Points of labels inside a chart."""
+        return 0.875 * self.body
+
+    @property
+    def small(self) -> float:
+        """Points of captions and of what is labelled by the way."""
+        return 0.8125 * self.body
+
+
+def palette() -> Palette:
+    """The palette of the style in force."""
+    from matplotlib import rcParams
+
+    cycle = [_hex(value) for value in rcParams["axes.prop_cycle"].by_key()["color"]]
+    blue, vermilion, green, ochre, purple, sky, ink, grey = cycle[:8]
+    return Palette(
+        blue=blue,
+        vermilion=vermilion,
+        green=green,
+        ochre=ochre,
+        purple=purple,
+        sky=sky,
+        ink=ink,
+        grey=grey,
+        ground=_hex(rcParams["figure.facecolor"]),
+        faint=_hex(rcParams["grid.color"]),
+        body=float(rcParams["font.size"]),
+        line=float(rcParams["lines.linewidth"]),
+    )
+
+
+def _hex(colour: str) -> str:
+    from matplotlib.colors import to_hex
+
+    return str(to_hex(colour))

@@ -1,0 +1,229 @@
+"""The roofs on a panel: ceilings, diagonals and ridge points, each with its label on the line.
+
+A level of memory has a colour and a line style of its own, so that greyscale tells them apart; a
+published peak is a thin line beside the thick one of what was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perfmodel.render.frame import Frame
+from perfmodel.render.labels import Box, Place, Places, line_box, text_box, text_inches
+from perfmodel.render.page import Palette
+from perfmodel.render.roofs import Roof, Roofs
+from perfmodel.timing.roofline import ridge_point
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a level of memory is drawn."""
+
+    colour: str
+    """Name of a colour of the palette."""
+    dashes: Any
+    """Line style of its diagonal."""
+    marker: str
+    """Shape of a kernel's mark at this level."""
+    size: float
+    """Of the mark, over the palette's line: inner levels are larger, so that all can be seen where
+    they coincide."""
+
+
+LOOKS: Mapping[str, Look] = {
+    "hbm": Look("blue", "-", "o", 4.2),
+    "llc": Look("purple", (0, (6, 1.5, 1.2, 1.5)), "D", 5.2),
+    "l2": Look("green", (0, (4.5, 1.8)), "s", 6.0),
+    "shared": Look("ochre", (0, (1.2, 1.2)), "^", 7.6),
+    "peer": Look("vermilion", (0, (8, 1.5, 1.2, 1.5, 1.2, 1.5)), "v", 4.6),
+    "network": Look("sky", (0, (8, 3)), "h", 4.6),
+    "host": Look("grey", (0, (3, 3)), "p", 4.6),
+}
+_THIN = 0.5  # width of a published peak over that of what was measured
+_LIFT = 0.095  # inches from a line to the middle of its label, at the default size
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One device's panel while it is drawn."""
+
+    axes: Axes
+    device: Roofs
+    frame: Frame
+    places: Places
+    palette: Palette
+
+    def colour(self, level: str) -> str:
+        """The colour of a level."""
+        return str(getattr(self.palette, LOOKS[level].colour))
+
+    @property
+    def lift(self) -> float:
+        """Inches from a line to the middle of its label."""
+        return _LIFT * self.palette.scale
+
+
+def lines(panel: Panel, compute: tuple[Roof, ...]) -> Iterator[Box]:
+    """What the roofs cover, so that labels keep clear of them."""
+    device, frame = panel.device, panel.frame
+    innermost = max(roof.value for roof in device.levels.values())
+    for roof in compute:
+        for value in filter(None, (roof.value, roof.datasheet)):
+            start = max(ridge_point(value, innermost), frame.x[0])
+            yield line_box(frame.inches(start, value), frame.inches(frame.x[1], value))
+    for roof in device.levels.values():
+        for value in filter(None, (roof.value, roof.datasheet)):
+            start = max(frame.x[0], frame.y[0] / value)
+            end = ridge_point(device.top.highest, value)
+            yield line_box(frame.inches(start, start * value), frame.inches(end, end * value))
+
+
+def ridges(panel: Panel) -> Iterator[str]:
+    """A dotted line and a number where diagonals meet ceilings; the numbers without a place.
+
+    The outermost level is shown at every matrix ceiling, the others at the highest.
+    """
+    device, frame, palette = panel.device, panel.frame, panel.palette
+    outermost = next(iter(device.levels))
+    for level, roof in device.levels.items():
+        tops = device.matrix if level == outermost and device.matrix else (device.top,)
+        for top in sorted(tops, key=lambda item: -item.value):
+            x = ridge_point(top.value, roof.value)
+            gid = f"ridge-{level}" if top is device.top else f"ridge-{level}-{top.name}"
+            panel.axes.plot(
+                [x, x],
+                [frame.y[0], top.value],
+                color=panel.colour(level),
+                linewidth=0.5 * palette.line,
+                linestyle=":",
+                alpha=0.8,
+                zorder=1,
+                gid=gid,
+            )
+            words = f"{x:.3g}" if x < 999.5 else f"{x:.0f}"
+            foot = frame.inches(x, frame.y[0])
+            across = 0.075 * palette.scale
+            offered = [
+                text_box(words, palette.small, (foot[0] + side, foot[1] + up), math.pi / 2)
+                for up in (0.05, 0.4 * palette.scale)
+                for side in (-across, across)
+            ]
+            place = panel.places.best(offered)
+            if place is None:
+                yield f"ridge point {words}"
+            else:
+                frame.write(panel.axes, words, place, palette.small, panel.colour(level))
+
+
+def ceilings(panel: Panel, compute: tuple[Roof, ...]) -> Iterator[str]:
+    """Horizontal lines from the innermost diagonal to the right; the labels without a place."""
+    device, frame, palette = panel.device, panel.frame, panel.palette
+    innermost = max(roof.value for roof in device.levels.values())
+    for roof in compute:
+        main = roof in device.matrix or not device.matrix
+        colour = palette.ink if main else palette.grey
+        width = palette.line * (1.0 if main else 0.7)
+        start = max(ridge_point(roof.value, innermost), frame.x[0])
+        panel.axes.plot(
+            [start, frame.x[1]],
+            [roof.value] * 2,
+            color=colour,
+            linewidth=width,
+            zorder=2,
+            gid=f"ceiling-{roof.name}",
+        )
+        if roof.datasheet:
+            ends = [ridge_point(roof.datasheet, innermost), frame.x[1]]
+            panel.axes.plot(
+                ends,
+                [roof.datasheet] * 2,
+                color=colour,
+                linewidth=width * _THIN,
+                zorder=2,
+                gid=f"peak-{roof.name}",
+            )
+        yield from _labelled(panel, roof, 0.0, colour, _along(panel, roof, start))
+
+
+def _along(panel: Panel, roof: Roof, start: float) -> Iterator[tuple[str, list[Place]]]:
+    """Places for the label of a ceiling: above the line from the right, then below it."""
+    frame = panel.frame
+    left = frame.inches(start, roof.value)[0]
+    above = frame.inches(start, roof.highest)[1] + panel.lift
+    below = frame.inches(start, roof.value)[1] - panel.lift
+    for words in dict.fromkeys((roof.label, roof.brief, roof.name)):
+        right = frame.width - text_inches(words, panel.palette.label) - 0.03
+        steps = [right - step * max(right - left, 0) / 40 for step in range(41)]
+        yield words, [(x, y) for y in (above, below) for x in steps]
+
+
+def diagonals(panel: Panel) -> Iterator[str]:
+    """Bandwidths, each ending at the highest ceiling; the labels without a place."""
+    device, frame, palette = panel.device, panel.frame, panel.palette
+    for level, roof in device.levels.items():
+        _diagonal(panel, roof.value, device.top.value, level, palette.line, f"level-{level}")
+        if roof.datasheet:
+            thin = palette.line * _THIN
+            _diagonal(panel, roof.datasheet, device.top.highest, level, thin, f"peak-{level}")
+        places = _beside(panel, roof)
+        yield from _labelled(panel, roof, frame.angle, panel.colour(level), places)
+
+
+def _diagonal(
+    panel: Panel, bandwidth: float, top: float, level: str, width: float, gid: str
+) -> None:
+    frame = panel.frame
+    start = max(frame.x[0], frame.y[0] / bandwidth)
+    ends = [start, ridge_point(top, bandwidth)]
+    panel.axes.plot(
+        ends,
+        [x * bandwidth for x in ends],
+        color=panel.colour(level),
+        linestyle=LOOKS[level].dashes,
+        linewidth=width,
+        zorder=3,
+        gid=gid,
+    )
+
+
+def _beside(panel: Panel, roof: Roof) -> Iterator[tuple[str, list[Place]]]:
+    """Places for the label of a diagonal, from the left: above the line, then below it."""
+    frame, top = panel.frame, panel.device.top.value
+    sine, cosine = math.sin(frame.angle), math.cos(frame.angle)
+    for words in dict.fromkeys((roof.label, roof.brief, roof.name)):
+        length = text_inches(words, panel.palette.label)
+        found = []
+        for bandwidth, lift in ((roof.highest, panel.lift), (roof.value, -panel.lift)):
+            first = max(frame.x[0], frame.y[0] / bandwidth)
+            start = frame.inches(first, first * bandwidth)
+            end = frame.inches(ridge_point(top, bandwidth), top)
+            run = max(end[0] - start[0] - length * cosine - 0.1, 0.0)
+            steps = [0.1 + run * step / 24 for step in range(25)]
+            found += [
+                (start[0] + x - lift * sine, start[1] + x * sine / cosine + lift * cosine)
+                for x in steps
+            ]
+        yield words, found
+
+
+def _labelled(
+    panel: Panel,
+    roof: Roof,
+    angle: float,
+    colour: str,
+    offered: Iterator[tuple[str, list[Place]]],
+) -> Iterator[str]:
+    """Write the longest of the texts offered that has a place; else say which roof has none."""
+    points = panel.palette.label
+    for words, places in offered:
+        place = panel.places.best([text_box(words, points, at, angle) for at in places])
+        if place is not None:
+            panel.frame.write(panel.axes, words, place, points, colour)
+            return
+    yield roof.label

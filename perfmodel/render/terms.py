@@ -1,0 +1,116 @@
+"""Every term of predictions as a table: units, memory levels, start, each with what it does.
+
+A line per term that is not zero, so that each column has one kind of quantity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from perfmodel.render.report import Column, Report, Row, micros, quantity, ratio, text
+
+PARTS: Mapping[str, Mapping[str, str]] = {
+    "units": {
+        "matrix": "matrix products",
+        "special": "exponentials",
+        "vector": "other arithmetic",
+    },
+    "start": {
+        "blocks": "fill and drain",
+        "gap": "between kernels",
+        "launch": "start of a call",
+        "included": "also timed by the harness",
+    },
+    "memory": {
+        "shared": "traffic on chip",
+        "transpose": "of 8-bit values",
+        "latency": "waits for loads",
+    },
+    "chip": {"power": "units at the power limit"},
+}
+"""The parts of a kernel's time and their terms; what is nowhere here is a level of memory."""
+
+_OF = {term: part for part, terms in PARTS.items() for term in terms}
+_ABOUT = {term: about for terms in PARTS.values() for term, about in terms.items()}
+_ORDER = ("grid", "units", "memory", "chip", "start")
+_LEVEL = "traffic"
+
+
+def report(rows: Iterable[Row], who: Sequence[Column], notes: Sequence[str]) -> Report:
+    """The terms of each prediction in `rows`; the columns `who` tell predictions apart."""
+    return Report("terms", _lines(rows), [*map(_of_case, who), *_COLUMNS], notes=notes)
+
+
+def _of_case(column: Column) -> Column:
+    """A column of a prediction, for a line of it."""
+    brief = _of_case(column.brief) if column.brief else None
+    return replace(column, get=lambda line: column.cell(line["case"]), show=str, brief=brief)
+
+
+def _lines(rows: Iterable[Row]) -> Iterator[Row]:
+    for row in rows:
+        found = [*_grid(row), *_terms(row)]
+        yield from sorted(found, key=lambda line: _ORDER.index(line["part"]))
+
+
+def _grid(row: Row) -> Iterator[Row]:
+    """How the work is cut."""
+    if row["tile"]:
+        tile = " ".join(f"{axis}={_count(size)}" for axis, size in row["tile"].items())
+        yield {"case": row, "part": "grid", "resource": "tile", "about": tile}
+    waves = f"{ratio(row['waves'])}; blocks on a unit at a time: {ratio(row['occupancy'])}"
+    yield {"case": row, "part": "grid", "resource": "waves", "about": waves}
+
+
+def _terms(row: Row) -> Iterator[Row]:
+    names = dict.fromkeys([*row["terms_us"], *row["flops"], *row["bytes"]])
+    for name in names:
+        amounts = {
+            "operations": row["flops"].get(name),
+            "bytes": row["bytes"].get(name),
+            "time_us": row["terms_us"].get(name),
+        }
+        if not any(amounts.values()):
+            continue
+        called = row["levels"].get(name, name)
+        slack = name == "power" and row["limiter"] != "power"
+        yield {
+            "case": row,
+            "part": _OF.get(name, "memory"),
+            "resource": "shared" if name == "shared" else called,
+            **amounts,
+            "intensity": row["arithmetic_intensity"].get(name),
+            "share": (amounts["time_us"] or 0.0) / row["time_us"],
+            "limits": name == row["limiter"],
+            "about": _ABOUT.get(name, _LEVEL) + (", slack" if slack else ""),
+        }
+
+
+def _count(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else f"{value:g}"
+
+
+def _present(line: Row, key: str) -> float | None:
+    """A number, None where it is zero: a dash says that there is none."""
+    return line.get(key) or None
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.005 else "<1%"
+
+
+def _limiting(line: Row) -> str:
+    return "yellow" if line.get("limits") else ""
+
+
+_COLUMNS = (
+    text("part", "part"),
+    Column("resource", lambda line: line["resource"], number=False, style=_limiting),
+    Column("time", lambda line: _present(line, "time_us"), micros, style=_limiting),
+    Column("of all", lambda line: _present(line, "share"), _percent, rank=1),
+    Column("work", lambda line: _present(line, "operations"), quantity("OP"), rank=1),
+    Column("bytes", lambda line: _present(line, "bytes"), quantity("B"), rank=1),
+    Column("FLOP/B", lambda line: _present(line, "intensity"), ratio, rank=3),
+    text("what it is", "about", wrap=46, fold=16, rank=2),
+)

@@ -1,0 +1,137 @@
+"""A predicted trace as a report: a line a module, a class, an operator or a kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from perfmodel.graph import GraphPrediction, NodePrediction
+from perfmodel.render.report import Column, Report, Row, micros, percent, quantity, text
+from perfmodel.tracing.operation import KINDS, Operation
+from perfmodel.tracing.trace import Trace
+from perfmodel.units import binary, si
+
+_GAPS, _WAITING, _ALL = "gaps", "waiting", "all"
+_SHOWN = 8  # operators named in a note; the rest is counted
+
+
+def _module(item: Operation, _: NodePrediction) -> str:
+    """The path of the module, layers of a list being one line."""
+    return re.sub(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)", "*", item.module) or "(itself)"
+
+
+BY: dict[str, Callable[[Operation, NodePrediction], str]] = {
+    "module": _module,
+    "kind": lambda item, _: item.kind,
+    "operator": lambda _, node: node.operator,
+    "node": lambda item, _: item.name,
+}
+"""What a line is for."""
+
+
+def report(found: Trace, predicted: Sequence[GraphPrediction], by: str = "module") -> Report:
+    """Lines of all devices, which add up to the last of each; notes say what is estimated."""
+    rows = [row for one in predicted for row in _rows(found, one, by)]
+    several = len(predicted) > 1
+    columns = [
+        *([text("device", "device")] if several else []),
+        text(by, "line"),
+        *([text("ATen operators", "aten", wrap=40)] if by == "node" else []),
+        Column("kernels", lambda row: row["kernels"]),
+        Column("time", lambda row: row["time_us"], micros),
+        percent("share", "share"),
+        Column("FLOP", lambda row: row["flops"] or None, quantity("FLOP")),
+        Column("rate", _rate, quantity("FLOP/s")),
+        Column("memory traffic", lambda row: row["hbm_bytes"], quantity("B")),
+        text("limiter", "limiter"),
+    ]
+    where = "" if several else f" on {predicted[0].device}"
+    notes = [*_notes(found), *(_held(one) for one in predicted)]
+    notes += dict.fromkeys(f"assumed: {line}" for one in predicted for line in one.assumptions)
+    return Report(
+        "trace", rows, columns, f"{_title(found)}{where}", _head(found), notes, examples=rows
+    )
+
+
+def _rate(row: Row) -> float | None:
+    return row["flops"] / row["time_us"] * 1e6 if row["flops"] else None
+
+
+def _title(found: Trace) -> str:
+    return (
+        f"{found.graph.name}: {si(found.parameters, '')} parameters, {found.aten_nodes} ATen "
+        f"nodes → {len(found.operations)} kernels"
+    )
+
+
+def _head(found: Trace) -> dict[str, Any]:
+    return {
+        "module": found.graph.name,
+        "parameters": found.parameters,
+        "aten_nodes": found.aten_nodes,
+        "views": found.views,
+        "kernels": len(found.operations),
+        "flops": found.flops,
+        "estimated": dict(found.estimated),
+        "unknown": dict(found.unknown),
+    }
+
+
+def _notes(found: Trace) -> list[str]:
+    """What is counted by its bytes alone, and what nothing is known of."""
+    notes = []
+    for said, names in (
+        ("counted by their bytes alone", found.estimated),
+        ("not known, counted by their bytes", found.unknown),
+    ):
+        if names:
+            listed = [f"{name} x{n}" if n > 1 else name for name, n in names.items()]
+            more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+            notes.append(f"{said}: {', '.join(listed[:_SHOWN])}{more}")
+    return notes
+
+
+def _held(one: GraphPrediction) -> str:
+    held = one.footprints.get("hbm", 0.0)
+    return f"{one.device}: holds {binary(held)} of memory, most at {one.peak_node}"
+
+
+def _rows(found: Trace, one: GraphPrediction, by: str) -> list[dict[str, Any]]:
+    groups: dict[str, list[tuple[Operation, NodePrediction]]] = {}
+    for pair in zip(found.operations, one.nodes, strict=True):
+        groups.setdefault(BY[by](*pair), []).append(pair)
+    if by == "kind":
+        groups = {kind: groups[kind] for kind in KINDS if kind in groups}
+    rows = [_row(one, line, pairs) for line, pairs in groups.items()]
+    for line, seconds in ((_GAPS, one.gap_seconds), (_WAITING, one.waiting_seconds)):
+        rows.append(_row(one, line, []) | _taken(one, seconds))
+    every = [pair for pairs in groups.values() for pair in pairs]
+    rows.append(_row(one, _ALL, every) | _taken(one, one.seconds) | {"limiter": ""})
+    return rows
+
+
+def _taken(one: GraphPrediction, seconds: float) -> dict[str, Any]:
+    return {"time_us": seconds * 1e6, "share": seconds / one.seconds}
+
+
+def _row(
+    one: GraphPrediction, line: str, pairs: Sequence[tuple[Operation, NodePrediction]]
+) -> dict[str, Any]:
+    nodes = [node for _, node in pairs]
+    seconds = sum(node.seconds for node in nodes)
+    limiter = ""
+    if nodes:
+        longest = max(nodes, key=lambda node: node.seconds)
+        limiter = longest.prediction.levels.get(longest.limiter, longest.limiter)
+    return {
+        "device": one.device,
+        "line": line,
+        "aten": pairs[0][0].aten if len(pairs) == 1 else "",
+        "kernels": len(nodes) or None,
+        **_taken(one, seconds),
+        "flops": sum(item.flops for item, _ in pairs),
+        "hbm_bytes": sum(node.repeat * node.prediction.bytes["hbm"] for node in nodes) or None,
+        "limiter": limiter,
+        "estimated": any(item.estimated for item, _ in pairs),
+    }

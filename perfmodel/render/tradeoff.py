@@ -1,0 +1,119 @@
+"""Plans by memory and speed: what recomputation, shards and micro-batches trade."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from perfmodel.errors import ProblemError
+from perfmodel.render.chart import Chart, dress
+from perfmodel.render.page import Page, Palette, styled
+from perfmodel.training.result import Step
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_GIB = 2**30
+_MARKERS = "osD^vP*X"
+
+
+def tradeoff_chart(found: Sequence[Step], page: Page | None = None) -> Chart:
+    """A point a plan: memory of its fullest device against tokens/s a device.
+
+    Colours are recomputation, shapes numbers of devices. The line joins plans that no other beats
+    in both. Raises `ProblemError` where there is no plan.
+    """
+    from matplotlib.figure import Figure
+
+    if not found:
+        raise ProblemError("no plan can be laid out, so there is nothing to draw")
+    modes = list(dict.fromkeys(step.plan.recompute for step in found))
+    counts = sorted({step.plan.devices for step in found})
+    page = page or Page()
+    title = f"{found[0].network.name} on {found[0].device}: memory and speed of plans"
+    with styled(page) as palette:
+        figure = Figure(figsize=page.size(6.0, 4.0), layout="constrained")
+        axes = figure.add_subplot()
+        for step in found:
+            shape = _MARKERS[counts.index(step.plan.devices) % len(_MARKERS)]
+            axes.plot(
+                step.memory.total_bytes / _GIB,
+                step.tokens_per_second_per_device,
+                shape,
+                color=palette.cycle[modes.index(step.plan.recompute) % len(palette.cycle)],
+                markersize=5 * palette.scale,
+                markeredgewidth=0,
+                alpha=1.0 if step.memory.fits else 0.35,
+            )
+        _front(axes, found, palette)
+        _capacity(axes, found, palette)
+        axes.set_xlabel("memory of the fullest device (GiB)")
+        axes.set_ylabel("tokens/s a device")
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        _legend(axes, modes, counts, palette)
+        dress(figure, page, palette, title)
+    rows = [
+        {
+            "recompute": step.plan.recompute,
+            "devices": step.plan.devices,
+            "memory_bytes": step.memory.total_bytes,
+            "tokens_per_s_per_device": step.tokens_per_second_per_device,
+            "fits": step.memory.fits,
+        }
+        for step in found
+    ]
+    said = f"{len(found)} plans; those that do not fit are pale."
+    return Chart(figure, title, said, rows, page=page)
+
+
+def _front(axes: Axes, found: Sequence[Step], palette: Palette) -> None:
+    """Plans that no other beats in memory and speed."""
+    ordered = sorted(found, key=lambda one: (one.memory.total_bytes, -one.tokens_per_second))
+    best: list[Step] = []
+    for step in ordered:
+        ahead = best[-1].tokens_per_second_per_device if best else 0.0
+        if step.tokens_per_second_per_device > ahead:
+            best.append(step)
+    axes.plot(
+        [step.memory.total_bytes / _GIB for step in best],
+        [step.tokens_per_second_per_device for step in best],
+        color=palette.grey,
+        linewidth=0.65 * palette.line,
+        zorder=0,
+    )
+
+
+def _capacity(axes: Axes, found: Sequence[Step], palette: Palette) -> None:
+    """What a device has."""
+    room = found[0].memory.capacity_bytes
+    if room is None:
+        return
+    axes.axvline(room / _GIB, color=palette.ink, linewidth=0.65 * palette.line, linestyle="--")
+    axes.annotate(
+        f"{room / _GIB:.0f} GiB",
+        (room / _GIB, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(-3, -3),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+    )
+
+
+def _legend(axes: Axes, modes: Sequence[str], counts: Sequence[int], palette: Palette) -> None:
+    """Colours and shapes, outside of the points."""
+    from matplotlib.lines import Line2D
+
+    def key(label: str, colour: str, shape: str) -> Line2D:
+        return Line2D([], [], color=colour, marker=shape, linestyle="", label=label)
+
+    cycle = palette.cycle
+    keys = [key(f"recompute {m}", cycle[i % len(cycle)], "o") for i, m in enumerate(modes)]
+    if len(counts) > 1:
+        shapes = (_MARKERS[i % len(_MARKERS)] for i in range(len(counts)))
+        keys += [
+            key(f"{n:,} devices", palette.grey, s) for n, s in zip(counts, shapes, strict=True)
+        ]
+    axes.legend(handles=keys, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -1,0 +1,133 @@
+"""Why a prediction takes as long as it does, in words: the notes under a table of predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from perfmodel.analysis.why import Why
+from perfmodel.hardware.levels import LINKS
+from perfmodel.render.report import Row, micros
+
+ONE_BY_ONE = 4
+"""Cases that each have their own sentences; of more, those of one kernel share one."""
+
+GROUPS = 6  # kernels on devices that are told of where cases share a sentence
+
+TERMS: Mapping[str, str] = {
+    "matrix": "matrix products",
+    "special": "special functions",
+    "vector": "vector operations",
+    "shared": "shared memory",
+    "transpose": "transposing 8-bit values",
+    "latency": "memory latency",
+    "power": "power",
+    "blocks": "starting and draining blocks",
+    "gap": "gaps between kernels",
+    "launch": "the launch",
+    "included": "what else the harness times",
+}
+"""What to call a term in a sentence; levels of memory have the device's own names."""
+
+_LESS = ("latency", "floor")  # of these numbers, less is better
+
+
+def sentences(row: Row, why: Why) -> str:
+    """Two sentences: limiter and runner-up with their shares; the floor, and what would help."""
+    times, limiter, second = row["terms_us"], row["limiter"], row["runner_up"]
+    said = (
+        f"Limited by {_called(row, limiter)}: {micros(times[limiter])} of the "
+        f"{micros(row['time_us'])}{_share(why, limiter)}"
+    )
+    if times[second] > 0:
+        behind = 1 - times[second] / times[limiter]
+        said += (
+            f"; next comes {_called(row, second)} with {micros(times[second])}, {behind:.0%} "
+            f"shorter{_share(why, second)}"
+        )
+    more = "; ".join([*_floor(row, why), *_help(why)])
+    return f"{said}. {more[:1].upper()}{more[1:]}." if more else f"{said}."
+
+
+def summary(rows: Sequence[Row]) -> Iterator[str]:
+    """What limits the cases of each kernel on each device."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(f"{row['device']} {kernel(row)}", []).append(row)
+    for name, own in list(groups.items())[:GROUPS]:
+        yield f"{name}: {_limits(own)}"
+    if len(groups) > GROUPS:
+        yield f"{len(groups) - GROUPS} more kernels are in the table"
+
+
+def kernel(row: Row) -> str:
+    """What runs: a library's kernel, or the schedule where none is known."""
+    return str(row.get("implementation") or row["schedule"])
+
+
+def _limits(rows: Sequence[Row]) -> str:
+    """What limits cases of one kernel, and how near the next term comes."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["limiter"], []).append(row)
+    parts = []
+    for limiter, own in sorted(found.items(), key=lambda item: -len(item[1])):
+        count = f"all {len(rows)}" if len(own) == len(rows) > 1 else f"{len(own)} of {len(rows)}"
+        parts.append(f"{count} limited by {_called(own[0], limiter)} ({_nearest(own)})")
+    return ", ".join(parts)
+
+
+def _nearest(rows: Sequence[Row]) -> str:
+    """The runner-up of cases that share a limiter."""
+    nexts = {row["runner_up"] for row in rows}
+    shares = [row["terms_us"][row["runner_up"]] / row["terms_us"][row["limiter"]] for row in rows]
+    least, most = f"{min(shares):.0%}", f"{max(shares):.0%}"
+    between = least if least == most else f"{least} to {most}"
+    name = _called(rows[0], rows[0]["runner_up"]) if len(nexts) == 1 else "the next term"
+    return f"{name} {between} as long"
+
+
+def _called(row: Row, term: str) -> str:
+    if term in LINKS:
+        return f"the {term} link"
+    return TERMS.get(term) or str(row["levels"].get(term, term))
+
+
+def _share(why: Why, term: str) -> str:
+    share = why.roofs.get(term)
+    return "" if share is None else f", at {share:.0%} of peak"
+
+
+def _floor(row: Row, why: Why) -> Iterator[str]:
+    if not why.floor_by:
+        return
+    what = {
+        "operations": "its operations at the peak rate",
+        "bytes": f"inputs and outputs once through {row['levels'].get('hbm', 'memory')} at peak",
+    }[why.floor_by]
+    times = row["time_us"] * 1e-6 / why.floor_seconds
+    yield (
+        f"the time is {times:.{2 if times < 10 else 0}f}x the floor of "
+        f"{micros(why.floor_seconds * 1e6)} ({what})"
+    )
+
+
+def _help(why: Why) -> Iterator[str]:
+    """What 10 % of the most helpful hardware numbers would save."""
+    gains = [
+        f"10% {'less' if item.number.endswith(_LESS) else 'more'} {item.number} would save "
+        f"{item.saves:.1%}"
+        for item in why.helps[:2]
+    ]
+    if gains:
+        yield ", ".join(gains)
+
+
+def told(rows: Sequence[Row], labels: Sequence[str], whys: Sequence[Why]) -> list[str]:
+    """The notes: a case each where they are few, with the reasons in `whys`; else by kernel."""
+    if len(rows) > ONE_BY_ONE:
+        return [f"why: {line}" for line in summary(rows)]
+    several = len(rows) > 1
+    return [
+        f"why{f' {label}' if several else ''}: {sentences(row, why)}"
+        for row, label, why in zip(rows, labels, whys, strict=True)
+    ]

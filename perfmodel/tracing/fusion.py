@@ -1,0 +1,251 @@
+"""Which operations share a kernel.
+
+`none` is eager PyTorch: a kernel an operator. `pointwise` joins maps and reductions over one domain
+as a compiler does (Inductor): an operation joins the kernel of one that it reads from, unless
+another of its inputs waits for that kernel. `engine` joins products of one input besides (queries,
+keys and values; gate and up), as serving engines store their weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+
+from perfmodel.algorithms import Matmul, Rowwise
+from perfmodel.tracing.operand import Operand
+from perfmodel.tracing.operation import Operation
+from perfmodel.tracing.reading import Reading
+
+# Operators of a root-mean-square norm that is written out, and of a softmax.
+_RMS_NORM = {"aten.mean", "aten.rsqrt"}
+_SOFTMAX = {"aten.exp", "aten.sum", "aten.div"}
+
+
+def fused(found: Reading, how: str) -> list[Operation]:
+    """The operations of a reading, joined as `how` says, in launch order."""
+    operations = found.operations
+    if how == "engine":
+        operations = _products(operations)
+    if how == "none":
+        return list(operations)
+    kept = {x.tensor for x in found.outputs}
+    return [_joined(group, operations, kept) for group in _groups(operations)]
+
+
+def _groups(operations: Sequence[Operation]) -> list[list[Operation]]:
+    """Operations by the kernel that they share, the kernels in an order in which they can run."""
+    kernels = _Kernels()
+    for item in operations:
+        kernels.take(item)
+    return kernels.ordered()
+
+
+class _Kernels:
+    """Groups of operations, and which of them wait for which."""
+
+    def __init__(self) -> None:
+        self._home: dict[str, int] = {}  # tensor to the group that makes it
+        self._groups: dict[int, list[Operation]] = {}
+        self._waits: dict[int, set[int]] = {}  # for which a group waits, directly or not
+        self._numbers = count()
+
+    def take(self, item: Operation) -> None:
+        """One operation: into a group that it reads from, with others that it joins, or alone."""
+        sources = {self._home[x.tensor] for x in item.reads if x.tensor in self._home}
+        ready = sorted(sources, reverse=True) if item.fusable else []
+        chosen = next((i for i in ready if self._takes(i, item, sources)), None)
+        if chosen is None:
+            chosen = next(self._numbers)
+            self._groups[chosen], self._waits[chosen] = [], set()
+        for other in ready:
+            if other != chosen and self._groups.get(chosen) and self._merges(chosen, other):
+                self._merge(chosen, other)
+        self._groups[chosen].append(item)
+        self._wait(chosen, {self._home[n] for n in _read(item) if n in self._home} - {chosen})
+        for x in item.writes:
+            self._home[x.tensor] = chosen
+
+    def _takes(self, i: int, item: Operation, sources: set[int]) -> bool:
+        """Whether an operation may run in a group: nothing else that it reads waits for that."""
+        waiting = any(i in self._waits[other] for other in sources - {i})
+        return not waiting and _fits(self._groups[i], item)
+
+    def _merges(self, one: int, other: int) -> bool:
+        """Whether two groups may be one: each fits the other, and no third lies between them."""
+        between = any(
+            (one in waits and i in self._waits[other]) or (other in waits and i in self._waits[one])
+            for i, waits in self._waits.items()
+            if i not in (one, other)
+        )
+        fits = all(_fits(self._groups[one], item) for item in self._groups[other])
+        return fits and not between
+
+    def _merge(self, one: int, other: int) -> None:
+        first, last = sorted((one, other))
+        both = [*self._groups[first], *self._groups[last]]
+        del self._groups[other]
+        self._groups[one] = both
+        waited = self._waits.pop(other) | self._waits[one]
+        self._waits[one] = waited - {one, other}
+        for waits in self._waits.values():
+            if other in waits:
+                waits.discard(other)
+                waits.add(one)
+        for tensor, home in self._home.items():
+            if home == other:
+                self._home[tensor] = one
+        self._wait(one, set())
+
+    def _wait(self, chosen: int, before: set[int]) -> None:
+        """Let a group wait for others, and all that wait for it."""
+        self._waits[chosen] |= before.union(*(self._waits[i] for i in before))
+        for waits in self._waits.values():
+            if chosen in waits:
+                waits |= self._waits[chosen]
+
+    def ordered(self) -> list[list[Operation]]:
+        """The groups, each after those that it waits for, else as they began."""
+        left, done, found = dict(self._groups), set[int](), list[list[Operation]]()
+        while left:
+            i = next(i for i in left if self._waits[i] <= done)
+            found.append(left.pop(i))
+            done.add(i)
+        return found
+
+
+def _read(item: Operation) -> list[str]:
+    return [x.tensor for x in item.reads]
+
+
+def _fits(group: Sequence[Operation], item: Operation) -> bool:
+    """Whether an operation runs over the domain of a group, or over a part of it."""
+    if not item.fusable or not all(member.fusable for member in group):
+        return False
+    for member in group:
+        gone = member.reduced and len(member.writes[0].shape) < len(member.domain)
+        if gone or not _nested(member.domain, item.domain):
+            return False
+    return True
+
+
+def _nested(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether one domain is the other with some extents 1, or with half of the last one.
+
+    Rotary embeddings turn the halves of a head into each other.
+    """
+    small, large = sorted((tuple(one), tuple(other)), key=math.prod)
+    if len(small) > len(large):
+        return False
+    pairs = list(zip(reversed(small), reversed(large), strict=False))
+    halved = bool(pairs) and 2 * pairs[0][0] == pairs[0][1]
+    return all(a in (1, b) for a, b in pairs[halved:])
+
+
+def _joined(group: Sequence[Operation], every: Sequence[Operation], kept: set[str]) -> Operation:
+    """A group as one operation: what it reads from outside, and what is needed outside."""
+    if len(group) == 1:
+        return group[0]
+    inside = {x.tensor for item in group for x in item.writes}
+    names = {item.name for item in group}
+    outside = {x.tensor for item in every if item.name not in names for x in item.reads}
+    domain = max((item.domain for item in group), key=math.prod)
+    points = math.prod(domain)
+    reads: dict[str, Operand] = {}
+    for x in (x for item in group for x in item.reads if x.tensor not in inside):
+        before = reads.get(x.tensor)
+        if before is not None and before.shape == x.shape and 2 * x.shape[-1] == domain[-1]:
+            x = replace(x, shape=(*x.shape[:-1], domain[-1]))  # its two halves
+        if before is None or x.distinct > before.distinct:
+            reads[x.tensor] = x
+    writes = {
+        x.tensor: x
+        for item in group
+        for x in item.writes
+        if x.tensor in outside or x.tensor in kept
+    }
+    last = group[-1]
+    reduced = [item for item in group if item.reduced]
+    whole = replace(
+        last,
+        aten="+".join(dict.fromkeys(item.aten.removeprefix("aten.") for item in group)),
+        kind=_kind(group),
+        reads=tuple(reads.values()),
+        writes=tuple(writes.values()) or last.writes,
+        vector_ops=sum(item.vector_ops * math.prod(item.domain) for item in group) / points,
+        special_ops=sum(item.special_ops * math.prod(item.domain) for item in group) / points,
+        domain=domain,
+        reduced=reduced[-1].reduced if last.reduced else (),
+    )
+    return _norm(group, whole) or whole
+
+
+def _kind(group: Sequence[Operation]) -> str:
+    names = {item.aten for item in group}
+    if names >= _RMS_NORM:
+        return "norm"
+    return "softmax" if names >= _SOFTMAX else "pointwise"
+
+
+def _norm(group: Sequence[Operation], whole: Operation) -> Operation | None:
+    """A root-mean-square norm that is written out: one tensor in, one out, a weight of a row."""
+    full = [x for x in whole.reads if x.distinct == math.prod(whole.domain)]
+    rows = [x for x in whole.reads if x.distinct == whole.domain[-1]]
+    names = {item.aten for item in group}
+    alone = (len(full), len(rows), len(whole.reads), len(whole.writes)) == (1, 1, 2, 1)
+    if not names >= _RMS_NORM or "aten.sub" in names or not alone:
+        return None
+    x, out = full[0], whole.writes[0]
+    columns = whole.domain[-1]
+    problem = Rowwise(
+        "rmsnorm",
+        x.distinct // columns,
+        columns,
+        x.dtype,
+        output_dtype=None if out.dtype == x.dtype else out.dtype,
+    )
+    operands = {"X": (x,), "gamma": (rows[0],), "Y": (out,)}
+    return replace(whole, problem=problem, operands=operands, reduced=())
+
+
+def _products(operations: Sequence[Operation]) -> list[Operation]:
+    """Linear layers of one input as one product, at the place of the first of them."""
+    alike: dict[tuple[object, ...], list[Operation]] = {}
+    for item in operations:
+        if item.aten == "aten.linear" and isinstance(item.problem, Matmul):
+            x = item.operands["A"][0]
+            parent = item.module.rpartition(".")[0]
+            alike.setdefault((x.tensor, x.shape, parent), []).append(item)
+    joined = {group[0].name: group for group in alike.values() if len(group) > 1}
+    gone = {item.name for group in joined.values() for item in group[1:]}
+    return list(_with(operations, joined, gone))
+
+
+def _with(
+    operations: Sequence[Operation], joined: dict[str, list[Operation]], gone: set[str]
+) -> Iterator[Operation]:
+    for item in operations:
+        if item.name in joined:
+            yield _product(joined[item.name])
+        elif item.name not in gone:
+            yield item
+
+
+def _product(group: Sequence[Operation]) -> Operation:
+    """Several products of one input as one, their weights and results side by side."""
+    first = group[0]
+    problem = first.problem
+    assert isinstance(problem, Matmul)
+    columns = sum(int(item.problem.n) for item in group if isinstance(item.problem, Matmul))
+    weights = tuple(x for item in group for x in item.operands["B"])
+    results = tuple(x for item in group for x in item.operands["C"])
+    return replace(
+        first,
+        module=first.module.rpartition(".")[0],
+        problem=replace(problem, n=columns),
+        reads=(*first.operands["A"], *weights),
+        writes=results,
+        operands={"A": first.operands["A"], "B": weights, "C": results},
+        flops=sum(item.flops for item in group),
+    )

@@ -1,0 +1,111 @@
+"""Element-wise operators that take more than an operation an element, reductions, copies.
+
+Every other operator that torch tags as element-wise is a map of one operation an element.
+"""
+
+from __future__ import annotations
+
+from perfmodel.algorithms import Rowwise
+from perfmodel.algorithms.rowwise import VARIANTS
+from perfmodel.tracing.operation import Operation
+from perfmodel.tracing.registry import Call, operation
+
+# Where ATen calls a map otherwise than the model does.
+_CALLED = {"reciprocal": "div", "exp2": "exp", "log": "exp", "sin": "exp", "cos": "exp",
+           "erf": "gelu", "mish": "gelu", "softplus": "silu", "hardswish": "silu",
+           "log_sigmoid": "silu", "log1p": "exp", "expm1": "exp", "swish": "silu"}  # fmt: skip
+
+
+@operation(*(f"aten.{name}" for name in (*VARIANTS, *_CALLED)))
+def function(call: Call) -> Operation | None:
+    """A map whose operations are counted by name."""
+    name = call.aten.removeprefix("aten.")
+    vector_ops, special_ops = VARIANTS[_CALLED.get(name, name)]
+    return call.map(vector_ops=vector_ops, special_ops=special_ops)
+
+
+@operation("aten.to", "aten._to_copy", "aten.type_as")
+def convert(call: Call) -> Operation | None:
+    """Another type; the same one is the same tensor."""
+    (source, *_) = call.inputs
+    return None if source.dtype == call.out.dtype else call.map(reads=(source,))
+
+
+@operation("aten.dropout", "aten.native_dropout", "aten.feature_dropout")
+def dropout(call: Call) -> Operation | None:
+    """Nothing where it is switched off."""
+    if not call["train"]:
+        return None
+    vector_ops, special_ops = VARIANTS["dropout"]
+    return call.map(vector_ops=vector_ops, special_ops=special_ops)
+
+
+@operation("aten.cat", "aten.concat", "aten.stack")
+def join(call: Call) -> Operation | None:
+    """Tensors side by side: each is read once and written once."""
+    return call.map()
+
+
+@operation("aten.clone", "aten.reshape", "aten.contiguous", "aten.flatten", "aten.repeat")
+def rearranged(call: Call) -> Operation | None:
+    """The same elements in another order; those that are repeated are read again."""
+    out = call.out
+    columns = out.shape[-1] if out.shape else 1
+    problem = Rowwise("pointwise", max(out.elements // columns, 1), columns, out.dtype, "copy")
+    return call.known("pointwise", problem, {"X": call.inputs[:1], "Y": call.outputs})
+
+
+@operation("aten.copy")
+@operation("aten.constant_pad_nd", "aten.pad", "aten.roll", "aten.flip", "aten.repeat_interleave")
+@operation("aten.where", "aten.diff", "aten.floor_divide", "aten.__and__", "aten.__or__")
+@operation("aten.__xor__", "aten.__lshift__", "aten.__rshift__", "aten.clamp", "aten.rsub")
+@operation("aten.tril", "aten.triu", "aten.masked_fill", "aten.index_select", "aten.outer")
+def copy(call: Call) -> Operation | None:
+    """Every element of the result is written, and read from where it comes."""
+    return call.map()
+
+
+@operation("aten.sum", "aten.mean", "aten.amax", "aten.amin", "aten.max", "aten.min", "aten.prod")
+@operation("aten.any", "aten.all", "aten.argmax", "aten.argmin", "aten.logsumexp", "aten.norm")
+@operation("aten.linalg_vector_norm")
+def reduction(call: Call) -> Operation | None:
+    """Along the dimensions named, else along all; the larger of two tensors is a map."""
+    if len(call.inputs) > 1:
+        return call.map()
+    return call.reduction(_dims(call.first("dim", "axis")))
+
+
+@operation("aten.var", "aten.std", "aten.var_mean", "aten.std_mean")
+def variance(call: Call) -> Operation | None:
+    """Two sums in one pass."""
+    return call.reduction(_dims(call["dim"]), vector_ops=3.0)
+
+
+def _dims(said: object) -> tuple[int, ...]:
+    if said is None:
+        return ()
+    return tuple(int(d) for d in said) if isinstance(said, list | tuple) else (int(str(said)),)
+
+
+@operation("aten.zeros", "aten.ones", "aten.full", "aten.empty", "aten.zeros_like")
+@operation("aten.ones_like", "aten.full_like", "aten.empty_like", "aten.new_zeros")
+@operation("aten.new_ones", "aten.new_full", "aten.new_empty", "aten.scalar_tensor")
+@operation("aten.arange", "aten.linspace", "aten.eye", "aten.lift_fresh_copy", "aten.detach_")
+def made(call: Call) -> Operation | None:
+    """Constants, which are made once and not in every pass."""
+    return None
+
+
+# Sorting, scattering and gathering by index: what they take beside their bytes is not known here.
+@operation("aten.sort", "aten.topk", "aten.argsort", "aten.histc", "aten.bincount", "aten.cumsum")
+@operation("aten.cumprod", "aten.gather", "aten.scatter", "aten.scatter_add", "aten.index_add")
+@operation("aten.index", "aten.index_put", "aten.masked_scatter", "aten.nonzero", "aten.one_hot")
+@operation("aten.searchsorted", "aten.bucketize", "aten.multinomial", "aten.unique", "aten.isin")
+@operation("aten.cross_entropy_loss", "aten.nll_loss_forward", "aten.nll_loss_nd")
+@operation(
+    "aten.max_pool2d", "aten.avg_pool2d", "aten.adaptive_avg_pool2d", "aten.upsample_nearest2d"
+)
+@operation("aten.mse_loss", "aten.binary_cross_entropy_with_logits", "aten.embedding_bag")
+def by_bytes(call: Call) -> Operation | None:
+    """Known by name, and counted by the bytes that they read and write."""
+    return call.by_bytes()

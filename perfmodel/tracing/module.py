@@ -1,0 +1,169 @@
+"""A user's file as a module on the meta device, its inputs, and what torch.export makes of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import logging
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
+from pathlib import Path
+from typing import Any
+
+from perfmodel.errors import PerfmodelError, ProblemError, needs
+from perfmodel.plaintext import quoted
+
+_INPUT = re.compile(r"(?:(\w+)\s*:\s*)?(\w+)\s*\[([^\]]*)\]")
+_TYPES = {
+    "bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64", "bool": "bool",
+    "int8": "int8", "int16": "int16", "int32": "int32", "int64": "int64", "uint8": "uint8",
+    "bfloat16": "bfloat16", "float16": "float16", "float32": "float32", "float64": "float64",
+}  # fmt: skip
+
+
+class TraceError(PerfmodelError):
+    """A module that cannot be loaded or traced."""
+
+
+def load(place: str, dtype: str = "bf16") -> Any:
+    """The module `file.py:Name`, built on the meta device with parameters of `dtype`.
+
+    The name is a class that takes no arguments, a function that gives a module, or a module. The
+    file is run. Raises `TraceError` with what went wrong in it, in one line.
+    """
+    needs("torch", "tracing")
+    import torch
+
+    found = _loaded(place)
+    try:
+        with torch.device("meta"):
+            before = torch.get_default_dtype()
+            torch.set_default_dtype(torch_type(dtype))
+            try:
+                module = found() if callable(found) and not _is_module(found) else found
+            finally:
+                torch.set_default_dtype(before)
+    except Exception as error:  # whatever a user's file raises
+        raise TraceError(f"{place} cannot be made on the meta device: {_said(error)}") from error
+    if not _is_module(module):
+        raise TraceError(f"{place} gives a {type(module).__name__}, not a torch.nn.Module")
+    return module
+
+
+def _loaded(place: str) -> Any:
+    """What `file.py:Name` names."""
+    text, _, name = place.rpartition(":")
+    path = Path(text)
+    if not text or not name.isidentifier():
+        raise TraceError(f"{quoted(place)} is not FILE.py:NAME; write my_module.py:Model")
+    if not path.is_file():
+        raise TraceError(f"{path}: no such file; write my_module.py:Model")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise TraceError(f"{path}: not a Python file; write my_module.py:Model")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise TraceError(f"{path} cannot be imported: {_said(error)}") from error
+    finally:
+        sys.path.pop(0)
+    if not hasattr(module, name):
+        known = [item for item in vars(module) if not item.startswith("_")]
+        raise TraceError(f"{path} has no {name}; it has {', '.join(known[:20]) or 'nothing'}")
+    return getattr(module, name)
+
+
+def _is_module(found: Any) -> bool:
+    import torch
+
+    return isinstance(found, torch.nn.Module)
+
+
+def inputs(texts: Sequence[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Meta tensors by position and by name, from "int64[1,2048]" and "ids:int64[1,2048]".
+
+    Raises `ProblemError` for what is no such text.
+    """
+    needs("torch", "tracing")
+    import torch
+
+    by_name: dict[str, Any] = {}
+    placed: list[Any] = []
+    for text in texts:
+        match = _INPUT.fullmatch(text.strip())
+        if match is None:
+            raise ProblemError(
+                f"--input {quoted(text)} is not NAME:TYPE[SIZES]; write ids:int64[1,2048]"
+            )
+        name, dtype, sizes = match.groups()
+        shape = [_extent(text, size) for size in sizes.split(",") if size.strip()]
+        tensor = torch.zeros(shape, dtype=torch_type(dtype), device="meta")
+        if name is None:
+            placed.append(tensor)
+        elif name in by_name:
+            raise ProblemError(f"--input gives {name} twice; choose one")
+        else:
+            by_name[name] = tensor
+    return tuple(placed), by_name
+
+
+def _extent(text: str, size: str) -> int:
+    if not size.strip().isdecimal() or int(size) < 1:
+        raise ProblemError(f"--input {quoted(text)}: {quoted(size)} is no whole number from 1")
+    return int(size)
+
+
+def torch_type(name: str) -> Any:
+    """The torch type of that name; raises `UnknownName`."""
+    import torch
+
+    from perfmodel.errors import UnknownName
+
+    if name not in _TYPES:
+        raise UnknownName("type of torch", name, _TYPES)
+    return getattr(torch, _TYPES[name])
+
+
+def exported(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The exported program; raises `TraceError` for what torch.export cannot follow.
+
+    `strict=False` keeps attention, linear layers and norms whole, and a record of the module that
+    each node stands in, where other ways of tracing take them apart.
+    """
+    import torch
+
+    call: Callable[..., Any] = torch.export.export
+    try:
+        with torch.no_grad(), _quiet():
+            return call(module, tuple(args), dict(kwargs), strict=False)
+    except Exception as error:  # whatever a user's forward raises
+        name = type(module).__name__
+        raise TraceError(f"{name} cannot be traced: {_said(error)}") from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing but an error comes out: torch logs pages about what it cannot follow."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _said(error: BaseException) -> str:
+    """What an error says, in one line of 300 characters at most."""
+    text = " ".join(str(error).split())
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return said if len(said) <= 300 else f"{said[:300]}..."

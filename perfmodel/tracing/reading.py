@@ -1,0 +1,226 @@
+"""The nodes of an exported program as operations, in their order; views are left out."""
+
+from __future__ import annotations
+
+import operator as python
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from perfmodel.tracing.operand import Operand, operand
+from perfmodel.tracing.operation import Operation
+from perfmodel.tracing.registry import Call, lowered
+
+# Operators that only look at a tensor otherwise; `reshape` and `contiguous` do where they can.
+VIEWS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "view", "_unsafe_view", "transpose", "t", "permute", "expand", "expand_as", "unsqueeze",
+        "squeeze", "slice", "select", "split", "split_with_sizes", "chunk", "unbind", "narrow",
+        "movedim", "swapaxes", "unflatten", "alias", "detach", "view_as", "diagonal",
+        "lift_fresh", "mT", "numpy_T", "adjoint", "unfold", "as_strided", "view_as_real",
+        "view_as_complex", "real", "imag", "tensor_split", "broadcast_to", "atleast_2d", "ravel",
+    )
+)  # fmt: skip
+_PERHAPS = frozenset({"aten.reshape", "aten.contiguous", "aten.reshape_as", "aten.flatten"})
+# Assertions and the like, which make nothing.
+_NOTHING = frozenset({"aten._assert_tensor_metadata", "aten.sym_size", "aten._assert_async"})
+
+
+@dataclass
+class Reading:
+    """What an exported program consists of."""
+
+    operations: list[Operation] = field(default_factory=list)
+    """In launch order."""
+    parameters: dict[str, Operand] = field(default_factory=dict)
+    """Parameters and buffers, by the names of their placeholders."""
+    buffers: set[str] = field(default_factory=set)
+    """Of these those without a gradient."""
+    inputs: dict[str, Operand] = field(default_factory=dict)
+    """What the caller gives."""
+    outputs: list[Operand] = field(default_factory=list)
+    """What it returns."""
+    unknown: Counter[str] = field(default_factory=Counter)
+    """Operators that nothing is known of, with how often they were met."""
+    views: int = 0
+    """Nodes that cost nothing."""
+
+
+def read(program: Any) -> Reading:
+    """The operations of an exported program (torch.export.ExportedProgram)."""
+    reader = _Reader(program)
+    for node in program.graph.nodes:
+        reader.take(node)
+    return reader.found
+
+
+class _Reader:
+    """One pass over the nodes; every node is known by the tensor in memory that it lies in."""
+
+    def __init__(self, program: Any) -> None:
+        signature = program.graph_signature
+        self._weights: Mapping[str, str] = {
+            **signature.inputs_to_parameters,
+            **signature.inputs_to_buffers,
+            **signature.inputs_to_lifted_tensor_constants,
+        }
+        self._buffers = {*signature.inputs_to_buffers, *signature.inputs_to_lifted_tensor_constants}
+        self._lies_in: dict[str, str] = {}
+        self.found = Reading()
+
+    def take(self, node: Any) -> None:
+        """One node."""
+        if node.op == "placeholder":
+            self._given(node)
+        elif node.op == "call_function":
+            self._called(node)
+        elif node.op == "output":
+            for item in _flat(node.args[0]):
+                value = item.meta.get("val") if hasattr(item, "meta") else None
+                if hasattr(value, "stride"):
+                    self.found.outputs.append(self._operand(item))
+
+    def _given(self, node: Any) -> None:
+        value = node.meta.get("val")
+        if not hasattr(value, "stride"):
+            return
+        self._lies_in[node.name] = node.name
+        seen = operand(node.name, value)
+        if node.name in self._weights:
+            self.found.parameters[node.name] = seen
+            if node.name in self._buffers:
+                self.found.buffers.add(node.name)
+        else:
+            self.found.inputs[node.name] = seen
+
+    def _called(self, node: Any) -> None:
+        if node.target is python.getitem:
+            self._picked(node)
+            return
+        name = _name(node.target)
+        values = [value for value in _flat(node.meta.get("val")) if hasattr(value, "stride")]
+        if name in _NOTHING or not values:
+            if name in VIEWS:
+                self._look(node)
+            return
+        if name in VIEWS or (name in _PERHAPS and (_views(node) or self._of_attention(node))):
+            self._look(node)
+            return
+        call = self._call(node, name, values)
+        made, known = lowered(call)
+        if not known:
+            self.found.unknown[name] += 1
+        if made is None:
+            self._look(node)
+            return
+        self._lies_in[node.name] = node.name
+        self.found.operations.append(made)
+
+    def _look(self, node: Any) -> None:
+        """A node that lies where its first tensor lies; a constant lies in memory as inputs do."""
+        self.found.views += 1
+        named = (item.name for item in _flat(node.args) if hasattr(item, "meta"))
+        source = next((name for name in named if name in self._lies_in), None)
+        self._lies_in[node.name] = node.name if source is None else self._lies_in[source]
+
+    def _of_attention(self, node: Any) -> bool:
+        """Whether it joins the heads of attention's result: kernels write heads beside each other
+        ([batch, seq, heads, dim]), whatever the meta device says of it.
+        """
+        home = self._lies_in.get(node.args[0].name)
+        made = self.found.operations
+        kinds = (item.kind for item in made if any(x.tensor == home for x in item.writes))
+        return next(kinds, "") == "attention"
+
+    def _picked(self, node: Any) -> None:
+        """One of several results: a view of what was split, or an output of its own."""
+        source, index = node.args
+        home = self._lies_in.get(source.name)
+        if home == source.name:
+            self._lies_in[node.name] = _output(source.name, index)
+        elif home is not None:
+            self._lies_in[node.name] = home
+
+    def _operand(self, node: Any) -> Operand:
+        return operand(self._lies_in.get(node.name, node.name), node.meta["val"])
+
+    def _call(self, node: Any, name: str, values: list[Any]) -> Call:
+        arguments = getattr(node.target, "_schema", None)
+        names = [item.name for item in arguments.arguments] if arguments is not None else []
+        given = dict(zip(names, node.args, strict=False)) if names else {}
+        given |= {f"argument {i}": value for i, value in enumerate(node.args[len(given) :])}
+        given |= dict(node.kwargs)
+        several = len(values) > 1
+        outputs = tuple(
+            operand(_output(node.name, i) if several else node.name, value)
+            for i, value in enumerate(values)
+        )
+        return Call(
+            node.name,
+            name,
+            _module(node),
+            {key: self._seen(value) for key, value in given.items()},
+            outputs,
+            _is_pointwise(node.target),
+        )
+
+    def _seen(self, value: Any) -> Any:
+        """An argument with tensors as operands; those that cost nothing to make are left out."""
+        if isinstance(value, list | tuple):
+            return [self._seen(item) for item in value]
+        if not hasattr(value, "meta"):
+            return value
+        if value.name not in self._lies_in or not hasattr(value.meta.get("val"), "stride"):
+            return None
+        return self._operand(value)
+
+
+def _output(name: str, index: int) -> str:
+    """The tensor that is one of several outputs."""
+    return f"{name}.{index}"
+
+
+def _name(target: Any) -> str:
+    """Namespace and name of an operator, in-place ones as those that make something new."""
+    packet = getattr(target, "overloadpacket", None)
+    if packet is None:
+        return str(getattr(target, "__name__", target))
+    namespace = str(getattr(target, "namespace", "aten"))
+    name = str(packet.__name__)
+    in_place = namespace == "aten" and name.endswith("_") and not name.startswith("_")
+    return f"{namespace}.{name.removesuffix('_') if in_place else name}"
+
+
+def _module(node: Any) -> str:
+    """Path of the innermost module that a node belongs to; empty for the outermost."""
+    stack = node.meta.get("nn_module_stack") or {}
+    return str(next(reversed(stack.values()))[0]) if stack else ""
+
+
+def _is_pointwise(target: Any) -> bool:
+    import torch
+
+    return torch.Tag.pointwise in getattr(target, "tags", ())
+
+
+def _views(node: Any) -> bool:
+    """Whether a reshape or the like needs no copy: torch itself says whether a view can be made."""
+    source, made = node.args[0].meta["val"], node.meta["val"]
+    if node.target.overloadpacket.__name__ == "contiguous":
+        return bool(source.is_contiguous())
+    try:
+        source.view(made.shape)
+    except (RuntimeError, ValueError):
+        return False
+    return True
+
+
+def _flat(value: Any) -> list[Any]:
+    """What is in nested lists and tuples."""
+    if isinstance(value, list | tuple):
+        return [item for each in value for item in _flat(each)]
+    if isinstance(value, dict):
+        return [item for each in value.values() for item in _flat(each)]
+    return [value]

@@ -1,0 +1,148 @@
+"""ATen operators → operations: one table, which other packages may add to.
+
+    @operation("acme.rope")                 # namespace and name, without the overload
+    def rope(call: Call) -> Operation | None:
+        return call.map(vector_ops=3.0)
+
+A handler is given one call and says what it is; None for what costs nothing. A package announces a
+module of handlers under the entry point `perfmodel.tracing`. What no handler is for is a map where
+torch's own tag says so (`torch.Tag.pointwise`), and else counted by its bytes and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from perfmodel import plugins
+from perfmodel.algorithms import Problem
+from perfmodel.tracing.operand import Operand
+from perfmodel.tracing.operation import Operands, Operation
+
+GROUP = "tracing"
+"""The entry point, after `perfmodel.`."""
+_OWN = ("contractions", "rowwise", "maps")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of an ATen operator."""
+
+    name: str
+    """Torch's name of the node."""
+    aten: str
+    """Namespace and name of the operator, without its overload."""
+    module: str
+    """Path of the module that calls it."""
+    given: Mapping[str, Any]
+    """Arguments by the names of the operator's schema, tensors as `Operand`s."""
+    outputs: tuple[Operand, ...]
+    """What it makes."""
+    pointwise: bool = False
+    """Whether torch tags the operator as element-wise."""
+
+    def __getitem__(self, name: str) -> Any:
+        """An argument; None where it is not there."""
+        return self.given.get(name)
+
+    def first(self, *names: str) -> Any:
+        """The first of these arguments that is there, for operators that name one differently."""
+        return next((self.given[name] for name in names if name in self.given), None)
+
+    @property
+    def inputs(self) -> tuple[Operand, ...]:
+        """Every tensor among the arguments."""
+        found: list[Operand] = []
+        for value in self.given.values():
+            listed = value if isinstance(value, list | tuple) else (value,)
+            found += [item for item in listed if isinstance(item, Operand)]
+        return tuple(found)
+
+    @property
+    def out(self) -> Operand:
+        """The first thing that it makes."""
+        return self.outputs[0]
+
+    def known(
+        self,
+        kind: str,
+        problem: Problem,
+        operands: Operands,
+        *,
+        parts: Sequence[str] = (),
+        flops: float = 0.0,
+    ) -> Operation:
+        """An operation of ours, with its operands."""
+        made = set(problem.algorithm().outputs)
+        reads = tuple(item for name, each in operands.items() if name not in made for item in each)
+        return Operation(
+            self.name, self.aten, self.module, kind, reads, self.outputs,
+            problem, operands, tuple(parts), flops=flops,
+        )  # fmt: skip
+
+    def map(
+        self,
+        *,
+        vector_ops: float = 1.0,
+        special_ops: float = 0.0,
+        reads: Sequence[Operand] | None = None,
+        kind: str = "pointwise",
+    ) -> Operation:
+        """An element-wise map over what it makes."""
+        seen = self.inputs if reads is None else tuple(reads)
+        return Operation(
+            self.name, self.aten, self.module, kind, seen, self.outputs,
+            vector_ops=vector_ops, special_ops=special_ops, domain=self.out.shape,
+        )  # fmt: skip
+
+    def reduction(self, over: Sequence[int], *, vector_ops: float = 1.0) -> Operation:
+        """A sum, maximum or the like of its first input over some dimensions."""
+        (source, *_) = self.inputs
+        rank = len(source.shape)
+        dims = tuple(sorted({d % rank for d in over})) if over else tuple(range(rank))
+        return Operation(
+            self.name, self.aten, self.module, "pointwise", (source,), self.outputs,
+            vector_ops=vector_ops, domain=source.shape, reduced=dims,
+        )  # fmt: skip
+
+    def by_bytes(self, kind: str = "other") -> Operation:
+        """What is counted by the bytes that it reads and writes, and named as estimated."""
+        return Operation(
+            self.name, self.aten, self.module, kind, self.inputs, self.outputs, estimated=True
+        )
+
+
+Handler = Callable[[Call], Operation | None]
+_HANDLERS: dict[str, Handler] = {}
+
+
+def operation(*names: str) -> Callable[[Handler], Handler]:
+    """Make a handler known for operators (`aten.linear`)."""
+
+    def add(handler: Handler) -> Handler:
+        _HANDLERS.update(dict.fromkeys(names, handler))
+        return handler
+
+    return add
+
+
+@lru_cache(maxsize=1)
+def handlers() -> Mapping[str, Handler]:
+    """Every handler, those of packages too; what of them is broken is left out with a warning."""
+    for name in _OWN:
+        import_module(f"perfmodel.tracing.{name}")
+    plugins.brought(GROUP)  # loading them adds their handlers
+    return _HANDLERS
+
+
+def lowered(call: Call) -> tuple[Operation | None, bool]:
+    """What a call is, None where it costs nothing, and whether the operator is known."""
+    handler = handlers().get(call.aten)
+    if handler is not None:
+        return handler(call), True
+    if call.pointwise:
+        return call.map(), True
+    return call.by_bytes(), False

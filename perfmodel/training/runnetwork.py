@@ -1,0 +1,151 @@
+"""A row of a training-run table as a network.
+
+A network that the package knows by the row's name is taken, with what the row says of it; another
+one is a network of the nearest name's family at the row's sizes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.networks import library
+from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
+from perfmodel.training.cells import Cells
+
+# Whose code a name without sizes of its own stands for; the first that a name begins with.
+_FAMILIES = {
+    "switch": "t5-large",
+    "t5": "t5-large",
+    "bert": "bert-large",
+    "opt": "opt-1.3b",
+    "mpt": "mpt-1b",
+    "llama-4": "llama-4-scout",
+    "llama": "llama-3-8b",
+    "mistral": "mistral-7b",
+    "mixtral": "mixtral-8x7b",
+    "qwen3": "qwen3-8b",
+    "qwen": "qwen2.5-7b",
+    "deepseek": "deepseek-v3",
+    "gpt-oss": "gpt-oss-20b",
+    "gpt": "gpt2-xl",
+    "mt-nlg": "gpt3-175b",
+    "megatron": "gpt3-175b",
+}
+
+
+def network_of(cells: Cells) -> Network:
+    """The network of a row. Raises `ProblemError` where its name says nothing and sizes lack."""
+    name = str(cells.row["network"])
+    try:
+        known = library.load(name)
+    except UnknownName:
+        return _resized(_template(name), cells)
+    return _said(known, cells)
+
+
+def _template(name: str) -> Network:
+    """A network of the family that a name begins with."""
+    lowered = name.lower()
+    for prefix, known in _FAMILIES.items():
+        if lowered.startswith(prefix):
+            return library.load(known)
+    raise ProblemError(
+        f"network {name} is of no known family; name one of {', '.join(_FAMILIES)}, or one of "
+        "perfmodel network list"
+    )
+
+
+def _said(network: Network, cells: Cells) -> Network:
+    """A known network with what the row says otherwise: vocabulary, positions, head."""
+    changes: dict[str, Any] = {}
+    if cells.whole("vocabulary"):
+        changes["vocabulary"] = cells.whole("vocabulary")
+    if network.positions:
+        changes["positions"] = max(cells.whole("seq") or 0, network.positions)
+    if network.family == "bert" and cells.row.get("pass") == "train":
+        tuned = "finetune" in str(cells.row.get("notes") or "")
+        changes["head"] = "none" if tuned else "pretraining"
+    layers = cells.whole("layers")
+    if layers and layers != network.layers and len(network.blocks) == 1:
+        changes["blocks"] = (replace(network.blocks[0], repeat=layers),)
+    return replace(network, **changes)
+
+
+def _resized(like: Network, cells: Cells) -> Network:
+    """A network like another one, at a row's sizes."""
+    hidden, layers = cells.needed("hidden"), cells.needed("layers")
+    block = like.blocks[-1]
+    attention = _attention(block.attention, cells, hidden)
+    mlp = _mlp(block.mlp, cells, hidden)
+    dense = cells.whole("dense_layers") or 0
+    if mlp.experts and dense:
+        inner = cells.whole("inner") or mlp.inner
+        first = replace(
+            mlp, experts=0, chosen=0, shared_inner=0, inner=inner, router_bias=False,
+            shared_gate=False,
+        )  # fmt: skip
+        blocks = [
+            replace(block, attention=attention, mlp=first, repeat=dense),
+            replace(block, attention=attention, mlp=mlp, repeat=layers - dense),
+        ]
+    else:
+        blocks = [replace(block, attention=attention, mlp=mlp, repeat=layers)]
+    found = replace(
+        like,
+        name=str(cells.row["network"]),
+        hidden=hidden,
+        vocabulary=cells.whole("vocabulary") or like.vocabulary,
+        blocks=tuple(blocks),
+        encoder=(),
+        positions=max(like.positions, cells.whole("seq") or 0) if like.positions else 0,
+        tied=like.tied if cells.missing("tied") else bool(cells.row["tied"]),
+    )
+    return _two_stacks(found, like, mlp, attention) if like.encoder else found
+
+
+def _two_stacks(found: Network, like: Network, mlp: Mlp, attention: SelfAttention) -> Network:
+    """An encoder and a decoder of half of the layers each; of Switch's every second one has experts
+    (2101.03961, section 2.2)."""
+    half = found.layers // 2
+    dense = replace(mlp, experts=0, chosen=0)
+    kinds = (dense, mlp) if mlp.experts else (dense,)
+    each = half // len(kinds)
+    both = replace(attention, causal=False)
+    own = replace(attention, causal=True)
+
+    def stack(of: SelfAttention, cross: SelfAttention | None) -> tuple[Block, ...]:
+        block = replace(like.blocks[-1], attention=of, cross=cross)
+        return tuple(replace(block, mlp=one, repeat=each) for one in kinds)
+
+    return replace(found, encoder=stack(both, None), blocks=stack(own, both))
+
+
+def _attention(like: SelfAttention, cells: Cells, hidden: int) -> SelfAttention:
+    heads = cells.needed("heads")
+    width = cells.whole("head_dim") or hidden // heads
+    return replace(
+        like,
+        heads=heads,
+        kv_heads=cells.whole("kv_heads") or heads,
+        head_size=width,
+        relative_buckets=0,
+    )
+
+
+def _mlp(like: Mlp, cells: Cells, hidden: int) -> Mlp:
+    experts = cells.whole("experts") or 0
+    inner = (cells.whole("expert_inner") if experts else None) or cells.whole("inner")
+    shared = cells.whole("shared_experts") or 0
+    wide = inner or 4 * hidden
+    return replace(
+        like,
+        inner=wide,
+        gated=like.gated if cells.missing("gated") else bool(cells.row["gated"]),
+        experts=experts,
+        chosen=(cells.whole("experts_chosen") or 1) if experts else 0,
+        shared_inner=shared * wide if experts else 0,
+        router_bias=like.router_bias and bool(experts),
+        shared_gate=like.shared_gate and bool(experts),
+    )

@@ -1,0 +1,85 @@
+"""Configs in the order of their predicted times, those last that cannot run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device, load
+from perfmodel.operators.owntile import TileDoesNotFit
+from perfmodel.predict import predict_arrays
+from perfmodel.triton import running
+from perfmodel.triton.description import Description
+from perfmodel.triton.device import current
+
+IMPLEMENTATION = "triton"
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A config and its predicted time."""
+
+    config: Any
+    """As it was given."""
+    seconds: float
+    """Predicted device time; infinite where it cannot run."""
+    reason: str = ""
+    """Why it cannot run; empty where it can."""
+
+
+def rank(
+    configs: Sequence[Any],
+    description: Description,
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    device: str | Device | None = None,
+) -> tuple[Ranked, ...]:
+    """The configs by predicted time, the fastest first; equals stay in their order.
+
+    Configs are `triton.Config`s, or mappings of their fields (`num_warps` and `num_stages` among
+    them). `arguments` are the kernel's by name, as far as the description asks for them; `device`
+    is a slug or a device, and without one that of this machine. Raises `ProblemError` and
+    `UnknownName`, one line each, for what has no meaning.
+    """
+    found = current() if device is None else load(device) if isinstance(device, str) else device
+    problem, tiles = description.problem(arguments or {}), description.tiles(configs)
+    spills = running.spilling(description, problem, tiles, found)
+    tiles = running.buffered(found, tiles)
+    seconds = np.full(len(configs), np.inf)
+    reasons = np.where(spills, "its registers spill", "").astype(object)
+    left = np.flatnonzero(~spills)
+    while left.size:
+        some = {name: values[left] for name, values in tiles.items()}
+        try:
+            answer = predict_arrays(problem, found, implementation=IMPLEMENTATION, tile=some)
+        except TileDoesNotFit as refused:
+            reasons[left[~refused.fits]] = "a block of it wants more shared memory than there is"
+            left = left[refused.fits]
+            continue
+        seconds[left] = answer.seconds
+        break
+    order = np.argsort(seconds, kind="stable")
+    return tuple(Ranked(configs[i], float(seconds[i]), str(reasons[i])) for i in order)
+
+
+def choose(
+    configs: Sequence[Any],
+    description: Description,
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    device: str | Device | None = None,
+) -> Any:
+    """The config that is predicted to be the fastest, without any run; arguments as for `rank`.
+
+    Raises `ProblemError` where none can run, and what `rank` raises.
+    """
+    if not configs:
+        raise ProblemError("there are no configs to choose from")
+    best = rank(configs, description, arguments, device=device)[0]
+    if best.reason:
+        raise ProblemError(f"none of {len(configs)} configs can run: {best.reason}")
+    return best.config

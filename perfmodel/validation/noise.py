@@ -1,0 +1,126 @@
+"""How far apart repeated measurements of one row lie, and whether an error is more than that.
+
+Three kinds of evidence, of which the largest counts: few repeats may agree by chance.
+
+    repeated rows      rows of the same case: 1.28 standard deviations of their ln
+    quantiles          p10 and p90: half of ln(p90 / p10); p20 and p80 by 1.28 / 0.84 more
+    deviations         1.28 std / measured; half of ln(max / min) of a few samples
+
+Each is the half-width of the middle 80 % of a normal distribution in ln: Φ⁻¹(0.9) = 1.2816 and
+Φ⁻¹(0.8) = 0.8416 standard deviations. An error is *within noise* where |ln(predicted / measured)|
+is no more than the row's half-width: another run of the same case would miss by as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfmodel.validation.judging import NOISE, Fields, scored
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VERDICT = "verdict"
+"""The column of what an error is beside the noise and the prediction's range."""
+WITHIN, IN_RANGE = "within noise", "in range"
+TOO_FAST, TOO_SLOW = "predicted too fast", "predicted too slow"
+"""Verdicts; the last two are outside of the prediction's range as well."""
+_P90, _P80 = 1.2816, 0.8416
+_QUANTILES = (("p10", "p90", _P90), ("p20", "p80", _P80), ("p25", "p75", 0.6745))
+
+
+def judged(table: pd.DataFrame, fields: Fields, case: Sequence[str]) -> pd.DataFrame:
+    """A predicted table with the noise of each row, where known, and the verdict on its error.
+
+    `case` are the columns that make two rows the same case. The noise is NaN where nothing is
+    known of it, and the verdict empty where a row is not predicted.
+    """
+    noise = half_widths(table, fields, case)
+    ratio = (table[fields.predicted] / table[fields.measured]).to_numpy(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.log(ratio)
+    inside = (table[fields.low] <= table[fields.measured]) & (
+        table[fields.measured] <= table[fields.high]
+    )
+    verdict = np.where(error < 0, TOO_FAST, TOO_SLOW).astype(object)
+    verdict[inside.to_numpy(bool)] = IN_RANGE
+    verdict[np.abs(error) <= noise] = WITHIN
+    verdict[~np.isfinite(error)] = ""
+    return table.assign(**{NOISE: noise, VERDICT: verdict})
+
+
+def remark(table: pd.DataFrame, fields: Fields, *, include_flags: bool = False) -> str:
+    """A line of what the errors of a judged table are beside its noise, where any is known."""
+    kept = scored(table, include_flags=include_flags, fields=fields)
+    known = kept[kept[NOISE].notna()]
+    if known.empty:
+        return ""
+    errors = (known[fields.predicted] / known[fields.measured]).map(np.log).abs()
+    noise, error = float(known[NOISE].median()), float(errors.median())
+    within = int((errors <= known[NOISE]).sum())
+    verdict = WITHIN if error <= noise else f"{error / noise:.3g} times the noise" if noise else ""
+    return (
+        f"noise: {len(known)} of {len(kept)} rows have repeats or quantiles, within {noise:.1%} of "
+        f"each other; {within} of them are predicted within noise; their median error of "
+        f"{error:.1%} is {verdict or 'above it'}"
+    )
+
+
+def half_widths(table: pd.DataFrame, fields: Fields, case: Sequence[str]) -> np.ndarray:
+    """Half of the middle 80 % of repeated measurements in ln, by row; NaN where unknown."""
+    found: np.ndarray = np.fmax(
+        _repeated(table, fields.measured, case),
+        np.fmax(_quantiles(table, fields.measured), _deviations(table, fields.measured)),
+    )
+    return found
+
+
+def _repeated(table: pd.DataFrame, measured: str, case: Sequence[str]) -> np.ndarray:
+    """By rows of the same case, where there are several."""
+    keys = [name for name in case if name in table.columns]
+    logs = table[measured].astype("float64").map(np.log)
+    if not keys or len(table) < 2:
+        return np.full(len(table), np.nan)
+    groups = logs.groupby([table[name] for name in keys], dropna=False, sort=False)
+    return np.asarray(groups.transform("std", ddof=1), dtype=np.float64) * _P90
+
+
+def _quantiles(table: pd.DataFrame, measured: str) -> np.ndarray:
+    found = np.full(len(table), np.nan)
+    for low, high, deviations in _QUANTILES:
+        half = _log_ratio(_spread(table, low, measured), _spread(table, high, measured)) / 2
+        found = np.where(np.isnan(found), half * (_P90 / deviations), found)
+    return found
+
+
+def _deviations(table: pd.DataFrame, measured: str) -> np.ndarray:
+    middle = table[measured].to_numpy(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = _spread(table, "std", measured) / middle * _P90
+    ends = _log_ratio(_spread(table, "min", measured), _spread(table, "max", measured)) / 2
+    stated = _numbers(table, "spread_ln") / 2
+    found = np.where(np.isnan(relative), ends, relative)
+    return np.where(np.isnan(found), stated, found)
+
+
+def _spread(table: pd.DataFrame, statistic: str, measured: str) -> np.ndarray:
+    """A column of the same unit as the measurement: p20_us beside measured_us."""
+    unit = measured.rpartition("_")[2]
+    return _numbers(table, f"{statistic}_{unit}")
+
+
+def _numbers(table: pd.DataFrame, name: str) -> np.ndarray:
+    import pandas as pd
+
+    if name not in table.columns:
+        return np.full(len(table), np.nan)
+    return pd.to_numeric(table[name], errors="coerce").to_numpy(np.float64)
+
+
+def _log_ratio(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log(high / low)
+    return np.where(np.isfinite(found) & (found >= 0), found, np.nan)

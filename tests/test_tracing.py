@@ -1,0 +1,421 @@
+"""PyTorch modules as graphs: FLOPs as torch counts them, exact bytes, fusion, gradients, errors."""
+
+import json
+import math
+from collections import Counter
+from itertools import pairwise
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfmodel import Graph, formats, load, plugins, predict_graph
+from perfmodel.algorithms import Problem
+from perfmodel.elements import element
+from perfmodel.errors import PerfmodelError, UnknownName
+from perfmodel.graph import Node
+from perfmodel.networks.expand import expand, parameter_count
+from perfmodel.networks.reading import made_of
+from perfmodel.networks.setting import Setting
+from perfmodel.tracing import FUSIONS, registry, trace
+from perfmodel.tracing.lowering import with_problem
+from perfmodel.tracing.module import inputs
+from perfmodel.tracing.operand import Operand
+from perfmodel.tracing.operation import Operation
+
+torch = pytest.importorskip("torch")
+tracedmodels = pytest.importorskip("tracedmodels")
+FlopCounterMode = pytest.importorskip("torch.utils.flop_counter").FlopCounterMode
+
+H100 = load("h100-sxm")
+IDS, HIDDEN = "int64[2,256]", f"bfloat16[2,256,{tracedmodels.HIDDEN}]"
+MODELS = {
+    "Llama": (IDS,),
+    "Gpt2": (IDS,),
+    "Bert": (HIDDEN, "bfloat16[2,1,1,256]"),
+    "Experts": (HIDDEN,),
+    "Patches": ("bfloat16[2,3,224,224]",),
+}
+
+
+def made(name):
+    """A module on the meta device and its inputs."""
+    with torch.device("meta"):
+        torch.set_default_dtype(torch.bfloat16)
+        try:
+            module = getattr(tracedmodels, name)().eval()
+        finally:
+            torch.set_default_dtype(torch.float32)
+    return module, inputs(MODELS[name])[0]
+
+
+_TRACES = {}
+
+
+def traced(name, fuse="none", backward=False):
+    """A trace, made once."""
+    key = (name, fuse, backward)
+    if key not in _TRACES:
+        module, args = made(name)
+        _TRACES[key] = trace(module, args, fuse=fuse, backward=backward)
+    return _TRACES[key]
+
+
+# --- laws ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fuse", FUSIONS)
+@pytest.mark.parametrize("name", MODELS)
+def test_flops_are_those_of_torchs_own_counter(name, fuse):
+    module, args = made(name)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        module(*args)
+    assert counter.get_total_flops() > 1e8
+    assert traced(name, fuse).flops == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("name", ["Bert", "Experts", "Patches"])
+def test_flops_of_the_backward_pass_are_those_of_torchs_own_counter(name):
+    module, args = made(name)
+    with FlopCounterMode(display=False) as counter:
+        module(*args).sum().backward()
+    assert traced(name, backward=True).flops == counter.get_total_flops()
+
+
+def test_attentions_backward_has_five_products_for_two():
+    forward, both = (traced("Gpt2", backward=b) for b in (False, True))
+
+    def flops(found, aten):
+        return sum(item.flops for item in found.operations if item.aten == aten)
+
+    name = "aten.scaled_dot_product_attention"
+    assert flops(both, name) == flops(forward, name)
+    assert flops(both, f"{name} backward") == 2.5 * flops(forward, name)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_trace_is_a_graph_whose_weights_are_the_modules(name):
+    module, _ = made(name)
+    found = traced(name)
+    assert isinstance(found.graph, Graph)
+    assert len(found.graph.nodes) == len(found.operations)
+    assert found.parameters == sum(p.numel() for p in module.parameters())
+    weights = sum(found.graph.tensors[n].bytes for n in found.graph.weights)
+    biases = sum(p.numel() for n, p in module.named_parameters() if n.endswith("bias"))
+    everything = 2 * found.parameters
+    assert everything - 2 * biases <= weights <= everything  # a product adds its bias on the way
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_fusing_more_moves_fewer_bytes_in_fewer_kernels_and_less_time(name):
+    graphs = [traced(name, fuse).graph for fuse in FUSIONS]
+    predicted = [predict_graph(graph, H100) for graph in graphs]
+    moved = [sum(n.prediction.bytes["hbm"] for n in one.nodes) for one in predicted]
+    for less, more in ((1, 0), (2, 1)):
+        assert len(graphs[less].nodes) <= len(graphs[more].nodes)
+        assert moved[less] <= moved[more] * 1.001  # caches keep other things then
+        assert predicted[less].seconds <= predicted[more].seconds * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("fuse", FUSIONS)
+@pytest.mark.parametrize("name", MODELS)
+def test_the_backward_pass_gives_every_parameter_a_gradient(name, fuse):
+    found = traced(name, fuse, backward=True)
+    gradients = {t for t in found.graph.tensors if t.startswith("d.p_")}
+    written = {n for node in found.graph.nodes for edge in node.writes for n in edge.tensors}
+    contractions = {n for n in found.graph.weights if f"d.{n}" in written}
+    assert gradients & written
+    biases = [n for n in found.graph.weights if n.endswith("bias")]
+    assert set(found.graph.weights) - contractions <= set(biases)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_nothing_is_unknown_and_what_is_estimated_costs_little(name):
+    found = traced(name)
+    assert not found.unknown
+    predicted = predict_graph(found.graph, H100)
+    pairs = zip(found.operations, predicted.nodes, strict=True)
+    estimated = sum(node.seconds for item, node in pairs if item.estimated)
+    assert estimated < (0.15 if name == "Experts" else 0.02) * predicted.seconds
+
+
+SHAPE = st.lists(st.integers(1, 9), min_size=1, max_size=4)
+
+
+@settings(max_examples=40)
+@given(SHAPE, st.lists(st.lists(st.booleans(), min_size=4, max_size=4), max_size=3), st.data())
+def test_a_map_moves_exactly_the_bytes_of_its_tensors(domain, broadcast, data):
+    """Whatever is broadcast: each tensor once, by its own extents and type."""
+    types = st.sampled_from(["bf16", "fp32", "int8"])
+    out = Operand("out", tuple(domain), data.draw(types))
+    reads = [Operand("x", tuple(domain), data.draw(types))]
+    for i, ones in enumerate(broadcast):
+        shape = tuple(1 if one else n for n, one in zip(domain, ones, strict=False))
+        reads.append(Operand(f"y{i}", shape, data.draw(types)))
+    item = with_problem(
+        Operation("m", "aten.add", "", "pointwise", tuple(reads), (out,), domain=out.shape)
+    )
+    algorithm = item.problem.algorithm()
+    bare = Node.__new__(Node)
+    object.__setattr__(bare, "problem", item.problem)
+    for name, operands in item.operands.items():
+        expected = sum(x.distinct * element(x.dtype).bytes for x in operands)
+        assert bare.operand_bytes(name) == pytest.approx(expected), name
+    assert set(item.operands) == {*algorithm.inputs, *algorithm.outputs}
+
+
+# --- examples --------------------------------------------------------------------------------
+
+
+def atens(found):
+    return [item.aten for item in found.operations]
+
+
+def test_views_cost_nothing_and_layers_keep_their_place():
+    found = traced("Llama")
+    assert found.views > 20
+    assert not {"aten.view", "aten.transpose", "aten.reshape"} & set(atens(found))
+    assert [item.module for item in found.operations if item.aten == "aten.silu"] == [
+        "layers.0.mlp", "layers.1.mlp",
+    ]  # fmt: skip
+
+
+def test_a_norm_that_is_written_out_is_one_kernel():
+    found = traced("Llama", "pointwise")
+    norms = [item for item in found.operations if item.kind == "norm"]
+    assert len(norms) == 5  # two of each layer and the last
+    assert sum(item.problem.operator == "rmsnorm" for item in norms) == 4
+    (joined,) = (item for item in norms if item.problem.operator != "rmsnorm")
+    assert joined.aten.startswith("add+")  # with the residual sum before it
+
+
+def test_an_engine_has_one_product_for_queries_keys_and_values():
+    products = [item for item in traced("Llama", "engine").operations if item.kind == "matmul"]
+    columns = [item.problem.n for item in products]
+    width, narrow = tracedmodels.HIDDEN, tracedmodels.KV_HEADS * tracedmodels.DIM
+    assert columns[:3] == [width + 2 * narrow, width, 2 * tracedmodels.FFN]
+
+
+def test_attention_is_seen_whole():
+    (item, _) = (x for x in traced("Llama").operations if x.kind == "attention")
+    shape = item.problem
+    assert (shape.heads_q, shape.heads_kv, shape.seq_q, shape.causal) == (8, 2, 256, True)
+
+
+def test_a_convolution_without_overlap_is_a_product():
+    found = traced("Patches")
+    assert found.operations[0].problem.sizes()["k"] == 3 * 16 * 16
+    assert [x.kind for x in found.operations] == ["matmul", "pointwise"]
+
+
+class Unknown(torch.nn.Module):
+    def forward(self, x):
+        return torch.ops.perfmodel_tests.mystery(torch.relu(x))
+
+
+@pytest.fixture
+def mystery():
+    """An operator that nobody has heard of."""
+    with torch.library._scoped_library("perfmodel_tests", "DEF") as library:
+        library.define("mystery(Tensor x) -> Tensor")
+        library.impl("mystery", torch.empty_like, "Meta")
+        yield "perfmodel_tests.mystery"
+
+
+def test_an_unknown_operator_is_named_and_counted_by_its_bytes(mystery):
+    x = torch.zeros(64, 128, device="meta")
+    found = trace(Unknown(), (x,))
+    assert found.unknown == {mystery: 1}
+    assert found.estimated == {mystery: 1}
+    node = predict_graph(found.graph, H100).nodes[-1]
+    assert node.prediction.bytes["l2"] == pytest.approx(2 * 64 * 128 * 4)
+
+
+def test_a_handler_makes_an_operator_known(mystery, monkeypatch):
+    monkeypatch.setattr(registry, "_HANDLERS", dict(registry.handlers()))
+    registry.handlers.cache_clear()
+
+    @registry.operation(mystery)
+    def handler(call):
+        return call.map(vector_ops=3.0)
+
+    try:
+        found = trace(Unknown(), (torch.zeros(64, 128, device="meta"),), fuse="pointwise")
+    finally:
+        registry.handlers.cache_clear()
+    assert not found.unknown
+    assert atens(found) == [f"relu+{mystery}"]
+
+
+def test_handlers_come_from_packages_too(monkeypatch):
+    asked = []
+    monkeypatch.setattr(plugins, "brought", lambda group: asked.append(group) or ())
+    registry.handlers.cache_clear()
+    registry.handlers()
+    registry.handlers.cache_clear()
+    assert asked == ["tracing"]
+
+
+class Grouped(torch.nn.Module):
+    def __init__(self, experts):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(experts, 64, 32, dtype=torch.bfloat16))
+
+    def forward(self, rows, ends):
+        return torch._grouped_mm(rows, self.weight, ends)
+
+
+@pytest.mark.parametrize(("rows", "batch"), [(48, 8), (12, 6), (7, 7), (1, 1)])
+def test_a_grouped_product_has_a_product_for_each_expert_that_has_rows(rows, batch):
+    with torch.device("meta"):
+        module = Grouped(8)
+        args = torch.zeros(rows, 64, dtype=torch.bfloat16), torch.zeros(8, dtype=torch.int32)
+    (item,) = trace(module, args).operations
+    assert (item.problem.batch, item.problem.m) == (batch, rows // batch)
+    assert item.flops == 2 * rows * 64 * 32
+
+
+def test_a_module_is_the_network_of_its_sizes():
+    """The same products, attention and parameters as the network that is described by its sizes."""
+    described = made_of(
+        {
+            "name": "small",
+            "family": "llama",
+            "hidden": tracedmodels.HIDDEN,
+            "vocabulary": tracedmodels.VOCABULARY,
+            "blocks": [
+                {
+                    "repeat": 2,
+                    "attention": {"heads": 8, "kv_heads": 2, "head_size": tracedmodels.DIM},
+                    "mlp": {"inner": tracedmodels.FFN},
+                }
+            ],
+        }
+    )
+    segments = expand(described, Setting(batch=2, seq=256, attention="flash2"))
+
+    def heavy(problem):
+        return problem.operator in ("gemm", "attention")
+
+    expected: Counter[Problem] = Counter()
+    for segment in segments:
+        for node in segment.forward.graph.nodes:
+            expected[node.problem] += segment.repeat * heavy(node.problem)
+    found = traced("Llama")
+    assert Counter(n.problem for n in found.graph.nodes if heavy(n.problem)) == +expected
+    assert found.parameters == parameter_count(described)
+
+
+# --- errors and the command line -------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A file with a module, which a test may change."""
+    path = tmp_path / "mine.py"
+    path.write_text("from torch import nn\n\ndef Model():\n    return nn.Linear(64, 32)\n")
+    return path
+
+
+def test_a_module_on_the_command_line(cli, file):
+    asked = ("trace", f"{file}:Model", "-i", "bf16[8,64]", "-d", "h100-sxm", "-d", "a100")
+    code, out, err = cli(*asked, "--format", "json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    jsonschema.validate(found, formats.schema("prediction"))
+    assert (found["module"], found["parameters"], found["kernels"]) == ("Model", 64 * 32 + 32, 1)
+    assert found["flops"] == 2 * 8 * 64 * 32
+    rows = found["trace"]
+    assert [row["line"] for row in rows] == ["(itself)", "gaps", "waiting", "all"] * 2
+    for device in ("h100-sxm", "a100-sxm4-80gb"):
+        *parts, whole = (row for row in rows if row["device"] == device)
+        assert math.isclose(sum(row["time_us"] for row in parts), whole["time_us"])
+    for by in ("kind", "operator", "node"):
+        assert cli(*asked, "--by", by)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def Model(:\n", "cannot be imported: SyntaxError"),
+        ("raise SystemExit(3)\n", "cannot be imported: SystemExit: 3"),
+        ("import no_such_package\n", "cannot be imported: ModuleNotFoundError"),
+        ("Modl = 3\n", "has no Model; it has Modl"),
+        ("Model = 3\n", "gives a int, not a torch.nn.Module"),
+        ("def Model():\n    raise ValueError('\\x1b[31mtwo\\nlines')\n", "ValueError: "),
+        ("from torch import nn\nclass Model(nn.Module):\n    pass\n", "cannot be traced"),
+        (
+            "from torch import nn\nclass Model(nn.Module):\n    def forward(self, x):\n"
+            "        return x if x.sum() > 0 else -x\n",
+            "cannot be traced: ",
+        ),
+        (
+            "from torch import nn\nclass Model(nn.Module):\n    def forward(self, x):\n"
+            "        return x.t()\n",
+            "computes nothing",
+        ),
+    ],
+)
+def test_a_module_that_cannot_be_traced_is_one_line(cli, file, text, said):
+    file.write_text(text)
+    code, out, err = cli("trace", f"{file}:Model", "-i", "fp32[8,64]", "-d", "h100-sxm")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+    assert "\x1b" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("{file}", "-i", "fp32[1]"), "is not FILE.py:NAME"),
+        (("none.py:Model", "-i", "fp32[1]"), "none.py: no such file"),
+        (("{file}:Model", "-i", "fp32"), "is not NAME:TYPE[SIZES]; write ids:int64[1,2048]"),
+        (("{file}:Model", "-i", "fp31[2]"), "no type of torch named 'fp31'"),
+        (("{file}:Model", "-i", "fp32[2,x]"), "no whole number from 1"),
+        (("{file}:Model", "-i", "a:fp32[2]", "-i", "a:fp32[2]"), "gives a twice"),
+        (("{file}:Model", "-i", "fp32[8,64]", "--fuse", "all"), "no fusion named 'all'"),
+        (("{file}:Model", "-i", "fp32[8,64]", "--by", "layer"), "no line of a trace named"),
+        (("{file}:Model",), "cannot be traced: TypeError"),
+    ],
+)
+def test_bad_input_is_one_line(cli, file, arguments, said):
+    code, out, err = cli("trace", *(a.format(file=file) for a in arguments), "-d", "h100-sxm")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+
+
+def test_strict_fails_where_an_operator_is_unknown(cli, file, mystery):
+    file.write_text(
+        "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+        "        return torch.ops.perfmodel_tests.mystery(x)\n"
+    )
+    asked = ("trace", f"{file}:Model", "-i", "fp32[8,64]", "-d", "h100-sxm")
+    code, out, _ = cli(*asked)
+    assert (code, f"not known, counted by their bytes: {mystery}" in out) == (0, True)
+    assert cli(*asked, "--strict")[0] == 1
+
+
+def test_another_fusion_is_refused():
+    with pytest.raises(UnknownName, match="fusion"):
+        trace(torch.nn.Linear(2, 2), (), fuse="much")
+    assert issubclass(UnknownName, PerfmodelError)
+    assert all(a != b for a, b in pairwise(FUSIONS))
+
+
+@pytest.mark.parametrize("family", ["Llama", "GPT2", "Bert", "Qwen3Moe"])
+def test_families_of_transformers_have_no_unknown_operator(family):
+    transformers = pytest.importorskip(
+        "transformers", reason="transformers is not installed; it is in no extra, being 100 MB"
+    )
+    sizes = {"num_hidden_layers": 1, "vocab_size": 1000}
+    if family == "Qwen3Moe":
+        sizes |= {"num_experts": 8, "moe_intermediate_size": 64, "hidden_size": 128}
+    config = getattr(transformers, f"{family}Config")(**sizes)
+    with torch.device("meta"):
+        config.use_cache = False  # a cache is no tensor, and cannot be exported
+        module = getattr(transformers, f"{family}Model")(config).eval()
+        ids = torch.zeros(1, 64, dtype=torch.int64)
+    found = trace(module, (ids,), fuse="pointwise")
+    assert not found.unknown
+    assert found.parameters == sum(p.numel() for p in module.parameters())

@@ -1,0 +1,91 @@
+"""Why a time is what it is: shares of roofs, floors and gains are those of the other modules."""
+
+import math
+
+import draws
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.algorithms.problem import single
+from perfmodel.analysis.whatif import elasticities
+from perfmodel.analysis.why import BETTER, why
+from perfmodel.hardware import load
+from perfmodel.predict import predict
+from perfmodel.render.why import TERMS, sentences, summary
+
+DEVICES = ("h100-sxm", "l40s", "b200")  # which have a rate for every type
+ROUNDING = 1e-9
+
+
+@given(kind=st.sampled_from(draws.KINDS), slug=st.sampled_from(DEVICES), seed=st.integers(0, 2**32))
+@settings(max_examples=12)
+def test_no_time_is_below_its_floor_and_no_rate_above_its_roof(kind, slug, seed):
+    device, asked = load(slug), draws.Draws()
+    problem, schedule = draws.make(kind, seed, 3)
+    found = asked.run(problem, device, schedule)
+    asked.check()
+    assert found is not None
+    for i in range(len(found)):
+        one = found.one(i)
+        answer = why(single(problem, i), device, one, schedule=schedule)
+        assert 0 <= answer.floor_seconds <= one.seconds * (1 + ROUNDING)
+        assert all(share >= 0 for share in answer.roofs.values())
+        assert answer.roofs["hbm"] <= 1 + ROUNDING
+        assert answer.roofs.get("matrix", 0) <= 1 + ROUNDING
+        assert all(0 < item.saves <= 1 - 1 / BETTER + 0.02 for item in answer.helps)
+        row = one.as_dict()
+        said = sentences(row, answer)
+        assert said.startswith("Limited by ")
+        limiter = one.limiter
+        assert TERMS.get(limiter, one.levels.get(limiter)) in said
+
+
+@pytest.mark.parametrize("slug", DEVICES[:2])
+def test_gains_are_those_of_the_elasticities(slug):
+    device = load(slug)
+    for problem in (Matmul(8192, 8192, 8192, dtype="fp16"), Matmul(16, 8192, 8192, dtype="fp16"),
+                    Attention(4, 32, 8, 2048, 2048, 128, dtype="fp16")):  # fmt: skip
+        answer = why(problem, device, predict(problem, device))
+        slopes = elasticities(problem, device)
+        assert answer.helps
+        for item in answer.helps:
+            assert any(
+                math.isclose(item.saves, 1 - BETTER ** -abs(float(slope[0])))
+                for slope in slopes.values()
+            ), item.number
+        assert [item.saves for item in answer.helps] == sorted(
+            (item.saves for item in answer.helps), reverse=True
+        )
+
+
+def test_a_product_by_hand():
+    # 2 x 8192^3 operations at 989.4 TFLOP/s; 8192^2 + 2 x 8192 numbers of 2 bytes at 3.35 TB/s.
+    device = load("h100-sxm")
+    square, thin = Matmul(8192, 8192, 8192), Matmul(1, 8192, 8192)
+    found = why(square, device, predict(square, device))
+    assert found.floor_by == "operations"
+    assert found.floor_seconds == pytest.approx(2 * 8192**3 / 989.4e12)
+    found = why(thin, device, predict(thin, device))
+    assert found.floor_by == "bytes"
+    assert found.floor_seconds == pytest.approx(2 * (8192**2 + 2 * 8192) / 3.35e12, rel=1e-3)
+    assert "inputs and outputs once through HBM3" in sentences(
+        predict(thin, device).as_dict(), found
+    )
+
+
+def test_what_lies_elsewhere_has_no_floor():
+    device, problem = load("h100-sxm"), Attention(8, 32, 32, 1, 32768, 128)
+    place = {"kv": "host"}
+    found = why(problem, device, predict(problem, device, place=place), place=place)
+    assert (found.floor_seconds, found.floor_by) == (0.0, "")
+    assert [item.number for item in found.helps] == ["host link"]
+
+
+def test_cases_of_one_kernel_share_a_sentence():
+    device = load("a100-sxm4-80gb")
+    rows = [predict(Rowwise("rmsnorm", size, 4096), device).as_dict() for size in (1, 4096, 65536)]
+    (line,) = summary(rows)
+    assert line.startswith("a100-sxm4-80gb ")
+    assert "2 of 3 limited by HBM2e" in line or "1 of 3 limited by HBM2e" in line
