@@ -3,11 +3,12 @@
 A type that carries scales (a block-scaled or group-quantised format) counts them in `bits`: 4-bit
 NVFP4 with one 8-bit scale per 16 elements is 4.5 bits. `compute` names the rate that a device must
 offer to multiply two operands of the type: weight-only formats are widened first and run at 16-bit
-rate.
+rate. `bits4.25` is any other type of so many bits, which only storage knows.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -68,10 +69,16 @@ TORCH = {
 }
 """Types that kernels multiply, as torch calls them (torch.dtype), and as they are called here."""
 
+# Any other type of so many bits, which only storage knows.
+_OF_BITS = re.compile(r"bits(\d{1,3}(?:\.\d{1,9})?)")
+
 
 def element(name: str) -> ElementType:
     """The element type called `name`; raises `UnknownName` with the nearest names."""
-    try:
-        return ELEMENTS[name]
-    except KeyError:
-        raise UnknownName("element type", name, ELEMENTS) from None
+    found = ELEMENTS.get(name)
+    if found is not None:
+        return found
+    bits = _OF_BITS.fullmatch(name)
+    if bits is None or not Fraction(bits[1]):
+        raise UnknownName("element type", name, ELEMENTS)
+    return _element(name, Fraction(bits[1]))

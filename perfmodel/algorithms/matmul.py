@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,8 +15,12 @@ from perfmodel.arithmetic import Number, ceil_div, product
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import UnknownName
 
-# Weight formats that are widened before they are multiplied.
-WIDENED = ("w8a16", "w4a16")
+# Weights of any other number of stored bits: w3.25a16. They too are widened before they are
+# multiplied.
+_WEIGHT_ONLY = re.compile(r"w(\d{1,3}(?:\.\d{1,9})?)a16")
+
+# Most stored bits of weights that kernels for 4-bit weights are taken for.
+_NARROW_BITS = 6
 
 AXES = ("b", "m", "n", "k")
 
@@ -57,10 +62,28 @@ _HINTS = {
 
 def matmul_format(dtype: str) -> Format:
     """The matmul format called `dtype`; raises `UnknownName` with the nearest ones."""
-    try:
-        return FORMATS[dtype]
-    except KeyError:
-        raise UnknownName("matmul type", dtype, FORMATS, _HINTS.get(dtype, "")) from None
+    found = FORMATS.get(dtype)
+    if found is not None:
+        return found
+    bits = _WEIGHT_ONLY.fullmatch(dtype)
+    if bits is None or float(bits[1]) == 0.0:
+        hint = _HINTS.get(dtype, "(or w3.25a16: weights of 3.25 bits)")
+        raise UnknownName("matmul type", dtype, FORMATS, hint)
+    return Format("fp16", f"bits{bits[1]}", "fp16", "fp16")
+
+
+def is_widened(dtype: str) -> bool:
+    """Whether the weights are widened before they are multiplied."""
+    return _WEIGHT_ONLY.fullmatch(dtype) is not None
+
+
+def kernel_type(dtype: str) -> str:
+    """The type by which libraries and measured runs know a product: of weights of any number of
+    bits, that of the usual weight-only products nearest to it."""
+    if dtype in FORMATS or not is_widened(dtype):
+        return dtype
+    stored = element(matmul_format(dtype).weights).bits
+    return "w4a16" if stored <= _NARROW_BITS else "w8a16"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ COMMANDS = {
     "trace": "Trace a PyTorch module, and predict its kernels.",
     "network": "Published transformers, and config.json files, as networks.",
     "train": "Predict a training step of a network on one device or many, and its memory.",
+    "compress": "What weights in fewer bytes do to a network's decoding step.",
+    "offload": "Run a network larger than its device, with host memory and disk.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
     "report": "One page of results for a browser: charts, terms, tables, what-ifs.",

@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "245bc2967ce1aeb3"
+HASH = "7a11c008e1eef8af"
 DOCUMENT = {
  'version': 1,
  'architectures': {
@@ -55,6 +55,7 @@ DOCUMENT = {
    'shared_kept_bytes': 32768,
   },
   'ampere-ga100': {
+   'sparse_2_4': True,
    'capabilities': ['8.0'],
    'instruction': 'mma',
    'copies': 'asynchronous',
@@ -68,6 +69,7 @@ DOCUMENT = {
    'single_issue': True,
   },
   'ampere': {
+   'sparse_2_4': True,
    'capabilities': ['8'],
    'instruction': 'mma',
    'copies': 'asynchronous',
@@ -79,6 +81,7 @@ DOCUMENT = {
    'single_issue': True,
   },
   'ada': {
+   'sparse_2_4': True,
    'capabilities': ['8.9'],
    'instruction': 'mma',
    'copies': 'asynchronous',
@@ -90,6 +93,7 @@ DOCUMENT = {
    'single_issue': True,
   },
   'hopper': {
+   'sparse_2_4': True,
    'capabilities': ['9'],
    'instruction': 'wgmma',
    'rows': 64,
@@ -107,6 +111,7 @@ DOCUMENT = {
    'single_issue': True,
   },
   'blackwell': {
+   'sparse_2_4': True,
    'capabilities': ['10', '11'],
    'instruction': 'tcgen05',
    'rows': 128,
@@ -125,6 +130,7 @@ DOCUMENT = {
    'single_issue': True,
   },
   'blackwell-gb20x': {
+   'sparse_2_4': True,
    'capabilities': ['12'],
    'instruction': 'mma',
    'copies': 'tensor',
@@ -143,8 +149,20 @@ DOCUMENT = {
   },
   'cdna': {'names': ['CDNA'], 'instruction': 'mfma', 'accurate_ops': [11, 4], 'node_nm': 7},
   'cdna2': {'names': ['CDNA2'], 'instruction': 'mfma', 'accurate_ops': [11, 4], 'node_nm': 6},
-  'cdna3': {'names': ['CDNA3'], 'instruction': 'mfma', 'accurate_ops': [11, 4], 'node_nm': 5},
-  'cdna4': {'names': ['CDNA4'], 'instruction': 'mfma', 'accurate_ops': [11, 4], 'node_nm': 3},
+  'cdna3': {
+   'names': ['CDNA3'],
+   'sparse_2_4': True,
+   'instruction': 'mfma',
+   'accurate_ops': [11, 4],
+   'node_nm': 5,
+  },
+  'cdna4': {
+   'names': ['CDNA4'],
+   'sparse_2_4': True,
+   'instruction': 'mfma',
+   'accurate_ops': [11, 4],
+   'node_nm': 3,
+  },
   'xe2': {'names': ['Xe2 (Battlemage)'], 'instruction': 'mma', 'node_nm': 5},
  },
  'other': {'instruction': 'mma', 'node_nm': 6},

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perfmodel.algorithms import Matmul, Problem
-from perfmodel.algorithms.matmul import FORMATS
+from perfmodel.algorithms.matmul import FORMATS, kernel_type
 from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
 from perfmodel.operators.operator import CHUNK, Request
 from perfmodel.operators.options import dtype, size
@@ -74,7 +74,8 @@ class GemmOperator(LibraryOperator):
 
     def kernels(self, problem: Matmul, request: Request, here: Machine) -> Chosen:
         """The class asked for, or the usual one."""
-        dtype, widened = multiplied_as(problem.compute_type, problem.dtype, here)
+        known_as = kernel_type(problem.dtype)
+        dtype, widened = multiplied_as(problem.compute_type, known_as, here)
         implementation = request.implementation
         if request.schedule == "tiled" and implementation is None:
             return usual("gemm", dtype, here), widened

@@ -57,6 +57,8 @@ class Architecture:
     l2_stream_share: float = 1.0
     """Share of the L2's rate for lines of which each is read by one unit: less than all where half
     of them lie in the further partition, and none has a copy that another unit asked for."""
+    sparse_2_4: bool = False
+    """Whether its matrix unit skips two of every four weights, at twice the dense rate at most."""
     integer_lanes: float | None = None
     """Lanes of a unit for 32-bit integer operations; None where those are the vector lanes."""
     dot_products: bool = False

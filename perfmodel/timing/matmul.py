@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfmodel.algorithms.matmul import WIDENED, Matmul, matmul, matmul_format
+from perfmodel.algorithms.matmul import Matmul, is_widened, matmul, matmul_format
 from perfmodel.arithmetic import Number, as_floats
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing.circumstances import Circumstances
@@ -84,7 +84,7 @@ def plan(
         threads=menu.threads,
         operand_tile=_operand_tile(kernel, how.compute, machine, menu, together),
         algorithm=matmul(
-            dequantise=problem.dtype in WIDENED,
+            dequantise=is_widened(problem.dtype),
             promote_every=128 if kernel.promoted else None,
         ),
     )

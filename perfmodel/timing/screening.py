@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from perfmodel.algorithms.matmul import WIDENED, Matmul
+from perfmodel.algorithms.matmul import Matmul, is_widened
 from perfmodel.arithmetic import Number, as_floats, product
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
@@ -218,7 +218,7 @@ def _work_seconds(
     k = grid.sizes["k"]
     work = grid.rows * grid.columns * (2.0 * k)
     matrix = work / (machine.matrix_per_unit(how.compute) * how.matrix_share)
-    if problem.dtype in WIDENED:
+    if is_widened(problem.dtype):
         widening = grid.columns * (k / (machine.vector_ops_per_unit * how.code.vector_share))
         matrix = matrix + (1.0 - how.overlap) * widening
     share: Number = how.matrix_share

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from perfmodel.algorithms.matmul import kernel_type
 from perfmodel.timing.knowledge import Known, table
 
 # Families without measurements of their own: the range of an honest first guess.
@@ -27,7 +28,7 @@ def family_of_matmul(dtype: str) -> str:
     """Matmul families by how the operands are stored and multiplied."""
     if dtype in ("fp32", "fp64", "tf32"):
         return "gemm-fp32"
-    return "gemm-16" if dtype in ("fp16", "bf16") else f"gemm-{dtype}"
+    return "gemm-16" if dtype in ("fp16", "bf16") else f"gemm-{kernel_type(dtype)}"
 
 
 def together(factors: Iterable[float]) -> float:

@@ -203,11 +203,20 @@ def _memory(
         each = float(flight) / max(len(stage), 1)
         if key not in most or most[key][0] < each:  # of stages alike the one with most in flight
             most[key] = (each, held)
+    losses = _losses_in_flight(order)
     found = (
-        memory(held, plan, copies.precision, device.hbm_capacity_bytes, in_flight=flight)
+        memory(held, plan, copies.precision, device.hbm_capacity_bytes, flight, losses)
         for flight, held in most.values()
     )
     return max(found, key=lambda one: one.total_bytes)
+
+
+def _losses_in_flight(order: Schedule) -> float:
+    """Micro-batches that wait for their backward pass in the part with the head, at most."""
+    behind = np.zeros((order.stages, order.chunks))
+    for path in order.paths:
+        behind[path[-1]] = 1.0
+    return float(order.peak_held(behind).max())
 
 
 def _peak(device: Device, plan: Plan) -> float:

@@ -1,0 +1,147 @@
+"""`perfmodel compress NETWORK`: weight formats and sparsity beside each other on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from perfmodel.cli import known, ranges
+from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.compression import naming, quantised
+from perfmodel.compression.breakeven import least_zeros
+from perfmodel.compression.comparing import Compared, compare, runnable
+from perfmodel.compression.scheme import Scheme
+from perfmodel.compression.unstructured import NONZERO_BITS, TiledCsl
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device, load
+from perfmodel.networks import library
+from perfmodel.render import Report
+from perfmodel.render import compression as render
+from perfmodel.render.report import Column, text
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+_USUAL = "fp16,w8a16,fp8,w4a16,nf4,q4_k_m,2:4"
+
+
+@app.command("compress")
+def compress(
+    network: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NETWORK", help="A name or a YAML file; none lists the weight formats."
+        ),
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Device; repeats."),
+    ] = None,
+    formats: Annotated[
+        str | None,
+        typer.Option(
+            "--formats",
+            metavar="NAMES",
+            help="fp16, w4a16:g64, squeeze:3:0.45%, 2:4, csl:0.8, prune:0.25, ... with commas "
+            f"[default: those of {_USUAL} that the device can run].",
+        ),
+    ] = None,
+    batch: Annotated[
+        str, typer.Option("--batch", metavar="SIZES", help="Sequences of the step: {size}.")
+    ] = "1",
+    context: Annotated[
+        str,
+        typer.Option("--context", metavar="TOKENS", help="Tokens of each, the new one included."),
+    ] = "512",
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head",
+            metavar="NAME",
+            help="Format of the head's matrix [default: the format's own].",
+        ),
+    ] = None,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """What weights in fewer bytes do to a decoding step: bytes, time, gain over 16 bits.
+
+    \b
+    perfmodel compress llama-2-7b -d a6000 --formats fp16,w4a16,squeeze:3:0.45%,2:4,csl:0.8
+    perfmodel compress llama-3-8b -d rtx4090 -d m4-max --formats q4_k_m,q8_0 --batch 1,16
+    perfmodel compress
+    """
+    chosen_format(format, output)
+    if network is None:
+        emit(_listing(), format, output)
+        return
+    found = library.load(network)
+    if not device:
+        raise ProblemError("compress needs a device; name one with --device")
+    devices = [load(name) for name in device]
+    sizes = [int(value) for value in ranges.parse(batch, "--batch")]
+    tokens = [int(value) for value in ranges.parse(context, "--context")]
+    if len(tokens) != 1:
+        raise ProblemError(
+            f"--context takes one size, not {len(tokens):,}; run the command for each"
+        )
+    of_head = naming.scheme(known.one("--head", head)) if head is not None else None
+    rows: list[Compared] = []
+    notes: dict[str, None] = {}
+    for each in devices:
+        schemes, said = _schemes(formats, each)
+        rows += compare(found, schemes, each, sizes, tokens[0], of_head)
+        notes |= dict.fromkeys([*said, *(n for one in schemes for n in _notes(one, each))])
+    emit(render.report(rows, found.name, tokens[0], notes), format, output)
+
+
+def _schemes(formats: str | None, device: Device) -> tuple[Sequence[Scheme], list[str]]:
+    """Those asked for, which all have to run; else the usual ones that the device can run."""
+    if formats is not None:
+        return [naming.scheme(name) for name in known.names(formats)], []
+    return runnable([naming.scheme(name) for name in known.names(_USUAL)], device)
+
+
+def _notes(scheme: Scheme, device: Device) -> Iterator[str]:
+    """What a scheme says, and of a sparse one from where it stores less than dense formats."""
+    yield from scheme.notes(device)
+    if isinstance(scheme, TiledCsl):
+        ends = ", ".join(
+            f"{name} {least_zeros(bits, NONZERO_BITS):.1%}"
+            for name, bits in (("fp16", 16.0), ("int8", 8.0), ("int4", 4.0))
+        )
+        yield f"csl: fewer bytes than dense formats from so many zeros on: {ends}"
+
+
+def _listing() -> Report:
+    """Every format of the table, and an example of each other scheme."""
+    rows = [
+        {
+            "format": one.name,
+            "bits": one.bits_at(4096),
+            "multiplies": one.multiplies or "fp16, widened",
+            "about": one.about,
+            "aliases": list(one.aliases),
+            "source": one.source,
+        }
+        for one in map(quantised.load, quantised.names())
+    ] + [
+        {
+            "format": one.name,
+            "bits": one.bits(4096, 4096),
+            "multiplies": "fp16",
+            "about": one.about,
+            "aliases": [],
+            "source": "",
+        }
+        for one in map(naming.scheme, naming.KINDS)
+    ]
+    columns = (
+        text("format", "format"),
+        Column("bits", lambda row: row["bits"], lambda value: f"{value:.3f}"),
+        text("multiplied as", "multiplies"),
+        text("what it is", "about", wrap=72),
+        Column("aliases", lambda row: ", ".join(row["aliases"]), number=False),
+    )
+    return Report("formats", rows, columns, notes=["bits of a 4096 x 4096 matrix"])

@@ -1,0 +1,268 @@
+"""`perfmodel offload NETWORK`: a network larger than its device, with host memory and disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from perfmodel.cli import known, ranges
+from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.errors import ProblemError, UnknownName, needs
+from perfmodel.hardware import Device, load
+from perfmodel.networks import library
+from perfmodel.networks.network import Network
+from perfmodel.offload import flexgen, search, ways
+from perfmodel.offload.layershape import Request, of_network
+from perfmodel.offload.layertimes import Rates, answer
+from perfmodel.offload.modelled import Disk, Modelled
+from perfmodel.offload.policy import of_percent
+from perfmodel.render import Report
+from perfmodel.render import offload as render
+from perfmodel.units import parse, si
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+_ROOM = 0.9
+"""Share of the memories that policies may fill."""
+_OWN = "own"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What was asked for, read."""
+
+    network: Network
+    device: Device
+    host: Device | None
+    policy: str
+    costs: str
+    batches: tuple[int, ...] | None
+    blocks: int
+    request: Request
+    contexts: tuple[int, ...]
+    room: search.Room
+    disk: Disk | None
+    derive: bool
+
+    def with_host(self) -> Device:
+        if self.host is None:
+            raise ProblemError(
+                f"--policy {self.policy} needs a host; name one with --host, such as xeon-gold-6242"
+            )
+        return self.host
+
+
+@app.command("offload")
+def offload(
+    network: Annotated[str, typer.Argument(metavar="NETWORK", help="A name, or a YAML file.")],
+    device: Annotated[
+        str, typer.Option("--device", "--gpu", "-d", metavar="NAME", help="The device.")
+    ],
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="NAME", help="Its host, a CPU with a spec.")
+    ] = None,
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="auto; FlexGen's six percentages (20,80,0,100,0,100); recompute; stream; layers.",
+        ),
+    ] = "auto",
+    costs: Annotated[
+        str,
+        typer.Option("--costs", metavar="NAME", help="Of policies: own, or FlexGen's t4-gcp."),
+    ] = _OWN,
+    batch: Annotated[
+        str | None,
+        typer.Option("--batch", metavar="SIZES", help="Sequences at a time on the device."),
+    ] = None,
+    blocks: Annotated[
+        str, typer.Option("--blocks", metavar="N", help="Batches that share a layer's weights.")
+    ] = "1",
+    isl: Annotated[str, typer.Option("--isl", metavar="TOKENS", help="Tokens in.")] = "512",
+    osl: Annotated[str, typer.Option("--osl", metavar="TOKENS", help="Tokens out.")] = "32",
+    context: Annotated[
+        str,
+        typer.Option(
+            "--context", metavar="TOKENS", help="Cached tokens; of recompute, stream, layers."
+        ),
+    ] = "1k",
+    host_memory: Annotated[
+        str | None,
+        typer.Option("--host-memory", metavar="SIZE", help='"208 GB" [default: the host\'s spec].'),
+    ] = None,
+    disk_rate: Annotated[
+        str | None, typer.Option("--disk-rate", metavar="RATE", help='"2 GB/s" [default: no disk].')
+    ] = None,
+    disk_size: Annotated[
+        str, typer.Option("--disk-size", metavar="SIZE", help="What the disk holds.")
+    ] = "1 TB",
+    derive: Annotated[
+        bool, typer.Option("--derive", help="Of recompute: the formula, derived.")
+    ] = False,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Weights, cache and activations beyond the device's memory: where to put them, what it costs.
+
+    \b
+    perfmodel offload opt-30b -d t4 --host xeon-gold-6242 --policy auto --isl 512 --osl 32
+    perfmodel offload opt-6.7b -d a100-pcie-40gb --policy recompute --context 1k,4k --batch 8,32
+    perfmodel offload llama-2-13b -d rtx4090 --policy stream --batch 1,64,512
+    perfmodel offload llama-2-13b -d rtx4070 --host xeon-8480plus --policy layers
+    """
+    chosen_format(format, output)
+    found = load(host) if host is not None else None
+    on = load(device)
+    disk = None
+    if disk_rate is not None:
+        disk = Disk(parse(disk_rate, "bandwidth"), parse(disk_size, "capacity"))
+    memory = _host_bytes(found, host_memory)
+    asked = _Asked(
+        library.load(network), on, found, policy, costs,
+        _sizes(batch, "--batch") if batch is not None else None,
+        _one(blocks, "--blocks"), Request(_one(isl, "--isl"), _one(osl, "--osl")),
+        _sizes(context, "--context"),
+        _room(on, memory, disk), disk, derive,
+    )  # fmt: skip
+    emit(_WAYS.get(policy, _stated)(asked), format, output)
+
+
+def _room(device: Device, host_bytes: float, disk: Disk | None) -> search.Room:
+    on_disk = disk.capacity_bytes if disk else 0.0
+    return search.Room(_ROOM * device.hbm_capacity_bytes, _ROOM * host_bytes, on_disk)
+
+
+def _host_bytes(host: Device | None, said: str | None) -> float:
+    if said is not None:
+        return parse(said, "capacity")
+    return host.hbm_capacity_bytes if host is not None else 0.0
+
+
+def _sizes(text: str, name: str) -> tuple[int, ...]:
+    return tuple(int(value) for value in ranges.parse(text, name))
+
+
+def _one(text: str, name: str) -> int:
+    found = _sizes(text, name)
+    if len(found) != 1:
+        raise ProblemError(f"{name} takes one size, not {len(found):,}; run the command for each")
+    return found[0]
+
+
+def _rates(asked: _Asked) -> Rates:
+    if asked.costs == _OWN:
+        return Modelled(asked.network, asked.device, asked.with_host(), asked.disk)
+    known.named("costs", asked.costs, (_OWN, *flexgen.names()))
+    fitted = flexgen.load(asked.costs)
+    if fitted.device != asked.device.slug:
+        raise ProblemError(
+            f"--costs {asked.costs} was fitted on {fitted.device}, not on {asked.device.slug}; "
+            f"take --costs {_OWN}"
+        )
+    return fitted
+
+
+def _auto(asked: _Asked) -> Report:
+    """The best policy that fits."""
+    shape = of_network(asked.network)
+    if asked.costs == _OWN:
+        asked.with_host()
+    parts = asked.batches or search.PARTS
+    found = search.best(shape, asked.request, _rates(asked), asked.room, parts)
+    row = ways.policy_row(shape, asked.request, found, asked.costs)
+    return render.policies([row], _title(asked), _policy_notes(asked))
+
+
+def _stated(asked: _Asked) -> Report:
+    """The policy of six numbers."""
+    percent = _percent(asked.policy)
+    if not asked.batches or len(asked.batches) != 1:
+        raise ProblemError("a policy of six numbers needs --batch, one size, and --blocks")
+    shape = of_network(asked.network)
+    policy = of_percent(asked.batches[0], asked.blocks, percent)
+    found = answer(shape, asked.request, policy, _rates(asked))
+    row = ways.policy_row(shape, asked.request, found, asked.costs)
+    notes = list(_policy_notes(asked))
+    if not asked.room.holds(shape, asked.request, policy):
+        notes.append(f"by this count it takes more than {_ROOM:.0%} of a memory: it may not run")
+    return render.policies([row], _title(asked), notes)
+
+
+def _percent(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UnknownName(
+            "policy", text, _WAYS, "(or six percentages: 20,80,0,100,0,100)"
+        ) from None
+
+
+def _policy_notes(asked: _Asked) -> list[str]:
+    if asked.costs != _OWN:
+        return [f"rates: {flexgen.load(asked.costs).source}"]
+    return ["rates: operators on device and host, the link's documented rate; nothing is fitted"]
+
+
+def _recompute(asked: _Asked) -> Report:
+    rows = list(
+        ways.recompute_rows(asked.network, asked.device, asked.batches or (1,), asked.contexts)
+    )
+    notes = list(_derivation()) if asked.derive else []
+    if not rows[0]["gains"]:
+        notes.append(
+            "an activation is no smaller than the keys and values made of it, as with grouped or "
+            "latent heads: computing any of them anew gains nothing"
+        )
+    title = f"{asked.network.name} on {asked.device.slug}: a layer's cache from host memory"
+    return render.recompute(rows, title, notes)
+
+
+def _derivation() -> Iterator[str]:
+    needs("sympy", "--derive")
+    from perfmodel.napkin.splitting import derived
+
+    return derived().lines()
+
+
+def _stream(asked: _Asked) -> Report:
+    rows = list(
+        ways.streaming_rows(asked.network, asked.device, asked.batches or (1,), asked.contexts)
+    )
+    title = f"{asked.network.name} on {asked.device.slug}: a step with weights from host memory"
+    notes = [
+        "hidden from: the batch whose own work takes as long as the link; its cache may not fit"
+    ]
+    return render.streaming(rows, title, notes)
+
+
+def _layers(asked: _Asked) -> Report:
+    host = asked.with_host()
+    batches = asked.batches or (1,)
+    if len(batches) != 1 or len(asked.contexts) != 1:
+        raise ProblemError("--policy layers takes one --batch and one --context")
+    rows = list(ways.layer_rows(asked.network, asked.device, host, batches[0], asked.contexts[0]))
+    title = f"{asked.network.name}: layers on {asked.device.slug}, the rest on {host.slug}"
+    return render.layers(rows, title)
+
+
+_WAYS: dict[str, Callable[[_Asked], Report]] = {
+    "auto": _auto,
+    "recompute": _recompute,
+    "stream": _stream,
+    "layers": _layers,
+}
+
+
+def _title(asked: _Asked) -> str:
+    request = asked.request
+    link = asked.device.level("host")
+    rate = f", {si(link.bytes_per_s, 'B/s')} to its host" if link and link.bytes_per_s else ""
+    return (
+        f"{asked.network.name} on {asked.device.slug}{rate}: {request.prompt:,} tokens in, "
+        f"{request.generated:,} out"
+    )

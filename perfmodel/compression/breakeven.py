@@ -1,0 +1,31 @@
+"""Where a scheme starts or ends to pay: sparsity by bytes, and tokens by time."""
+
+from __future__ import annotations
+
+from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.compression.scheme import PLAIN, Scheme
+from perfmodel.compression.unstructured import NONZERO_BITS
+from perfmodel.hardware import Device
+from perfmodel.timing.constants import default
+from perfmodel.timing.machine import machine
+from perfmodel.timing.memory import hbm_rate
+
+
+def least_zeros(dense_bits: float, nonzero_bits: float = NONZERO_BITS) -> float:
+    """Share of zeros from which storing non-zeros takes fewer bytes than a dense format of
+    `dense_bits` a weight: (1 − β)·z = b, so β = 1 − b/z. 0 where it always does."""
+    return max(1.0 - dense_bits / nonzero_bits, 0.0)
+
+
+def balanced_tokens(scheme: Scheme, n: int, k: int, device: Device, multiplied: str) -> float:
+    """Tokens of a step at which multiplying takes as long as reading the weights.
+
+    A weight of q bytes is read in q/BW and multiplied by T tokens in 2T/F, so T = q·F/(2·BW).
+    Below, time goes with the bytes, and a format gains its ratio; well above, it gains nothing. BW
+    is what memory gives to a kernel, F the dense peak of the type that is multiplied.
+    """
+    here = machine(device)
+    compute = here.multiplied_as(matmul_format(multiplied or PLAIN).compute)
+    known = compute in device.matrix_types
+    peak = device.matrix_flops(compute) if known else device.vector_flops(compute)
+    return scheme.bits(n, k) / 16.0 * peak / hbm_rate(here, default())

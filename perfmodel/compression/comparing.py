@@ -1,0 +1,126 @@
+"""Schemes beside each other on a device: bytes, time of a decoding step, gain over 16 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from perfmodel.compression import quantised
+from perfmodel.compression.breakeven import balanced_tokens
+from perfmodel.compression.network import Compressed
+from perfmodel.compression.quantised import Quantised
+from perfmodel.compression.scheme import PLAIN, Scheme
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
+from perfmodel.networks import stack
+from perfmodel.networks.network import Network
+from perfmodel.networks.setting import Setting
+from perfmodel.networks.summary import cache_bytes
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One scheme at one batch on one device."""
+
+    device: str
+    """The device's slug."""
+    scheme: str
+    """The scheme's name."""
+    bits: float
+    """Mean stored bits of a weight of the layers' matrices."""
+    weight_bytes: float
+    """All weights."""
+    batch: int
+    """Sequences of the step, one new token each."""
+    seconds: float
+    """Of the step."""
+    low_seconds: float
+    """Low end of its 80 % range."""
+    high_seconds: float
+    """High end."""
+    gain: float
+    """Seconds of the same step with 16-bit weights over these."""
+    byte_gain: float
+    """Bytes of the layers at 16 bits over these: the gain where reading weights is all."""
+    balanced_tokens: float
+    """Tokens at which multiplying takes as long as reading the weights."""
+    limiter: str
+    """Resource that limits most of the step."""
+    fits: bool
+    """Whether weights and cache lie in the device's memory."""
+
+    @property
+    def tokens_per_s(self) -> float:
+        """New tokens of all sequences."""
+        return self.batch / self.seconds
+
+
+def compare(
+    network: Network,
+    schemes: Sequence[Scheme],
+    device: Device,
+    batches: Sequence[int],
+    context: int,
+    head: Scheme | None = None,
+) -> Iterator[Compared]:
+    """Every scheme at every batch; each sequence has `context` tokens in its cache.
+
+    Raises `ProblemError` where the device cannot multiply by what a scheme stores.
+    """
+    for scheme in schemes:
+        scheme.check(device)
+    plain = Compressed(network, Quantised(quantised.load(PLAIN)))
+    for scheme in schemes:
+        made = Compressed(network, scheme, head)
+        for batch in batches:
+            yield _compared(made, plain, device, batch, context)
+
+
+def runnable(schemes: Sequence[Scheme], device: Device) -> tuple[list[Scheme], list[str]]:
+    """The schemes that a device can multiply by, and a line for each that it cannot."""
+    fit, said = [], []
+    for scheme in schemes:
+        try:
+            scheme.check(device)
+            fit.append(scheme)
+        except ProblemError as error:
+            said.append(str(error))
+    return fit, said
+
+
+def step(batch: int, context: int) -> Setting:
+    """A decoding step: one token a sequence, captured in a graph."""
+    return Setting(batch, 1, context - 1, dtype=PLAIN, stack=stack.load("captured"), logits="last")
+
+
+def _compared(
+    made: Compressed, plain: Compressed, device: Device, batch: int, context: int
+) -> Compared:
+    found = made.predict(step(batch, context), device)
+    before = plain.predict(step(batch, context), device)
+    weight, _ = max(made.matrices(), key=lambda pair: pair[0].elements * pair[1])
+    k, n = weight.shape
+    scheme = made.scheme
+    multiplied = scheme.format.multiplies if isinstance(scheme, Quantised) else ""
+    held = made.weight_bytes + batch * cache_bytes(made.network, context)
+    return Compared(
+        device.slug,
+        scheme.name,
+        made.bits,
+        made.weight_bytes,
+        batch,
+        found.seconds,
+        found.low_seconds,
+        found.high_seconds,
+        before.seconds / found.seconds,
+        _matrix_bytes(plain) / _matrix_bytes(made),
+        balanced_tokens(scheme, n, k, device, multiplied),
+        next(iter(found.limiters)),
+        held <= device.hbm_capacity_bytes,
+    )
+
+
+def _matrix_bytes(of: Compressed) -> float:
+    """Bytes of the layers' matrices."""
+    weights = sum(weight.elements * repeat for weight, repeat in of.matrices())
+    return weights * of.bits / 8.0

@@ -1,0 +1,84 @@
+"""Names of schemes as people type them.
+
+fp16  w8a16  w4a16:g64  q4_k_m     a format of formats.yaml, with another group size
+squeeze:3  squeeze:3:0.45%         SqueezeLLM of 3 bits, with outliers kept apart
+2:4  2:4:w4a16                     two of every four weights
+csl:0.8  csr:95%                   a share of zeros
+prune:0.25                         a share of heads and inner columns left out
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from perfmodel.compression import quantised
+from perfmodel.compression.quantised import Format, Quantised
+from perfmodel.compression.scheme import PLAIN, Scheme
+from perfmodel.compression.semistructured import TwoOfFour
+from perfmodel.compression.squeeze import Squeeze
+from perfmodel.compression.structured import Pruned
+from perfmodel.compression.unstructured import Csr, TiledCsl
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.plaintext import quoted
+
+KINDS = ("squeeze:3:0.45%", "2:4", "csl:0.8", "csr:0.95", "prune:0.25")
+"""An example of each scheme that is no format of the table."""
+
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)(%?)")
+
+
+def scheme(text: str) -> Scheme:
+    """The scheme of a name; raises `ProblemError` or `UnknownName` in one line."""
+    name = text.strip().lower()
+    if name == "2:4" or name.startswith("2:4:"):
+        return TwoOfFour(_dense(name[4:] or PLAIN))
+    kind, *rest = name.split(":")
+    made = _MADE.get(kind)
+    return Quantised(_dense(name)) if made is None else made(text, rest)
+
+
+def _dense(text: str) -> Format:
+    """A format of the table, with another group size where one is said."""
+    kind, *rest = text.split(":")
+    try:
+        found = quantised.load(kind)
+    except UnknownName:
+        raise UnknownName("weight format", text, (*quantised.names(), *KINDS)) from None
+    if not rest:
+        return found
+    if len(rest) > 1 or not re.fullmatch(r"g\d{1,6}", rest[0]):
+        raise ProblemError(f"weight format {quoted(text)} is not NAME or NAME:gN; write w4a16:g64")
+    return found.in_groups_of(int(rest[0][1:]))
+
+
+def _squeeze(text: str, rest: list[str]) -> Scheme:
+    if not 1 <= len(rest) <= 2 or not re.fullmatch(r"\d", rest[0]):
+        raise ProblemError(f"weight format {quoted(text)}: write squeeze:3 or squeeze:3:0.45%")
+    return Squeeze(int(rest[0]), _share(text, rest[1]) if rest[1:] else 0.0)
+
+
+def _of_share(made: Callable[[float], Scheme]) -> Callable[[str, list[str]], Scheme]:
+    def read(text: str, rest: list[str]) -> Scheme:
+        if len(rest) != 1:
+            name = text.split(":")[0]
+            raise ProblemError(f"weight format {quoted(text)}: write a share, such as {name}:0.8")
+        return made(_share(text, rest[0]))
+
+    return read
+
+
+_MADE: Mapping[str, Callable[[str, list[str]], Scheme]] = {
+    "squeeze": _squeeze,
+    "csl": _of_share(TiledCsl),
+    "csr": _of_share(Csr),
+    "prune": _of_share(Pruned),
+}
+
+
+def _share(text: str, said: str) -> float:
+    """A share as 0.8 or 80%."""
+    found = _SHARE.fullmatch(said)
+    if found is None:
+        raise ProblemError(f"weight format {quoted(text)}: {quoted(said)} is no share; write 0.8")
+    return float(found[1]) / (100.0 if found[2] else 1.0)

@@ -1,0 +1,137 @@
+"""A network whose layers' matrices are stored by a scheme: its bytes, and how long a pass takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from perfmodel.algorithms import Matmul
+from perfmodel.compression import quantised
+from perfmodel.compression.quantised import Quantised
+from perfmodel.compression.scheme import PLAIN, PLAIN_BITS, Scheme
+from perfmodel.graph.spread import Spread
+from perfmodel.hardware import Device
+from perfmodel.networks.expand import parameters
+from perfmodel.networks.network import Network
+from perfmodel.networks.predict import predict_network
+from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
+from perfmodel.networks.setting import Setting
+from perfmodel.networks.value import Weight
+from perfmodel.operators import operator_of
+from perfmodel.prediction import Prediction
+
+_HEAD = "head.weight"
+_LOGITS = "logits"
+_EMBEDDING = "embedding.weight"
+_KEPT = ("router",)
+"""Operations whose weights every scheme leaves alone: few, and others depend on them."""
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """A network under a scheme: the matrices of its layers by the scheme, the head by what users of
+    the scheme take for heads, all else at 16 bits."""
+
+    original: Network
+    """The network that it is made from."""
+    scheme: Scheme
+    """How matrices are stored."""
+    head: Scheme | None = None
+    """How the head's is; None: as the scheme's users do."""
+
+    @cached_property
+    def network(self) -> Network:
+        """What is left of the network."""
+        return self.scheme.network(self.original)
+
+    @cached_property
+    def of_head(self) -> Scheme:
+        """How the head's matrix is stored."""
+        return self.head or Quantised(quantised.load(self.scheme.head))
+
+    @cached_property
+    def weight_bytes(self) -> float:
+        """Bytes of all weights."""
+        return sum(self._bytes(weight) * repeat for weight, repeat in parameters(self.network))
+
+    @cached_property
+    def bits(self) -> float:
+        """Mean stored bits of a weight of the layers' matrices."""
+        found = list(self.matrices())
+        stored = sum(self._bytes(weight) * repeat for weight, repeat in found)
+        return 8.0 * stored / sum(weight.elements * repeat for weight, repeat in found)
+
+    def matrices(self, setting: Setting | None = None) -> Iterator[tuple[Weight, int]]:
+        """The weights that the scheme is for, with how many layers have one; as a stack joins
+        them."""
+        found = parameters(self.network, setting)
+        return (pair for pair in found if _is_stored_by_scheme(pair[0]))
+
+    def _bytes(self, weight: Weight) -> float:
+        """Bytes of all of a weight's matrices; a tied embedding is the head."""
+        if _is_stored_by_scheme(weight):
+            k, n = weight.shape
+            return weight.count * self.scheme.stored_bytes(n, k)
+        if weight.name == _HEAD or (self.network.tied and weight.name == _EMBEDDING):
+            n, k = max(weight.shape), min(weight.shape)
+            return self.of_head.stored_bytes(n, k)
+        return weight.elements * PLAIN_BITS / 8.0
+
+    def predict(self, setting: Setting, device: Device) -> NetworkPrediction:
+        """A forward pass in 16 bits with the scheme's kernels in place of plain products.
+
+        Raises `ProblemError` where the device cannot multiply by what is stored.
+        """
+        for scheme in (self.scheme, self.of_head):
+            scheme.check(device)
+        setting = replace(setting, dtype=PLAIN)
+        plain = predict_network(self.network, setting, device)
+        stored = frozenset(weight.name for weight, _ in self.matrices(setting))
+        passes = tuple(self._pass(one, stored, device) for one in plain.passes)
+        return replace(plain, passes=passes)
+
+    def _pass(self, one: PassTime, stored: frozenset[str], device: Device) -> PassTime:
+        """A pass with its products replaced."""
+        made: list[KernelTime] = []
+        for kernel in one.kernels:
+            if f"{kernel.name}.weight" in stored:
+                made += _replaced(kernel, self.scheme, device)
+            elif kernel.name == _LOGITS:
+                made += _replaced(kernel, self.of_head, device)
+            else:
+                made.append(kernel)
+        return replace(one, kernels=tuple(made))
+
+
+def _is_stored_by_scheme(weight: Weight) -> bool:
+    return weight.kind == "matrix" and not weight.name.startswith(_KEPT)
+
+
+def _replaced(kernel: KernelTime, scheme: Scheme, device: Device) -> Iterable[KernelTime]:
+    """A product's kernels under a scheme, without a harness's start."""
+    problem = Matmul(**kernel.prediction.problem)
+    if isinstance(scheme, Quantised) and scheme.format.multiplies == problem.dtype:
+        return (kernel,)
+    found = scheme.kernels(problem, device)
+    return [
+        _kernel(kernel, f"{kernel.name}{f' {i + 1}' if i else ''}", each, problem)
+        for i, each in enumerate(found)
+    ]
+
+
+def _kernel(before: KernelTime, name: str, found: Prediction, problem: Matmul) -> KernelTime:
+    seconds = before.launches * (found.seconds - found.terms["launch"])
+    share = seconds / found.seconds
+    spread = Spread(
+        _family(found, problem), seconds, found.low_seconds * share, found.high_seconds * share
+    )
+    return replace(before, name=name, spread=spread, prediction=found)
+
+
+def _family(found: Prediction, problem: Matmul) -> str:
+    """The family of a kernel's errors: a product's by its type, of others the operator's name."""
+    if found.algorithm != "matmul":
+        return found.algorithm
+    dtype = found.problem.get("dtype", problem.dtype)
+    return operator_of(problem).family(replace(problem, dtype=dtype))

@@ -1,0 +1,158 @@
+"""Dense formats: fewer bits for each weight, with scales (`formats.yaml`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from perfmodel import yamltable
+from perfmodel.algorithms import Matmul, Rowwise
+from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.compression.decoding import Decoding
+from perfmodel.compression.scheme import (
+    PLAIN,
+    PLAIN_BITS,
+    Scheme,
+    beside,
+    passes_over_weights,
+    weight_only,
+)
+from perfmodel.elements import element
+from perfmodel.errors import ProblemError, SpecError, UnknownName
+from perfmodel.hardware import Device
+from perfmodel.predict import predict
+from perfmodel.prediction import Prediction
+
+
+@dataclass(frozen=True)
+class Format:
+    """One entry of the table."""
+
+    name: str
+    """As the command line calls it."""
+    about: str
+    """One line for a person."""
+    bits: float
+    """Bits of a weight by itself."""
+    source: str
+    """Who defines it."""
+    scale_bits: float = 0.0
+    """Bits of a group's scales."""
+    zero_bits: float = 0.0
+    """Bits of a group's zeros."""
+    group: int = 0
+    """Weights of a group; 0: no groups."""
+    channel_bits: float = 0.0
+    """Bits once a column: a scale, or a table of values."""
+    multiplies: str = ""
+    """Type that the product runs in; empty: weights are widened to 16 bits."""
+    decode: Decoding = field(default_factory=Decoding)
+    """What makes 16 bits of a stored weight."""
+    head: str = PLAIN
+    """Format of the head's matrix where the layers have this one."""
+    aliases: tuple[str, ...] = ()
+    """Other spellings."""
+
+    def bits_at(self, k: int) -> float:
+        """Stored bits a weight of a matrix of k summed rows: b + (scale + zero)/g + column/k."""
+        grouped = (self.scale_bits + self.zero_bits) / self.group if self.group else 0.0
+        return self.bits + grouped + self.channel_bits / k
+
+    def in_groups_of(self, group: int) -> Format:
+        """The same with another group size; raises `ProblemError` where it has no groups."""
+        if not self.group:
+            raise ProblemError(f"{self.name} has no groups of weights; drop :g{group}")
+        if group < 1:
+            raise ProblemError(f"{self.name}: groups of {group} weights; give 1 or more")
+        return replace(self, name=f"{self.name}:g{group}", group=group)
+
+
+@dataclass(frozen=True)
+class Quantised(Scheme):
+    """Every matrix in one format."""
+
+    format: Format
+    """The format."""
+
+    @property
+    def name(self) -> str:
+        """The format's."""
+        return self.format.name
+
+    @property
+    def about(self) -> str:
+        """The format's."""
+        return self.format.about
+
+    @property
+    def head(self) -> str:
+        """The format's."""
+        return self.format.head
+
+    def stored_bytes(self, n: int, k: int) -> float:
+        """n·k weights at the format's bits."""
+        return n * k * self.format.bits_at(k) / 8.0
+
+    def check(self, device: Device) -> None:
+        """The device needs a rate of the type that is multiplied."""
+        multiplied = self.format.multiplies
+        if multiplied and multiplied != PLAIN:
+            try:
+                device.matrix_flops(matmul_format(multiplied).compute)
+            except ProblemError as error:
+                raise ProblemError(f"{self.name} cannot run: {error}") from None
+
+    def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
+        """One product: of widened weights with decoding beside its other resources, of narrow ones
+        after a pass that narrows the activations."""
+        if self.format.multiplies:
+            return self._native(problem, device)
+        m, n, k, batch = (int(problem.sizes()[axis]) for axis in "mnkb")
+        found = predict(replace(problem, dtype=weight_only(self.format.bits_at(k))), device)
+        weights = float(n * k * batch) * passes_over_weights(found, m)
+        seconds = self.format.decode.seconds(weights, device)
+        return (beside(found, "decode", seconds),)
+
+    def _native(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
+        product = predict(replace(problem, dtype=self.format.multiplies), device)
+        narrow = matmul_format(self.format.multiplies).activations
+        if element(narrow).bits >= PLAIN_BITS:
+            return (product,)
+        rows, cols = int(problem.m) * int(problem.batch), int(problem.k)
+        cast = Rowwise("pointwise", rows, cols, PLAIN, output_dtype=narrow)
+        return predict(cast, device), product
+
+
+def load(name: str) -> Format:
+    """The format of this name or alias; raises `UnknownName` with the nearest names."""
+    wanted = name.lower().replace("_", "-")
+    for known in _table().values():
+        if wanted in (one.replace("_", "-") for one in (known.name, *known.aliases)):
+            return known
+    raise UnknownName("weight format", name, _table())
+
+
+def names() -> tuple[str, ...]:
+    """Every format of the table."""
+    return tuple(_table())
+
+
+@lru_cache(maxsize=1)
+def _table() -> Mapping[str, Format]:
+    document = yamltable.read(Path(__file__).with_name("formats.yaml"))
+    return {name: _format(name, entry) for name, entry in document["formats"].items()}
+
+
+def _format(name: str, entry: Mapping[str, Any]) -> Format:
+    known = {item.name for item in fields(Format)}
+    for key in entry:
+        if key not in known:
+            raise SpecError(f"formats.yaml: {name}: {UnknownName('fact of a format', key, known)}")
+    made = {
+        "decode": Decoding(**entry.get("decode", {})),
+        "aliases": tuple(entry.get("aliases", ())),
+    }
+    return Format(**{"name": name, **entry, **made})

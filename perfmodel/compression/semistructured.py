@@ -1,0 +1,104 @@
+"""2:4 sparsity: of every four weights two are kept, each with the two bits of its place.
+
+    bits = (b + 2)/2 + scales:  16 → 9, 9/16 of the bytes;  8 → 5;  4 → 3
+
+Groups and their scales are those of the dense format, by place (Frantar et al. 2408.11743).
+
+The matrix unit multiplies half of k, at twice the dense rate at most (Mishra et al. 2104.08378).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from perfmodel.algorithms import Matmul
+from perfmodel.compression.quantised import Format
+from perfmodel.compression.scheme import (
+    PLAIN_BITS,
+    Scheme,
+    beside,
+    weight_only,
+)
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
+from perfmodel.predict import predict
+from perfmodel.prediction import Prediction
+from perfmodel.timing.architectures import architecture_of
+from perfmodel.timing.constants import default
+from perfmodel.timing.machine import machine
+from perfmodel.timing.memory import hbm_rate
+
+_PLACE_BITS = 2
+# cuSPARSELt's products are published at 1.2 to 1.8 times the dense ones where the unit limits.
+_LEAST_GAIN = 1.2
+
+
+@dataclass(frozen=True)
+class TwoOfFour(Scheme):
+    """Half of the weights, of a format that is widened or plain. Raises `ProblemError`."""
+
+    format: Format
+    """What the kept ones are stored in."""
+
+    def __post_init__(self) -> None:
+        if self.format.multiplies not in ("", "fp16"):
+            raise ProblemError(
+                f"2:4 of {self.format.name} is not modelled; take fp16, w8a16 or w4a16"
+            )
+
+    @property
+    def plain(self) -> bool:
+        """Whether the kept ones are of 16 bits."""
+        return self.format.multiplies == "fp16"
+
+    @property
+    def name(self) -> str:
+        """2:4, or 2:4:w4a16."""
+        return "2:4" if self.plain else f"2:4:{self.format.name}"
+
+    @property
+    def about(self) -> str:
+        """What is kept."""
+        return f"two of every four weights kept: {self.format.about}"
+
+    def _kept_bits(self, k: int) -> float:
+        """Bits of a kept weight, its place, and its part of the scales of two."""
+        scales = self.format.bits_at(k) - self.format.bits
+        return self.format.bits + _PLACE_BITS + 2.0 * scales
+
+    def stored_bytes(self, n: int, k: int) -> float:
+        """Half of the weights, each with its place."""
+        return n * -(-k // 2) * self._kept_bits(k) / 8.0
+
+    def check(self, device: Device) -> None:
+        """The matrix unit has to skip zeros."""
+        if not architecture_of(device).sparse_2_4:
+            raise ProblemError(
+                f"{self.name} cannot run: the matrix unit of {device.slug} skips no zeros "
+                "(NVIDIA from Ampere on and AMD from CDNA 3 on do)"
+            )
+
+    def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
+        """A product over half of k; what that does not move comes on top: the activations' other
+        half, and the places where weights are plain."""
+        m, n, k, batch = (int(problem.sizes()[axis]) for axis in "mnkb")
+        half = -(-k // 2)
+        dtype = "fp16" if self.plain else weight_only(self._kept_bits(k))
+        found = predict(replace(problem, k=half, dtype=dtype), device)
+        more = m * (k - half) * PLAIN_BITS / 8.0
+        if self.plain:
+            more += n * half * _PLACE_BITS / 8.0
+        rate = hbm_rate(machine(device), default())
+        read = found.terms["hbm"] + batch * more / rate
+        whole = beside(found, "hbm", read)
+        if whole.limiter not in ("matrix", "power"):
+            return (whole,)
+        return (replace(whole, high_seconds=whole.high_seconds * 2.0 / _LEAST_GAIN),)
+
+    def notes(self, device: Device) -> tuple[str, ...]:
+        """The matrix rate."""
+        del device
+        return (
+            "2:4: the matrix rate is taken as twice the dense peak, which is its limit; "
+            "libraries are published at 1.2 to 1.8 times",
+        )

@@ -1,0 +1,75 @@
+"""Structured pruning: whole heads and columns of inner layers left out. What is left is a smaller
+network, dense as before (Numerical Pruning, 2412.12441), and nothing else changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from perfmodel.algorithms import Matmul
+from perfmodel.compression.quantised import Quantised
+from perfmodel.compression.quantised import load as load_format
+from perfmodel.compression.scheme import PLAIN, Scheme
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
+from perfmodel.networks.network import Block, Network
+from perfmodel.prediction import Prediction
+
+_COLUMNS = 64
+"""Columns of an inner layer that stay or go together, so that products keep whole tiles."""
+
+
+@dataclass(frozen=True)
+class Pruned(Scheme):
+    """A share of heads and of inner columns left out of every layer. Raises `ProblemError`."""
+
+    share: float
+    """Share that is left out."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.share < 1.0:
+            raise ProblemError(f"prune: a share of {self.share:g}; give 0 to below 1, such as 0.25")
+
+    @property
+    def name(self) -> str:
+        """prune:0.25."""
+        return f"prune:{self.share:g}"
+
+    @property
+    def about(self) -> str:
+        """What is left out."""
+        return f"{self.share:.0%} of the heads and inner columns left out"
+
+    def stored_bytes(self, n: int, k: int) -> float:
+        """16 bits for each weight that is left."""
+        return _plain().stored_bytes(n, k)
+
+    def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
+        """Plain products."""
+        return _plain().kernels(problem, device)
+
+    def network(self, network: Network) -> Network:
+        """The smaller network."""
+        return replace(
+            network,
+            name=f"{network.name}, {self.name}",
+            blocks=tuple(map(self._block, network.blocks)),
+            encoder=tuple(map(self._block, network.encoder)),
+        )
+
+    def _block(self, block: Block) -> Block:
+        """Groups of heads go with their keys and values."""
+        attention, mlp = block.attention, block.mlp
+        together = attention.heads // attention.kv_heads
+        kv_heads = self._left(attention.kv_heads, 1)
+        smaller = replace(attention, heads=kv_heads * together, kv_heads=kv_heads)
+        return replace(
+            block, attention=smaller, mlp=replace(mlp, inner=self._left(mlp.inner, _COLUMNS))
+        )
+
+    def _left(self, count: int, step: int) -> int:
+        """What is left of a count, in whole steps and one at least."""
+        return min(count, max(step, round((1.0 - self.share) * count / step) * step))
+
+
+def _plain() -> Quantised:
+    return Quantised(load_format(PLAIN))

@@ -1,0 +1,126 @@
+"""Unstructured sparsity: Flash-LLM's tiled CSL, and compressed sparse rows.
+
+Tiled CSL (Xia et al., 2309.10285, section 4.3) stores a non-zero in 32 bits, an fp16 value and its
+place in a tile of 256 × 64 weights, padded to four a tile, and a 32-bit offset a tile. A block
+scatters a tile into shared memory and multiplies it as if it were dense: fewer bytes, no fewer
+operations. With a share β of zeros
+
+    bytes / (2nk) = 2(1 − β),      no fewer bytes than b bits a weight while β ≤ 1 − b/32
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from perfmodel.algorithms import Matmul
+from perfmodel.compression.decoding import accesses_per_s, scattered
+from perfmodel.compression.scheme import Scheme, beside, passes_over_weights, weight_only
+from perfmodel.compression.sparseproduct import sparse_product
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
+from perfmodel.predict import predict
+from perfmodel.prediction import Prediction
+from perfmodel.timing.machine import machine
+
+NONZERO_BITS = 32
+"""A value and its place in tiled CSL."""
+_TILE = (256, 64)
+_PADDED_TO = 4
+_OFFSET_BYTES = 4
+_VALUE_BYTES = 2
+_NARROW_INDEX = 65536
+
+
+def _checked(name: str, zeros: float) -> None:
+    if not 0.0 <= zeros < 1.0:
+        raise ProblemError(f"{name}: a share of zeros of {zeros:g}; give 0 to below 1, such as 0.8")
+
+
+@dataclass(frozen=True)
+class TiledCsl(Scheme):
+    """Load as sparse, compute as dense. Raises `ProblemError`."""
+
+    zeros: float
+    """Share of the weights that are zero."""
+
+    def __post_init__(self) -> None:
+        _checked("csl", self.zeros)
+
+    @property
+    def name(self) -> str:
+        """csl:0.8."""
+        return f"csl:{self.zeros:g}"
+
+    @property
+    def about(self) -> str:
+        """What is stored."""
+        return f"Flash-LLM's tiled CSL: {1.0 - self.zeros:.0%} of the weights at 32 bits"
+
+    def stored_bytes(self, n: int, k: int) -> float:
+        """Non-zeros of each tile, padded, and its offset; those at the rims have fewer."""
+        total = 0.0
+        for rows, many in _tiles(n, _TILE[0]):
+            for columns, times in _tiles(k, _TILE[1]):
+                kept = (1.0 - self.zeros) * rows * columns
+                padded = -(-kept // _PADDED_TO) * _PADDED_TO
+                total += many * times * (padded * NONZERO_BITS / 8.0 + _OFFSET_BYTES)
+        return total
+
+    def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
+        """A product of fewer stored bits; extracting tiles works beside its other resources."""
+        m, n, k, batch = (int(problem.sizes()[axis]) for axis in "mnkb")
+        found = predict(replace(problem, dtype=weight_only(self.bits(n, k))), device)
+        times = passes_over_weights(found, m) * batch
+        return (beside(found, "decode", self._extraction(times * n * k, device)),)
+
+    def _extraction(self, weights: float, device: Device) -> float:
+        """Shared memory: zeros written over a tile, two weights an access, then each non-zero
+        stored where it belongs, at random over the banks, then all read by the matrix unit."""
+        stores = (1.0 - self.zeros) * scattered()
+        return weights * (0.5 + stores + 0.5) / accesses_per_s(machine(device))
+
+    def notes(self, device: Device) -> tuple[str, ...]:
+        """How far published kernels stay behind."""
+        del device
+        return (
+            "csl: Flash-LLM's own kernels reach 84, 68 and 42 % of the bound by bytes at 70, 80 "
+            "and 90 % zeros (A100); the model has bytes and banks, not what else held them back",
+        )
+
+
+@dataclass(frozen=True)
+class Csr(Scheme):
+    """Compressed sparse rows on the vector unit (Sputnik). Raises `ProblemError`."""
+
+    zeros: float
+    """Share of the weights that are zero."""
+
+    def __post_init__(self) -> None:
+        _checked("csr", self.zeros)
+
+    @property
+    def name(self) -> str:
+        """csr:0.95."""
+        return f"csr:{self.zeros:g}"
+
+    @property
+    def about(self) -> str:
+        """What is stored."""
+        return f"compressed sparse rows: {1.0 - self.zeros:.0%} of the weights with an index"
+
+    def stored_bytes(self, n: int, k: int) -> float:
+        """A value and an index a non-zero, and a bound a column."""
+        index = 2 if k <= _NARROW_INDEX else 4
+        return (1.0 - self.zeros) * n * k * (_VALUE_BYTES + index) + 4.0 * n
+
+    def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
+        """One sparse product."""
+        n, k, batch = (int(problem.sizes()[axis]) for axis in "nkb")
+        kept = (1.0 - self.zeros) * n * k * batch
+        return (sparse_product(problem, kept, batch * self.stored_bytes(n, k), device),)
+
+
+def _tiles(extent: int, tile: int) -> tuple[tuple[int, int], ...]:
+    """Lengths of the tiles along an axis, with how many there are."""
+    whole, rest = divmod(extent, tile)
+    return ((tile, whole), (rest, 1)) if rest else ((tile, whole),)

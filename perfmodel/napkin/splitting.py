@@ -1,0 +1,70 @@
+"""The split of `perfmodel.napkin.recompute` derived from its time, by SymPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from perfmodel.napkin.recompute import activation_seconds, cache_seconds, product_seconds
+
+Expression = Any
+
+SYMBOLS = {
+    "b": "sequences",
+    "s": "cached tokens",
+    "l": "tokens computed anew",
+    "h": "width of an activation",
+    "w": "numbers of a token's keys, and of its values",
+    "q_x": "bytes of a number of the activations",
+    "q": "bytes of a cached number",
+    "g": "operations a second of the products",
+    "v": "bytes a second of the link",
+}
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What follows from t(l)."""
+
+    row: Expression
+    """Seconds of the activations."""
+    computed: Expression
+    """Seconds of the products."""
+    sent: Expression
+    """Seconds of the rest of the cache."""
+    split: Expression
+    """l*, where both take as long."""
+    slope: Expression
+    """dt/dl before it."""
+    time: Expression
+    """t(l*) over t(0)."""
+
+    def lines(self) -> Iterator[str]:
+        """For a person to read."""
+        yield f"t(l) = {self.row} + max({self.computed}, {self.sent})"
+        yield f"both take as long at l* = {self.split}"
+        yield f"before, dt/dl = {self.slope}: it falls where h*q_x < 2*w*q, else l = 0 is best"
+        yield f"t(l*)/t(0) = {self.time}"
+        for name, meaning in SYMBOLS.items():
+            yield f"{name}: {meaning}"
+
+
+def derived() -> Derived:
+    """The split, the slope before it and the time at it."""
+    import sympy
+
+    b, s, tokens, h, w, q_x, q, g, v = sympy.symbols(list(SYMBOLS), positive=True)
+    row = activation_seconds(b * tokens, h, q_x, v)
+    computed = product_seconds(b * tokens, h, w, g)
+    sent = cache_seconds(b * (s - tokens), w, q, v)
+    (split,) = sympy.solve(sympy.Eq(computed, sent), tokens)
+    before = row + sent
+    return Derived(
+        row,
+        computed,
+        sent,
+        sympy.simplify(split),
+        sympy.factor(sympy.diff(before, tokens)),
+        sympy.simplify(before.subs(tokens, split) / sent.subs(tokens, 0)),
+    )

@@ -1,0 +1,94 @@
+"""A mean layer in bytes and operations, as offloading sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfmodel.errors import ProblemError
+from perfmodel.networks.expand import parameters
+from perfmodel.networks.network import Network
+from perfmodel.networks.setting import Setting
+from perfmodel.networks.summary import cached_elements
+
+_BYTES = 2.0
+"""Of every number: all is in 16 bits."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of each sequence. Raises `ProblemError`."""
+
+    prompt: int
+    """Tokens that come in, s."""
+    generated: int
+    """Tokens that come out, n."""
+
+    def __post_init__(self) -> None:
+        for name in ("prompt", "generated"):
+            if getattr(self, name) < 1:
+                raise ProblemError(f"{name} is {getattr(self, name)}; it is 1 or more")
+
+    @property
+    def middle(self) -> float:
+        """Cached tokens halfway: s + n/2."""
+        return self.prompt + self.generated / 2.0
+
+    @property
+    def tokens(self) -> int:
+        """All of a sequence at its end: s + n."""
+        return self.prompt + self.generated
+
+
+@dataclass(frozen=True)
+class LayerShape:
+    """A mean layer of a network in 16 bits."""
+
+    layers: int
+    """How many there are, l."""
+    hidden: int
+    """Width of an activation, h."""
+    inner: int
+    """Width of the inner layer."""
+    heads: int
+    """Query heads."""
+    weight_bytes: float
+    """Of one layer."""
+    cache_bytes: float
+    """Of one token in one layer."""
+
+    @property
+    def activation_bytes(self) -> float:
+        """Of one token."""
+        return _BYTES * self.hidden
+
+    @property
+    def product_flops(self) -> float:
+        """Of one token in one layer: two for each weight."""
+        return 2.0 * self.weight_bytes / _BYTES
+
+    @property
+    def pair_flops(self) -> float:
+        """Of a query and a key: scores and values of all heads."""
+        return 4.0 * self.hidden
+
+
+def four_projections(layers: int, hidden: int, inner: int, heads: int) -> LayerShape:
+    """The layer that FlexGen counts, of OPT without its biases: four projections, two products of
+    the inner layer, and 4h bytes of cache a token."""
+    weights = _BYTES * (4.0 * hidden**2 + 2.0 * hidden * inner)
+    return LayerShape(layers, hidden, inner, heads, weights, 2.0 * _BYTES * hidden)
+
+
+def of_network(network: Network) -> LayerShape:
+    """The mean layer of a network, and the widest inner layer of one token."""
+    found = parameters(network, Setting(1, 1, ends=False))
+    weights = _BYTES * sum(weight.elements * repeat for weight, repeat in found)
+    cached = sum(block.repeat * cached_elements(block.attention) for block in network.blocks)
+    return LayerShape(
+        network.layers,
+        network.hidden,
+        max(block.mlp.inner * max(block.mlp.chosen, 1) for block in network.blocks),
+        max(block.attention.heads for block in network.blocks),
+        weights / network.layers,
+        _BYTES * cached / network.layers,
+    )

@@ -1,0 +1,99 @@
+"""What a policy keeps where, at its peak (FlexGen, 2303.06865, appendix A.2; its cost_model.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.arithmetic import Number
+from perfmodel.offload.layershape import LayerShape, Request
+from perfmodel.offload.policy import Policy
+
+_DEVICE, _HOST, _DISK = range(3)
+_SCORE_BYTES = 2.0
+
+
+@dataclass(frozen=True)
+class Held:
+    """Peak bytes of a policy, the larger of prefill and decoding."""
+
+    device: Number
+    """On the device."""
+    host: Number
+    """In host memory."""
+    disk: Number
+    """On disk."""
+
+
+def held(shape: LayerShape, request: Request, policy: Policy) -> Held:
+    """What lies at home, and what passes through while a layer runs."""
+    prompt = request.prompt
+    return Held(
+        np.maximum(
+            _home(shape, request, policy, _DEVICE, prompt) + _prefilling(shape, request, policy),
+            _home(shape, request, policy, _DEVICE, 1) + _decoding(shape, request, policy),
+        ),
+        np.maximum(
+            _home(shape, request, policy, _HOST, prompt) + _arriving(shape, policy, prompt),
+            _home(shape, request, policy, _HOST, 1) + _delegated(shape, request, policy),
+        ),
+        _home(shape, request, policy, _DISK, prompt),
+    )
+
+
+def _home(shape: LayerShape, request: Request, policy: Policy, place: int, tokens: int) -> Number:
+    """Weights and cache of all layers, and activations of `tokens` of each sequence."""
+    cache = shape.cache_bytes * request.tokens * policy.batch * policy.cache[place]
+    activations = shape.activation_bytes * tokens * policy.batch * policy.activations[place]
+    return shape.layers * (shape.weight_bytes * policy.weights[place] + cache) + activations
+
+
+def _prefilling(shape: LayerShape, request: Request, policy: Policy) -> Number:
+    """On the device in prefill: weights of two layers, a part's activations, and the tensors of a
+    layer: nine of the activations' size, the inner one, and the scores of all heads."""
+    s, part = request.prompt, policy.part
+    tensors = part * (
+        9.0 * shape.activation_bytes * s
+        + _SCORE_BYTES * s * shape.inner
+        + _SCORE_BYTES * shape.heads * s**2
+    )
+    return _on_the_way(shape, policy, s) + tensors
+
+
+def _decoding(shape: LayerShape, request: Request, policy: Policy) -> Number:
+    """The same in decoding, with two copies of a part's cache where it lies on the device."""
+    total, part, on_device = request.tokens, policy.part, policy.cache[_DEVICE]
+    tensors = part * (7.0 * shape.activation_bytes + _SCORE_BYTES * shape.inner)
+    attended = part * (
+        2.0 * shape.cache_bytes * total
+        + 2.0 * shape.activation_bytes
+        + _SCORE_BYTES * shape.heads * total
+    )
+    return _on_the_way(shape, policy, 1) + tensors + attended * on_device
+
+
+def _on_the_way(shape: LayerShape, policy: Policy, tokens: int) -> Number:
+    """Weights of two layers and a part's activations that come from elsewhere."""
+    weights = 2.0 * shape.weight_bytes * (1.0 - policy.weights[_DEVICE])
+    activations = shape.activation_bytes * tokens * policy.part
+    return weights + activations * (1.0 - policy.activations[_DEVICE])
+
+
+def _arriving(shape: LayerShape, policy: Policy, tokens: int) -> Number:
+    """In host memory in prefill: a layer's weights and a part's activations on their way."""
+    activations = shape.activation_bytes * tokens * policy.part
+    return shape.weight_bytes * (1.0 - policy.weights[_DEVICE]) + activations * (
+        1.0 - policy.activations[_DEVICE]
+    )
+
+
+def _delegated(shape: LayerShape, request: Request, policy: Policy) -> Number:
+    """In decoding: what comes from disk, and a part's scores, whose attention the host computes."""
+    part, total = policy.part, request.tokens
+    from_disk = shape.weight_bytes * policy.weights[_DISK]
+    from_disk = from_disk + 2.0 * part * (
+        shape.cache_bytes * total * policy.cache[_DISK]
+        + shape.activation_bytes * policy.activations[_DISK]
+    )
+    return from_disk + part * (_SCORE_BYTES * shape.heads * total + shape.activation_bytes)

@@ -1,0 +1,108 @@
+"""FlexGen's sums with this model's rates: operators timed on the device and on its host, copies
+over the device's link. No constant is fitted to offloading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.arithmetic import Number
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
+from perfmodel.networks import stack
+from perfmodel.networks.network import Network
+from perfmodel.networks.predict import predict_network
+from perfmodel.networks.prediction import NetworkPrediction
+from perfmodel.networks.setting import Setting
+from perfmodel.offload.layershape import LayerShape, Request
+from perfmodel.offload.layertimes import LayerTimes
+from perfmodel.offload.links import host_bytes_per_s
+from perfmodel.offload.policy import Policy
+
+NO_DISK = "nothing is said of a disk, so nothing can lie there; give its rate"
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A disk behind the host."""
+
+    bytes_per_s: float
+    """What it reads, and what it writes."""
+    capacity_bytes: float
+    """What it holds."""
+
+    def seconds(self, moved: Number) -> Number:
+        """Seconds of so many bytes."""
+        return moved / self.bytes_per_s
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """A network on a device, beside a host that computes attention over the cache that it keeps."""
+
+    network: Network
+    """The network."""
+    device: Device
+    """The device."""
+    host: Device
+    """Its host."""
+    disk: Disk | None = None
+    """A disk behind the host, where there is one."""
+    first_comes: bool = False
+    """Copies run ahead of the layer that needs them (FlexGen, section 4.3)."""
+
+    def prefill(self, shape: LayerShape, request: Request, policy: Policy) -> LayerTimes:
+        """Of all prompt tokens of a block: all of the work is on the device."""
+        batch, link = policy.batch, host_bytes_per_s(self.device, self.host)
+        cache = shape.cache_bytes * request.prompt * batch
+        activations = shape.activation_bytes * request.prompt * batch
+        away, weights_away = 1.0 - policy.activations[0], 1.0 - policy.weights[0]
+        on_disk = activations * policy.activations[2]
+        work = self._layers(self.device, policy.part, request.prompt, 0).seconds
+        return LayerTimes(
+            (shape.weight_bytes * weights_away + activations * away) / link,
+            (cache * (1.0 - policy.cache[0]) + activations * away) / link,
+            self._from_disk(shape.weight_bytes * policy.weights[2] + on_disk),
+            self._from_disk(cache * policy.cache[2] + on_disk),
+            policy.blocks * work / shape.layers,
+        )
+
+    def decode(self, shape: LayerShape, request: Request, policy: Policy) -> LayerTimes:
+        """Of one token of each sequence. Attention runs where the cache lies; what is on disk comes
+        to the host first. Its queries and results cross the link, as large as activations."""
+        batch, link = policy.batch, host_bytes_per_s(self.device, self.host)
+        cache = shape.cache_bytes * request.middle * batch
+        activations = shape.activation_bytes * batch
+        crossing = activations * (2.0 - policy.activations[0] - policy.cache[0])
+        on_disk = activations * policy.activations[2]
+        weights = shape.weight_bytes * policy.weights[2]
+        return LayerTimes(
+            (shape.weight_bytes * (1.0 - policy.weights[0]) + crossing) / link,
+            crossing / link,
+            self._from_disk(cache * policy.cache[2] + weights + on_disk),
+            self._from_disk(shape.cache_bytes * batch * policy.cache[2] + on_disk),
+            policy.blocks * self._decoding(request, policy) / shape.layers,
+        )
+
+    def _decoding(self, request: Request, policy: Policy) -> Number:
+        """Work of a part in all layers."""
+        past = round(request.middle) - 1
+        here = self._layers(self.device, policy.part, 1, past)
+        there = self._layers(self.host, policy.part, 1, past)
+        attended, elsewhere = (one.by_class().get("attention", 0.0) for one in (here, there))
+        share = policy.cache[0]
+        return here.seconds - attended + share * attended + (1.0 - share) * elsewhere
+
+    def _layers(self, device: Device, batch: int, seq: int, past: int) -> NetworkPrediction:
+        """A pass over the layers alone."""
+        setting = Setting(batch, seq, past, dtype="fp16", stack=stack.load("captured"), ends=False)
+        return predict_network(self.network, setting, device)
+
+    def _from_disk(self, moved: Number) -> Number:
+        """Seconds of the disk; raises `ProblemError` where something lies on none."""
+        if self.disk is not None:
+            return self.disk.seconds(moved)
+        if np.any(np.asarray(moved) > 0.5):
+            raise ProblemError(NO_DISK)
+        return 0.0 * moved

@@ -1,0 +1,64 @@
+"""FlexGen's policy (2303.06865): which shares of weights, cache and activations lie where.
+
+A block of `batch` sequences goes through a layer before the next layer's weights are needed, in
+`blocks` parts that each fit on the device. `w`, `c` and `x` are shares of weights, cache and
+activations on device, host and disk; each three add up to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.arithmetic import Number
+from perfmodel.errors import ProblemError
+
+Shares = tuple[Number, Number, Number]
+"""On device, host and disk."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Where everything lies. Shares may be arrays of one length: many policies at once."""
+
+    part: int
+    """Sequences that the device works on at a time."""
+    blocks: int
+    """Parts of a block, which share a layer's weights while these are there."""
+    weights: Shares
+    """Of the layers' weights."""
+    cache: Shares
+    """Of keys and values."""
+    activations: Shares
+    """Of what one layer hands to the next."""
+
+    def __post_init__(self) -> None:
+        for name in ("part", "blocks"):
+            if getattr(self, name) < 1:
+                raise ProblemError(f"policy: {name} is {getattr(self, name)}; it is 1 or more")
+        for name in ("weights", "cache", "activations"):
+            shares = [np.asarray(share) for share in getattr(self, name)]
+            if any(np.any(share < -1e-9) for share in shares):
+                raise ProblemError(f"policy: a share of {name} is below 0")
+            if not np.allclose(sum(shares), 1.0):
+                raise ProblemError(f"policy: the shares of {name} do not add up to 100 %")
+
+    @property
+    def batch(self) -> int:
+        """Sequences of a block."""
+        return self.part * self.blocks
+
+
+def of_percent(part: int, blocks: int, percent: Sequence[float]) -> Policy:
+    """FlexGen's six numbers: weights on device and host, cache there, activations there. The rest
+    is on disk. Raises `ProblemError` where there are not six, or where two are more than 100."""
+    if len(percent) != 6:
+        raise ProblemError(
+            f"a policy has six numbers, not {len(percent)}: percent of the weights on device and "
+            "host, of the cache, of the activations, such as 20,80,0,100,0,100"
+        )
+    pairs = [(percent[i] / 100.0, percent[i + 1] / 100.0) for i in (0, 2, 4)]
+    weights, cache, activations = ((a, b, 1.0 - a - b) for a, b in pairs)
+    return Policy(part, blocks, weights, cache, activations)

@@ -1,0 +1,175 @@
+"""A cache in host memory: how much of it to compute anew from activations (KVPR, 2411.17089).
+
+The formulas are in `perfmodel.napkin.recompute`. Here the product's rate is that of the device at
+its size, the link the device's, and the split a whole number of tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfmodel.algorithms import Matmul
+from perfmodel.elements import element
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
+from perfmodel.napkin import recompute as formula
+from perfmodel.networks.expand import parameters
+from perfmodel.networks.network import Network
+from perfmodel.networks.setting import Setting
+from perfmodel.networks.summary import cached_elements
+from perfmodel.offload.links import host_bytes_per_s
+from perfmodel.offload.schedule import Task, makespan
+from perfmodel.predict import predict
+
+_ACTIVATION_BYTES = 2.0
+
+
+@dataclass(frozen=True)
+class Recompute:
+    """One layer's cache of `batch` sequences of `tokens`, on a device with a link."""
+
+    batch: int
+    """Sequences, b."""
+    tokens: int
+    """Cached tokens of each, s."""
+    hidden: int
+    """Width of an activation, h."""
+    columns: float
+    """Numbers of a token's keys, w; its values have as many. Half of what a latent cache keeps."""
+    flops_per_s: float
+    """Rate of the products, g."""
+    link_bytes_per_s: float
+    """Rate of the link, v."""
+    cache_width: float = 2.0
+    """Bytes of a cached number, q."""
+    activation_width: float = _ACTIVATION_BYTES
+    """Bytes of a number of the activations, q_x."""
+    weight_bytes: float = 0.0
+    """Weights of the layer that come over the link as well; 0 where they are resident."""
+
+    def __post_init__(self) -> None:
+        for name in ("batch", "tokens", "hidden"):
+            if getattr(self, name) < 1:
+                raise ProblemError(f"{name} is {getattr(self, name)}; it is 1 or more")
+
+    def seconds(self, computed: int) -> float:
+        """Seconds until the layer's keys and values are there, `computed` tokens of them anew.
+
+        Weights that come over share the link with the rest of the cache.
+        """
+        first, product, rest = self._parts(computed)
+        return first + max(product, rest)
+
+    def _parts(self, computed: int) -> tuple[float, float, float]:
+        """Seconds of activations over the link, of products, and of the rest over the link."""
+        rows, others = self.batch * computed, self.batch * (self.tokens - computed)
+        link = self.link_bytes_per_s
+        first = formula.activation_seconds(rows, self.hidden, self.activation_width, link)
+        product = formula.product_seconds(rows, self.hidden, self.columns, self.flops_per_s)
+        rest = formula.cache_seconds(others, self.columns, self.cache_width, link)
+        return float(first), float(product), float(rest) + self.weight_bytes / link
+
+    @property
+    def gains(self) -> bool:
+        """Whether an activation is smaller than the keys and values made of it."""
+        return bool(
+            formula.gains(self.hidden, self.columns, self.activation_width, self.cache_width)
+        )
+
+    @property
+    def meeting(self) -> float:
+        """Tokens at which computing takes as long as the link needs for the rest, of all tokens.
+
+        Of resident weights l*; with weights on the link computing has longer,
+        l = (W + 2·b·s·w·q)·g / (2·b·w·(2·h·v + q·g)).
+        """
+        share = formula.meeting_share(
+            self.hidden, self.cache_width, self.flops_per_s, self.link_bytes_per_s
+        )
+        cached = 2.0 * self.batch * self.columns * self.cache_width
+        return min(float(share) * (self.tokens + self.weight_bytes / cached), float(self.tokens))
+
+    @property
+    def split(self) -> int:
+        """Tokens to compute anew: the better whole number next to the meeting point, or none."""
+        if not self.gains:
+            return 0
+        below = int(self.meeting)
+        return min((below, min(below + 1, self.tokens)), key=self.seconds)
+
+    @property
+    def time_share(self) -> float:
+        """Time at the split over the time of sending everything."""
+        return self.seconds(self.split) / self.seconds(0)
+
+    def pipelined(self, layers: int, computed: int, other_seconds: float = 0.0) -> float:
+        """Seconds of so many layers, each sending while the one before computes; `other_seconds` is
+        the rest of a layer's work. The link goes from layer to layer without a pause."""
+        first, product, rest = self._parts(computed)
+        tasks: list[Task] = []
+        for _ in range(layers):
+            at = len(tasks)
+            tasks += [
+                Task("link", first),
+                Task("gpu", product, (at,)),
+                Task("link", rest),
+                Task("gpu", other_seconds, (at + 1, at + 2)),
+            ]
+        return makespan(tasks)
+
+    def best_pipelined(self, other_seconds: float = 0.0) -> int:
+        """Tokens to compute anew where layers overlap: link and products take as long,
+
+            (l·h·q_x + 2·(s − l)·w·q)·b/v + W/v = 4·b·l·h·w/g + rest
+
+        or none where that makes the link no shorter. All where products never catch up.
+        """
+        if not self.gains:
+            return 0
+        sent = 2.0 * self.batch * self.columns * self.cache_width / self.link_bytes_per_s
+        spared = sent - self.batch * self.hidden * self.activation_width / self.link_bytes_per_s
+        computed = 4.0 * self.batch * self.hidden * self.columns / self.flops_per_s
+        weights = self.weight_bytes / self.link_bytes_per_s
+        found = (sent * self.tokens + weights - other_seconds) / (spared + computed)
+        return int(min(max(found, 0.0), self.tokens))
+
+
+def of_network(
+    network: Network,
+    device: Device,
+    batch: int,
+    tokens: int,
+    *,
+    kv_dtype: str = "fp16",
+    streamed: bool = False,
+) -> Recompute:
+    """The split of a network's widest kind of layer on a device with its link.
+
+    The products' rate is that of all tokens; raises `ProblemError` for a network without a cache.
+    """
+    causal = [block.attention for block in network.blocks if block.attention.causal]
+    if not causal:
+        raise ProblemError(
+            f"{network.name} keeps no keys and values, so there is no cache to split"
+        )
+    attention = max(causal, key=cached_elements)
+    columns = cached_elements(attention) / 2.0
+    product = Matmul(batch * tokens, int(2 * columns), network.hidden, dtype="fp16")
+    found = predict(product, device)
+    weights = _layer_bytes(network) if streamed else 0.0
+    return Recompute(
+        batch,
+        tokens,
+        network.hidden,
+        columns,
+        float(product.flops()) / found.seconds,
+        host_bytes_per_s(device),
+        element(kv_dtype).bytes,
+        weight_bytes=weights,
+    )
+
+
+def _layer_bytes(network: Network) -> float:
+    """Bytes of a mean layer's weights at 16 bits."""
+    found = parameters(network, Setting(1, 1, ends=False))
+    return 2.0 * sum(weight.elements * repeat for weight, repeat in found) / network.layers

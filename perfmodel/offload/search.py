@@ -1,0 +1,113 @@
+"""The policy with the most tokens a second among those that fit.
+
+FlexGen solves a linear programme for each batch (section 4.3). Here all shares on a grid are looked
+at as arrays, part by part and block by block, which also finds the best of what is no linear
+programme: decoding as the maximum over what overlaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.errors import ProblemError
+from perfmodel.offload.layershape import LayerShape, Request
+from perfmodel.offload.layertimes import Answer, Rates, answer
+from perfmodel.offload.memory import held
+from perfmodel.offload.policy import Policy
+from perfmodel.units import binary
+
+PARTS = (1, 2, 4, 8, 16, 32, 48, 64, 128)
+"""Sequences that the device works on at a time."""
+BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""Parts of a block."""
+_STEP, _STEP_WITH_DISK = 0.05, 0.1
+
+
+@dataclass(frozen=True)
+class Room:
+    """Bytes that a policy may take."""
+
+    device: float
+    """Of the device's memory."""
+    host: float
+    """Of the host's."""
+    disk: float = 0.0
+    """Of the disk."""
+
+    def holds(self, shape: LayerShape, request: Request, policy: Policy) -> np.ndarray:
+        """Whether each policy fits."""
+        needs = held(shape, request, policy)
+        return np.asarray(
+            (needs.device <= self.device) & (needs.host <= self.host) & (needs.disk <= self.disk)
+        )
+
+
+def best(
+    shape: LayerShape,
+    request: Request,
+    rates: Rates,
+    room: Room,
+    parts: Sequence[int] = PARTS,
+    blocks: Sequence[int] = BLOCKS,
+) -> Answer:
+    """The fastest policy on the grid that fits; raises `ProblemError` where none does."""
+    found: Answer | None = None
+    for policies in _grid(parts, blocks, with_disk=room.disk > 0.0):
+        fits = room.holds(shape, request, policies)
+        if not fits.any():
+            continue
+        every = answer(shape, request, policies, rates)
+        rate = np.where(fits, every.tokens_per_s, -1.0)
+        i = int(np.argmax(rate))
+        if found is None or rate[i] > float(found.tokens_per_s):
+            found = answer(shape, request, _one(policies, i), rates)
+    if found is None:
+        raise ProblemError(_none_fits(shape, request, room))
+    return found
+
+
+def _grid(parts: Sequence[int], blocks: Sequence[int], *, with_disk: bool) -> Iterator[Policy]:
+    """All policies of a part and a number of blocks, as arrays; activations are not on disk."""
+    weights = _simplex(with_disk)
+    here, there = np.meshgrid(np.arange(len(weights)), np.arange(len(weights)), indexing="ij")
+    w, c = weights[np.ravel(here)], weights[np.ravel(there)]
+    w, c = np.concatenate([w, w]), np.concatenate([c, c])
+    x = np.repeat([1.0, 0.0], len(w) // 2)
+    shares = (tuple(w.T), tuple(c.T), (x, 1.0 - x, np.zeros_like(x)))
+    for part in parts:
+        for many in blocks:
+            yield Policy(part, many, *shares)
+
+
+def _simplex(with_disk: bool) -> np.ndarray:
+    """Shares on device, host and disk on a grid, a row each."""
+    step = _STEP_WITH_DISK if with_disk else _STEP
+    ticks = np.round(np.arange(0.0, 1.0 + step / 2, step), 6)
+    if not with_disk:
+        return np.stack([ticks, 1.0 - ticks, np.zeros_like(ticks)], axis=1)
+    here, there = (each.ravel() for each in np.meshgrid(ticks, ticks, indexing="ij"))
+    kept = here + there <= 1.0 + 1e-9
+    here, there = here[kept], there[kept]
+    return np.stack([here, there, np.maximum(1.0 - here - there, 0.0)], axis=1)
+
+
+def _one(policies: Policy, i: int) -> Policy:
+    """One policy of arrays of them."""
+    weights, cache, activations = (
+        (float(np.asarray(here)[i]), float(np.asarray(there)[i]), float(np.asarray(far)[i]))
+        for here, there, far in (policies.weights, policies.cache, policies.activations)
+    )
+    return Policy(policies.part, policies.blocks, weights, cache, activations)
+
+
+def _none_fits(shape: LayerShape, request: Request, room: Room) -> str:
+    whole = shape.layers * (shape.weight_bytes + shape.cache_bytes * request.tokens)
+    there = binary(room.device + room.host + room.disk)
+    return (
+        f"no policy fits: weights and one sequence's cache take {binary(whole)}, device, host and "
+        f"disk offer {there}, and two layers have to be on the device at once; give more host "
+        "memory, a disk, or shorter requests"
+    )

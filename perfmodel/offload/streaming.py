@@ -1,0 +1,69 @@
+"""Weights that come from host memory each time a layer runs (ZeRO-Inference, Accelerate).
+
+A pass cannot be shorter than W/v, the weights over the link. A batch hides that once its own work
+takes as long: B ≥ (W/v)/(t/B).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from perfmodel.hardware import Device
+from perfmodel.networks import stack
+from perfmodel.networks.network import Network
+from perfmodel.networks.predict import predict_network
+from perfmodel.networks.setting import Setting
+from perfmodel.offload.layershape import of_network
+from perfmodel.offload.links import host_bytes_per_s
+
+_MOST = 2**16
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """A decoding step of a network whose weights lie in host memory, its cache on the device."""
+
+    network: Network
+    """The network."""
+    device: Device
+    """The device."""
+    context: int
+    """Tokens of each sequence, the new one included."""
+    away: float = 1.0
+    """Share of the layers' weights that come over the link."""
+
+    @cached_property
+    def link_seconds(self) -> float:
+        """Seconds in which the weights come over, the floor of every step."""
+        shape = of_network(self.network)
+        moved = self.away * shape.layers * shape.weight_bytes
+        return moved / host_bytes_per_s(self.device)
+
+    def work_seconds(self, batch: int) -> float:
+        """Seconds of the step with its weights at hand."""
+        setting = Setting(
+            batch, 1, self.context - 1, dtype="fp16", stack=stack.load("captured"), logits="last"
+        )
+        return predict_network(self.network, setting, self.device).seconds
+
+    def seconds(self, batch: int) -> float:
+        """Seconds of the step: the link and the work beside each other."""
+        return max(self.link_seconds, self.work_seconds(batch))
+
+    @cached_property
+    def hiding_batch(self) -> int | None:
+        """The smallest batch whose work takes as long as the link; None where 65,536 does not.
+
+        Work grows with the batch, so that halving finds it.
+        """
+        if self.work_seconds(_MOST) < self.link_seconds:
+            return None
+        low, high = 0, _MOST
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.work_seconds(middle) < self.link_seconds:
+                low = middle
+            else:
+                high = middle
+        return high

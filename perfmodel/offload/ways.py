@@ -1,0 +1,98 @@
+"""Ways to run a network that is larger than its device, as plain rows for a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from perfmodel.hardware import Device
+from perfmodel.networks.network import Network
+from perfmodel.offload import recompute, sharing
+from perfmodel.offload.layershape import LayerShape, Request
+from perfmodel.offload.layertimes import Answer
+from perfmodel.offload.memory import held
+from perfmodel.offload.streaming import Streaming
+
+Row = Mapping[str, Any]
+
+
+def policy_row(shape: LayerShape, request: Request, found: Answer, costs: str) -> Row:
+    """A policy: what lies where, how long a block takes, and what it waits for."""
+    policy = found.policy
+    needs = held(shape, request, policy)
+    shares = {
+        f"{what}_{place}": float(np.asarray(share))
+        for what in ("weights", "cache", "activations")
+        for place, share in zip(("device", "host", "disk"), getattr(policy, what), strict=True)
+    }
+    return {
+        "costs": costs,
+        "part": policy.part,
+        "blocks": policy.blocks,
+        **shares,
+        "prefill_s": float(found.prefill_seconds),
+        "decode_s": float(found.decode_seconds),
+        "tokens_per_s": float(found.tokens_per_s),
+        "prefill_limiter": found.prefill.limiter(),
+        "decode_limiter": found.decode.limiter(),
+        "device_bytes": float(needs.device),
+        "host_bytes": float(needs.host),
+        "disk_bytes": float(needs.disk),
+    }
+
+
+def recompute_rows(
+    network: Network, device: Device, batches: Sequence[int], contexts: Sequence[int]
+) -> Iterator[Row]:
+    """KVPR: how much of a cache in host memory to compute anew, a layer at a time."""
+    for batch in batches:
+        for tokens in contexts:
+            made = recompute.of_network(network, device, batch, tokens)
+            yield {
+                "batch": batch,
+                "context": tokens,
+                "gains": made.gains,
+                "split": made.split,
+                "share": made.split / tokens,
+                "sent_us": made.seconds(0) * 1e6,
+                "time_us": made.seconds(made.split) * 1e6,
+                "time_share": made.time_share,
+            }
+
+
+def streaming_rows(
+    network: Network, device: Device, batches: Sequence[int], contexts: Sequence[int]
+) -> Iterator[Row]:
+    """Weights over the link in every step."""
+    for tokens in contexts:
+        made = Streaming(network, device, tokens)
+        for batch in batches:
+            seconds, work = made.seconds(batch), made.work_seconds(batch)
+            yield {
+                "batch": batch,
+                "context": tokens,
+                "link_us": made.link_seconds * 1e6,
+                "work_us": work * 1e6,
+                "time_us": seconds * 1e6,
+                "tokens_per_s": batch / seconds,
+                "limiter": "link" if made.link_seconds >= work else "work",
+                "hiding_batch": made.hiding_batch,
+            }
+
+
+def layer_rows(
+    network: Network, device: Device, host: Device, batch: int, context: int
+) -> Iterator[Row]:
+    """Every number of layers on the device, and whether they fit there."""
+    for count in range(network.layers + 1):
+        found = sharing.layers(network, device, host, count, batch, context)
+        yield {
+            "on_device": count,
+            "on_host": network.layers - count,
+            "time_us": found.seconds * 1e6,
+            "tokens_per_s": batch / found.seconds,
+            "device_bytes": found.device_bytes,
+            "fits": found.device_bytes <= device.hbm_capacity_bytes,
+        }

@@ -1,0 +1,53 @@
+"""Weight formats beside each other as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+
+from perfmodel.compression.comparing import Compared
+from perfmodel.render.report import Column, Report, Row, integer, micros, text
+from perfmodel.units import si
+
+ACCURACY = "what a format does to the network's answers is not predicted here: measure it"
+
+
+def report(
+    found: Sequence[Compared], network: str, context: int, notes: Iterable[str] = ()
+) -> Report:
+    """A line a device, format and batch."""
+    several = len({one.device for one in found}) > 1
+    columns = [
+        *([text("device", "device")] if several else []),
+        text("format", "format"),
+        Column("bits", lambda row: row["bits"], lambda value: f"{value:.3f}"),
+        Column("weights", lambda row: row["weight_bytes"], lambda value: si(value, "B")),
+        integer("batch", "batch"),
+        Column("step", lambda row: row["time_us"], micros),
+        Column("range", _range, number=False),
+        Column("tokens/s", lambda row: row["tokens_per_s"], lambda value: f"{value:,.0f}"),
+        Column("gain", lambda row: row["gain"], lambda value: f"{value:.2f}x"),
+        Column("of bytes", lambda row: row["byte_gain"], lambda value: f"{value:.2f}x"),
+        Column("even at", lambda row: row["balanced_tokens"], lambda value: f"{value:.0f} tokens"),
+        text("limiter", "limiter"),
+        Column("fits", lambda row: row["fits"], lambda value: "yes" if value else "no"),
+    ]
+    where = "" if several or not found else f" on {found[0].device}"
+    title = f"{network}{where}: a decoding step, {context:,} tokens in each sequence's cache"
+    return Report("formats", [_row(one) for one in found], columns, title, notes=[*notes, ACCURACY])
+
+
+def _range(row: Row) -> str:
+    return f"{micros(row['low_us'])} to {micros(row['high_us'])}"
+
+
+def _row(one: Compared) -> Row:
+    found = asdict(one)
+    found["format"] = found.pop("scheme")
+    for name, key in (
+        ("time_us", "seconds"),
+        ("low_us", "low_seconds"),
+        ("high_us", "high_seconds"),
+    ):
+        found[name] = found.pop(key) * 1e6
+    return {**found, "tokens_per_s": one.tokens_per_s}
