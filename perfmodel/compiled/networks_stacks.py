@@ -1,6 +1,6 @@
 """Compiled from networks/stacks.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "7054be660be7ed6e"
+HASH = "ad0f67dd50a92f6d"
 DOCUMENT = {
  'version': 1,
  'stacks': {
@@ -112,6 +112,18 @@ DOCUMENT = {
    'loss': 'chunked',
    'optimiser': 'fused',
    'host': 'eager',
+  },
+  'captured': {
+   'about': 'an inference step captured in a graph, with the fusions that serving engines share',
+   'source': 'vLLM, TensorRT-LLM, gpt-fast: joined projections, fused rotary, norms and activations, CUDA graphs',
+   'library': 'torch',
+   'attention': 'flash',
+   'joined_products': True,
+   'joins_maps': True,
+   'fused_norm': True,
+   'fused_rotary': True,
+   'fused_gate': True,
+   'host': 'graph',
   },
  },
 }
