@@ -53,30 +53,32 @@ LEFT_OUT = {
     "peer.neusight": "another model's errors",
 }
 
-# ln(predicted / published) beyond the tolerance, by figure.
-_ONE_LAYER = "kernels of a layer by itself: attention's backward passes are slower than they were"
-_UNPIPED = "one and two nodes of 8 by 16: the authors' 142 and 135 are below their larger networks"
-_ZERO3 = "gathers over the nodes of 2021, DeepSpeed's ZeRO 3, hide less than those of FSDP"
-_LAMBDA = "mt-nlg: micro-batch of 1 and 35 stages; no overlap, DeepSpeed with its own schedule"
+# ln(predicted / published) beyond the tolerance, by figure; and why, as far as it is known.
+_OPEN = "open: nothing that the paper says explains it"
+_MICRO = "the paper does not say the micro-batch; 1 is taken"
+_ZERO3 = "DeepSpeed's ZeRO 3 of 2021, predicted as FSDP, whose gathers run ahead"
 _BOARD = "a board limited to 500 W with memory of 2.4 TB/s, predicted as one of 700 W"
-_SHARED = "the head's memory is that of every tensor of the loss at once"
-_STAGES = "FSDP keeps gathered layers and gradients of all micro-batches of a pipeline"
-_EXPERTS = "experts over nodes: dispatch, its overlap and kernels for few rows"
+_STAGES = "FSDP in a pipeline keeps layers gathered between micro-batches, which no plan says yet"
+_EXPERTS = "experts over several nodes: which exchanges run beside products is not said"
+_RECIPE = "the page does not say recomputation and overlap"
 MISSED = {
-    ("e2e.korth.22b.layer", "backward_ms"): (0.13, _ONE_LAYER),
-    ("e2e.megatron.7.5b", "tflops_per_device"): (-0.18, _UNPIPED),
-    ("e2e.megatron.18.4b", "tflops_per_device"): (-0.17, _UNPIPED),
+    ("e2e.korth.22b.layer", "backward_ms"): (
+        0.13,
+        "a layer by itself, as recomputation leaves it: 7 to 13 % long",
+    ),
+    ("e2e.megatron.7.5b", "tflops_per_device"): (-0.18, _MICRO),
+    ("e2e.megatron.18.4b", "tflops_per_device"): (-0.17, _MICRO),
     ("e2e.megatron.zero3.174.6b.384", "tflops_per_device"): (0.33, _ZERO3),
     ("e2e.megatron.zero3.174.6b.768", "tflops_per_device"): (0.79, _ZERO3),
     ("e2e.megatron.zero3.529.6b.640", "tflops_per_device"): (0.47, _ZERO3),
     ("e2e.megatron.zero3.529.6b.1120", "tflops_per_device"): (0.79, _ZERO3),
     ("e2e.megatron.zero3.529.6b.2240", "tflops_per_device"): (1.45, _ZERO3),
-    ("e2e.mtnlg.280", "step_ms"): (-0.26, _LAMBDA),
-    ("e2e.mtnlg.280", "tflops_per_device"): (0.26, _LAMBDA),
-    ("e2e.mtnlg.350", "step_ms"): (-0.27, _LAMBDA),
-    ("e2e.mtnlg.350", "tflops_per_device"): (0.27, _LAMBDA),
-    ("e2e.mtnlg.420", "step_ms"): (-0.30, _LAMBDA),
-    ("e2e.mtnlg.420", "tflops_per_device"): (0.30, _LAMBDA),
+    ("e2e.mtnlg.280", "step_ms"): (-0.26, _OPEN),
+    ("e2e.mtnlg.280", "tflops_per_device"): (0.26, _OPEN),
+    ("e2e.mtnlg.350", "step_ms"): (-0.27, _OPEN),
+    ("e2e.mtnlg.350", "tflops_per_device"): (0.27, _OPEN),
+    ("e2e.mtnlg.420", "step_ms"): (-0.30, _OPEN),
+    ("e2e.mtnlg.420", "tflops_per_device"): (0.30, _OPEN),
     ("e2e.titan.8b.fsdp8.compile", "tokens_per_s_per_device"): (0.29, _BOARD),
     ("e2e.titan.8b.fsdp128", "tokens_per_s_per_device"): (0.34, _BOARD),
     ("e2e.titan.8b.fsdp128.compile", "tokens_per_s_per_device"): (0.32, _BOARD),
@@ -84,26 +86,27 @@ MISSED = {
     ("e2e.titan.8b.cp1", "tokens_per_s_per_device"): (0.40, _BOARD),
     ("e2e.titan.8b.cp2", "tokens_per_s_per_device"): (0.34, _BOARD),
     ("e2e.titan.8b.cp8", "tokens_per_s_per_device"): (0.68, _BOARD),
-    ("e2e.titan.70b.2d", "peak_gib"): (0.98, _SHARED),
-    ("e2e.titan.70b.2d.async", "peak_gib"): (1.05, _SHARED),
+    ("e2e.titan.70b.2d", "peak_gib"): (-0.39, _OPEN),
+    ("e2e.titan.70b.2d.async", "peak_gib"): (-0.32, _OPEN),
     ("e2e.titan.405b.1f1b", "tokens_per_s_per_device"): (0.29, _BOARD),
-    ("e2e.titan.405b.1f1b", "peak_gib"): (-0.56, _STAGES),
-    ("e2e.titan.405b.interleaved", "peak_gib"): (-0.43, _STAGES),
-    ("e2e.titan.h200.8n", "tokens_per_s_per_device"): (0.21, "the exchanges of 8 nodes"),
-    ("e2e.nemo.gpt3-5b.64", "tokens_per_s_per_device"): (0.20, "exchanges of the last micro-batch"),
-    ("e2e.nemo.gpt3-5b.64", "tflops_per_device"): (0.20, "exchanges of the last micro-batch"),
-    ("e2e.nemo.llama2-13b.16", "tokens_per_s_per_device"): (0.15, "a pipeline of 4 stages"),
-    ("e2e.nemo.llama2-13b.16", "tflops_per_device"): (0.15, "a pipeline of 4 stages"),
-    ("e2e.nemo.llama3-8b.8", "tokens_per_s_per_device"): (0.22, "two devices a sequence"),
-    ("e2e.nemo.llama3-8b.8", "tflops_per_device"): (0.22, "two devices a sequence"),
+    ("e2e.titan.405b.1f1b", "peak_gib"): (-1.38, _STAGES),
+    ("e2e.titan.405b.interleaved", "peak_gib"): (-1.26, _STAGES),
+    ("e2e.titan.h200.8n", "tokens_per_s_per_device"): (0.21, _RECIPE),
+    ("e2e.nemo.gpt3-5b.64", "tokens_per_s_per_device"): (0.20, _RECIPE),
+    ("e2e.nemo.gpt3-5b.64", "tflops_per_device"): (0.20, _RECIPE),
+    ("e2e.nemo.llama2-13b.16", "tokens_per_s_per_device"): (0.15, _RECIPE),
+    ("e2e.nemo.llama2-13b.16", "tflops_per_device"): (0.15, _RECIPE),
+    ("e2e.nemo.llama3-8b.8", "tokens_per_s_per_device"): (0.22, _RECIPE),
+    ("e2e.nemo.llama3-8b.8", "tflops_per_device"): (0.22, _RECIPE),
     ("e2e.bridge.deepseek-v3.h100-sxm.fp8.1024", "tokens_per_s_per_device"): (-0.61, _EXPERTS),
     ("e2e.bridge.deepseek-v3.h100-sxm.fp8.1024", "tflops_per_device"): (-0.65, _EXPERTS),
     ("e2e.bridge.qwen3-30b-a3b.h100-sxm.fp8.16", "tokens_per_s_per_device"): (0.43, _EXPERTS),
     ("e2e.bridge.qwen3-30b-a3b.h100-sxm.fp8.16", "tflops_per_device"): (0.43, _EXPERTS),
     ("e2e.bridge.gpt-oss-120b.h100-sxm.bf16.64", "tokens_per_s_per_device"): (0.29, _EXPERTS),
     ("e2e.bridge.gpt-oss-120b.h100-sxm.bf16.64", "tflops_per_device"): (0.47, _EXPERTS),
-    ("e2e.llama3.405b.8k", "tflops_per_device"): (-0.21, "Meta's own pipeline and kernels"),
-    ("e2e.llama3.405b.8k", "mfu_percent"): (-0.19, "Meta's own pipeline and kernels"),
+    ("e2e.vtrain.single.8.1024.t2dp2pp2", "step_ms"): (0.17, "short of its tolerance by 0.02"),
+    ("e2e.llama3.405b.8k", "tflops_per_device"): (-0.21, _OPEN),
+    ("e2e.llama3.405b.8k", "mfu_percent"): (-0.19, _OPEN),
 }
 
 
@@ -203,12 +206,15 @@ def test_mfu_and_hfu_at_the_published_time(vectors, size):
     peak = given["seconds"] * given["gpus"] * 312e12
     tokens = given["global_batch"] * given["s"]
     mfu = tokens * flops_per_token(network, given["s"], "megatron") / peak
-    hfu = given["global_batch"] * executed(network, 1, given["s"], "selective") / peak
+    # Eq. 8 has s/3h in place of s/6h: all three thirds of attention's operations once more.
+    hfu = tokens * flops_per_token(network, 2 * given["s"], "megatron") / peak
     assert within(vector, 100 * mfu, vector["expected"][0])
     assert within(vector, 100 * hfu, vector["expected"][1])
-    # The graph does what Eq. 7 counts, and no more where nothing runs again.
+    # The graph does what Eq. 7 counts; what runs again is the forward pass alone, a third.
     once = given["global_batch"] * executed(network, 1, given["s"], "none") / peak
+    again = given["global_batch"] * executed(network, 1, given["s"], "selective") / peak
     assert once == pytest.approx(mfu, rel=1e-12)
+    assert again - once == pytest.approx((hfu - mfu) / 3, rel=1e-9)
 
 
 def test_bytes_of_a_cached_token(vectors):
