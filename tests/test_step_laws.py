@@ -109,7 +109,7 @@ def test_a_step_is_no_shorter_than_its_operations_and_its_bytes(network, plan, s
     moved = sum(n * each.prediction.bytes["hbm"] for n, each in kernels)
     fastest = max(device.matrix_flops(dtype) for dtype in device.matrix_types)
     assert found.seconds >= operations / fastest
-    assert found.seconds >= moved / device.hbm_bandwidth
+    assert found.seconds >= moved / device.hbm_bytes_per_s
     assert found.seconds >= sum(n * each.seconds / each.launches for n, each in kernels)
 
 
@@ -261,14 +261,14 @@ def test_where_links_are_equal_it_is_the_same_which_devices_are_neighbours(monke
 @pytest.mark.parametrize("mesh", MESHES, ids=str)
 def test_faster_links_take_no_longer_and_a_step_holds_its_longest_exchange(monkeypatch, mesh):
     times = []
-    for rate in (1e6, 1e9, 1e12):
+    for rate in (1e6, 1e8, 1e10, 1e12):
         asked = linked(monkeypatch, rate=rate)
         found = step_of(mesh)
         times.append(found.seconds)
         assert asked
         assert found.seconds >= max(size * (n - 1) / n / rate for _, size, n in asked)
         assert sum(found.classes.values()) == pytest.approx(found.seconds, rel=1e-9)
-    assert times[0] > times[2]
+    assert times[0] > times[-1]
     assert times == sorted(times, reverse=True)
 
 
