@@ -73,7 +73,7 @@ def embedding(
     if not 0.0 < cache <= 1.0:
         raise ProblemError(f"--cache {cache:g} is no share of the memory; give 0 to 1, such as 0.5")
     of = dlrm.load(model) if model is not None else None
-    asked = {name: _one(said, f"--{name}") for name, said in
+    asked = {name: ranges.one(said, f"--{name}") for name, said in
              (("tables", tables), ("rows", rows), ("dim", dim), ("lookups", lookups))}  # fmt: skip
     devices = [load(name) for name in device]
     behind = load(host) if host is not None else None
@@ -85,13 +85,6 @@ def embedding(
             ways = _placements(bags, each, behind, cache, many, lru=lru)
             found += [_row(placed, bags, each, behind, of) for placed in ways]
     emit(render.report(found, _title(of, bags), _notes(found)), format, output)
-
-
-def _one(text: str, name: str) -> int:
-    values = ranges.read(text, name)
-    if len(values) != 1:
-        raise ProblemError(f"{name} takes one size, not {len(values):,}; run the command for each")
-    return int(values.array[0])
 
 
 def _bags(

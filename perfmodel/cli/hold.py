@@ -12,7 +12,6 @@ from perfmodel.cli import known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.compression import naming
 from perfmodel.compression.network import Compressed
-from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, load
 from perfmodel.networks import library
 from perfmodel.onchip.holding import holding
@@ -61,7 +60,7 @@ def hold(
     found = library.load(network)
     of_head = naming.scheme(known.one("--head", head)) if head is not None else None
     made = Compressed(found, naming.scheme(known.one("--weights", weights)), of_head)
-    sizes = _one(batch, "--batch"), _one(context, "--context")
+    sizes = ranges.one(batch, "--batch"), ranges.one(context, "--context")
     rate = parse(stream_rate, "bandwidth") if stream_rate is not None else None
     devices = [load(name) for name in device]
     rows = [_row(made, each, sizes, price, rate) for each in devices]
@@ -69,13 +68,6 @@ def hold(
         f"{made.network.name}, {made.scheme.name}: {sizes[0]:,} sequences of {sizes[1]:,} tokens"
     )
     emit(render.report(rows, title, _notes(devices)), format, output)
-
-
-def _one(text: str, name: str) -> int:
-    values = ranges.read(text, name)
-    if len(values) != 1:
-        raise ProblemError(f"{name} takes one size, not {len(values):,}; run the command for each")
-    return int(values.array[0])
 
 
 def _row(
