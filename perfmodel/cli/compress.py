@@ -116,7 +116,7 @@ def _listing() -> Report:
         {
             "format": one.name,
             "bits": one.bits_at(4096),
-            "multiplies": one.multiplies or "fp16, widened",
+            "multiplies": one.multiplies or "widened",
             "about": one.about,
             "aliases": list(one.aliases),
             "source": one.source,
@@ -136,8 +136,7 @@ def _listing() -> Report:
     columns = (
         text("format", "format"),
         Column("bits", lambda row: row["bits"], lambda value: f"{value:.3f}"),
-        text("multiplied as", "multiplies"),
-        text("what it is", "about", wrap=72),
-        Column("aliases", lambda row: ", ".join(row["aliases"]), number=False),
+        text("multiplied", "multiplies"),
+        text("what it is", "about", wrap=62),
     )
     return Report("formats", rows, columns, notes=["bits of a 4096 x 4096 matrix"])

@@ -79,12 +79,13 @@ def embedding(
     behind = load(host) if host is not None else None
     many = [int(n) for n in ranges.parse(shards, "--shards")] if shards is not None else []
     found: list[dict[str, Any]] = []
-    for size in ranges.parse(batch, "--batch"):
+    sizes = ranges.parse(batch, "--batch")
+    for size in sizes:
         bags = _bags(of, int(size), asked, dtype, zipf)
         for each in devices:
             ways = _placements(bags, each, behind, cache, many, lru=lru)
             found += [_row(placed, bags, each, behind, of) for placed in ways]
-    emit(render.report(found, _title(of, bags), _notes(found)), format, output)
+    emit(render.report(found, _title(of, bags, len(sizes)), _notes(found)), format, output)
 
 
 def _bags(
@@ -130,16 +131,17 @@ def _row(
     }
 
 
-def _title(of: Recommender | None, bags: Bags) -> str:
+def _title(of: Recommender | None, bags: Bags, batches: int) -> str:
     name = of.name if of is not None else "embedding bags"
+    samples = f", {bags.batch:,} samples" if batches == 1 else ""
     return (
         f"{name}: {len(bags.tables)} tables of {binary(bags.table_bytes)} in all, "
         f"{bags.lookups / bags.batch:g} look-ups a sample, rows of {bags.row_bytes:g} B, "
-        f"zipf {bags.exponent:g}"
+        f"zipf {bags.exponent:g}{samples}"
     )
 
 
 def _notes(found: list[dict[str, Any]]) -> Iterator[str]:
     if any(row["break_even_hit"] is not None for row in found):
-        yield "pays from: the hit rate from which the cache is faster than the host's CPU alone"
+        yield "pays at: the hit rate from which the cache is faster than the host's CPU alone"
     yield "range: what opening a page of memory costs a row, between nothing and 128 bytes' worth"

@@ -141,6 +141,6 @@ def _placed(
     seconds, low, high = (
         max(one, other) + last for one, other, last in zip(own, over, then, strict=True)
     )
-    longest = {found.limiter: found.seconds, "link": over[0], "exchange": then[0]}
+    longest = {found.limiter: found.seconds, "link": over[0], "sums": then[0]}
     limiter = max(longest, key=longest.__getitem__)
     return Placed(placement, device.slug, devices, seconds, low, high, hit, limiter, fits)

@@ -15,17 +15,22 @@ def report(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Report
         Column("weights", lambda row: row["weight_bytes"], lambda value: si(value, "B")),
         Column("cache", lambda row: row["cache_bytes"], lambda value: si(value, "B")),
         Column("memory", lambda row: row["capacity_bytes"], lambda value: si(value, "B")),
-        Column("fits", lambda row: row["fits"], lambda value: "yes" if value else "no"),
-        integer("devices", "devices"),
+        integer("count", "devices"),
         Column("power", lambda row: row["watts"], lambda value: si(value, "W")),
-        Column("price", lambda row: row["price"], lambda value: f"{value:,.0f}"),
+        *(_PRICE if any(row["price"] is not None for row in rows) else ()),
         Column("step", _range, number=False),
         Column("J/token", lambda row: row["joules_per_token"], lambda value: f"{value:.3g}"),
         text("mostly", "limiter"),
-        Column("streamed", lambda row: row["streamed_us"], micros),
-        integer("hidden from", "hiding_batch"),
+        *(_STREAMED if any(row["streamed_us"] is not None for row in rows) else ()),
     ]
     return Report("machines", rows, columns, title, notes=list(notes))
+
+
+_PRICE = (Column("price", lambda row: row["price"], lambda value: f"{value:,.0f}"),)
+_STREAMED = (
+    Column("streamed", lambda row: row["streamed_us"], micros),
+    integer("hidden from", "hiding_batch"),
+)
 
 
 def _range(row: Row) -> str | None:
