@@ -136,8 +136,9 @@ class BagTime:
 def bag_time(bags: Bags, device: Device, share: float = 1.0) -> BagTime:
     """A batch's look-ups with all tables in the device's memory; `share` of the look-ups only.
 
-    t = start + max(missed bytes / (rate · row/(row + opening)), hit bytes / cache rate, latency ·
-    max(missed rows / rows in flight, 1), additions). The cache is the device's last one, LRU.
+    t = start + max(missed bytes / (rate · row/(row + opening)), all bytes / cache rate, latency ·
+    max(missed rows / rows in flight, 1), additions). The cache is the device's last one, LRU; what
+    it misses crosses it too.
     """
     hit = cache_hit(bags, device)
     found = [_terms(bags, device, share, hit, opening) for opening in _OPENING_BYTES]
@@ -170,7 +171,7 @@ def _terms(
     return {
         "memory": missed * row / random_rate(bags, device, opening)
         + beside / hbm_rate(here, constants),
-        "cache": lookups * hit * row / (here.l2_bytes_per_s * constants["l2_share"]),
+        "cache": lookups * row / (here.l2_bytes_per_s * constants["l2_share"]),
         "latency": wait * max(missed / in_flight, 1.0),
         "vector": share * bags.operations / (here.vector_ops_per_unit * here.units),
     }
