@@ -29,6 +29,8 @@ COMMANDS = {
     "network": "Published transformers, and config.json files, as networks.",
     "train": "Predict a training step of a network on one device or many, and its memory.",
     "compress": "What weights in fewer bytes do to a network's decoding step.",
+    "hold": "How many devices hold a network; watts, cost, and steps of on-chip memories.",
+    "embedding": "Look-ups in embedding tables on CPUs and GPUs, wherever the tables lie.",
     "offload": "Run a network larger than its device, with host memory and disk.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",

@@ -81,19 +81,15 @@ def compress(
         raise ProblemError("compress needs a device; name one with --device")
     devices = [load(name) for name in device]
     sizes = [int(value) for value in ranges.parse(batch, "--batch")]
-    tokens = [int(value) for value in ranges.parse(context, "--context")]
-    if len(tokens) != 1:
-        raise ProblemError(
-            f"--context takes one size, not {len(tokens):,}; run the command for each"
-        )
+    tokens = ranges.one(context, "--context")
     of_head = naming.scheme(known.one("--head", head)) if head is not None else None
     rows: list[Compared] = []
     notes: dict[str, None] = {}
     for each in devices:
         schemes, said = _schemes(formats, each)
-        rows += compare(found, schemes, each, sizes, tokens[0], of_head)
+        rows += compare(found, schemes, each, sizes, tokens, of_head)
         notes |= dict.fromkeys([*said, *(n for one in schemes for n in _notes(one, each))])
-    emit(render.report(rows, found.name, tokens[0], notes), format, output)
+    emit(render.report(rows, found.name, tokens, notes), format, output)
 
 
 def _schemes(formats: str | None, device: Device) -> tuple[Sequence[Scheme], list[str]]:
@@ -120,7 +116,7 @@ def _listing() -> Report:
         {
             "format": one.name,
             "bits": one.bits_at(4096),
-            "multiplies": one.multiplies or "fp16, widened",
+            "multiplies": one.multiplies or "widened",
             "about": one.about,
             "aliases": list(one.aliases),
             "source": one.source,
@@ -140,8 +136,7 @@ def _listing() -> Report:
     columns = (
         text("format", "format"),
         Column("bits", lambda row: row["bits"], lambda value: f"{value:.3f}"),
-        text("multiplied as", "multiplies"),
-        text("what it is", "about", wrap=72),
-        Column("aliases", lambda row: ", ".join(row["aliases"]), number=False),
+        text("multiplied", "multiplies"),
+        text("what it is", "about", wrap=62),
     )
     return Report("formats", rows, columns, notes=["bits of a 4096 x 4096 matrix"])

@@ -125,7 +125,7 @@ def offload(
     asked = _Asked(
         library.load(network), on, found, policy, costs,
         _sizes(batch, "--batch") if batch is not None else None,
-        _one(blocks, "--blocks"), Request(_one(isl, "--isl"), _one(osl, "--osl")),
+        ranges.one(blocks, "--blocks"), Request(ranges.one(isl, "--isl"), ranges.one(osl, "--osl")),
         _sizes(context, "--context"),
         _room(on, memory, disk), disk, derive,
     )  # fmt: skip
@@ -145,13 +145,6 @@ def _host_bytes(host: Device | None, said: str | None) -> float:
 
 def _sizes(text: str, name: str) -> tuple[int, ...]:
     return tuple(int(value) for value in ranges.parse(text, name))
-
-
-def _one(text: str, name: str) -> int:
-    found = _sizes(text, name)
-    if len(found) != 1:
-        raise ProblemError(f"{name} takes one size, not {len(found):,}; run the command for each")
-    return found[0]
 
 
 def _rates(asked: _Asked) -> Rates:

@@ -73,6 +73,14 @@ def read(text: str, name: str, least: int = 1) -> Values:
     return values
 
 
+def one(text: str, name: str, least: int = 1) -> int:
+    """The one value that `text` stands for; raises as `read`, and for a list or a range."""
+    values = read(text, name, least)
+    if len(values) != 1:
+        raise ProblemError(f"{name} takes one size, not {len(values):,}; run the command for each")
+    return int(values.array[0])
+
+
 def _part(part: str, text: str, name: str) -> Sequence[int]:
     """One element of a list: a number or a range; ascending, and never empty."""
     ends = part.split(":")

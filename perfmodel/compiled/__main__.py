@@ -18,6 +18,7 @@ TABLES = (
     "networks/stacks",
     "networks/hosts",
     "compression",
+    "embeddings",
     "offload",
 )
 """Folders of the package whose tables are compiled, and single tables."""

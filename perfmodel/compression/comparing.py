@@ -12,9 +12,8 @@ from perfmodel.compression.quantised import Quantised
 from perfmodel.compression.scheme import PLAIN, Scheme
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.networks import stack
+from perfmodel.networks.inference import step
 from perfmodel.networks.network import Network
-from perfmodel.networks.setting import Setting
 from perfmodel.networks.summary import cache_bytes
 
 
@@ -86,11 +85,6 @@ def runnable(schemes: Sequence[Scheme], device: Device) -> tuple[list[Scheme], l
         except ProblemError as error:
             said.append(str(error))
     return fit, said
-
-
-def step(batch: int, context: int) -> Setting:
-    """A decoding step: one token a sequence, captured in a graph."""
-    return Setting(batch, 1, context - 1, dtype=PLAIN, stack=stack.load("captured"), logits="last")
 
 
 def _compared(

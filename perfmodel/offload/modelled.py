@@ -10,11 +10,9 @@ import numpy as np
 from perfmodel.arithmetic import Number
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.networks import stack
+from perfmodel.networks.inference import prompt, step
 from perfmodel.networks.network import Network
 from perfmodel.networks.predict import predict_network
-from perfmodel.networks.prediction import NetworkPrediction
-from perfmodel.networks.setting import Setting
 from perfmodel.offload.layershape import LayerShape, Request
 from perfmodel.offload.layertimes import LayerTimes
 from perfmodel.offload.links import host_bytes_per_s
@@ -59,7 +57,8 @@ class Modelled:
         activations = shape.activation_bytes * request.prompt * batch
         away, weights_away = 1.0 - policy.activations[0], 1.0 - policy.weights[0]
         on_disk = activations * policy.activations[2]
-        work = self._layers(self.device, policy.part, request.prompt, 0).seconds
+        tokens = prompt(policy.part, request.prompt, ends=False)
+        work = predict_network(self.network, tokens, self.device).seconds
         return LayerTimes(
             (shape.weight_bytes * weights_away + activations * away) / link,
             (cache * (1.0 - policy.cache[0]) + activations * away) / link,
@@ -87,17 +86,13 @@ class Modelled:
 
     def _decoding(self, request: Request, policy: Policy) -> Number:
         """Work of a part in all layers."""
-        past = round(request.middle) - 1
-        here = self._layers(self.device, policy.part, 1, past)
-        there = self._layers(self.host, policy.part, 1, past)
+        setting = step(policy.part, round(request.middle), ends=False)
+        here, there = (
+            predict_network(self.network, setting, each) for each in (self.device, self.host)
+        )
         attended, elsewhere = (one.by_class().get("attention", 0.0) for one in (here, there))
         share = policy.cache[0]
         return here.seconds - attended + share * attended + (1.0 - share) * elsewhere
-
-    def _layers(self, device: Device, batch: int, seq: int, past: int) -> NetworkPrediction:
-        """A pass over the layers alone."""
-        setting = Setting(batch, seq, past, dtype="fp16", stack=stack.load("captured"), ends=False)
-        return predict_network(self.network, setting, device)
 
     def _from_disk(self, moved: Number) -> Number:
         """Seconds of the disk; raises `ProblemError` where something lies on none."""

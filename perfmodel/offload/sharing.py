@@ -16,10 +16,9 @@ from dataclasses import dataclass
 
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.networks import stack
+from perfmodel.networks.inference import step
 from perfmodel.networks.network import Network
 from perfmodel.networks.predict import predict_network
-from perfmodel.networks.setting import Setting
 from perfmodel.offload.layershape import of_network
 from perfmodel.offload.links import host_bytes_per_s
 
@@ -88,7 +87,4 @@ def layers(
 
 
 def _step(network: Network, device: Device, batch: int, context: int, ends: bool = True) -> float:
-    setting = Setting(
-        batch, 1, context - 1, dtype="fp16", stack=stack.load("captured"), logits="last", ends=ends
-    )
-    return predict_network(network, setting, device).seconds
+    return predict_network(network, step(batch, context, ends=ends), device).seconds

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from perfmodel.hardware import Device
-from perfmodel.networks import stack
+from perfmodel.networks.inference import step
 from perfmodel.networks.network import Network
 from perfmodel.networks.predict import predict_network
-from perfmodel.networks.setting import Setting
 from perfmodel.offload.layershape import of_network
 from perfmodel.offload.links import host_bytes_per_s
 
@@ -42,10 +41,7 @@ class Streaming:
 
     def work_seconds(self, batch: int) -> float:
         """Seconds of the step with its weights at hand."""
-        setting = Setting(
-            batch, 1, self.context - 1, dtype="fp16", stack=stack.load("captured"), logits="last"
-        )
-        return predict_network(self.network, setting, self.device).seconds
+        return predict_network(self.network, step(batch, self.context), self.device).seconds
 
     def seconds(self, batch: int) -> float:
         """Seconds of the step: the link and the work beside each other."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from perfmodel.compression.comparing import Compared
 from perfmodel.render.report import Column, Report, Row, integer, micros, text
 from perfmodel.units import si
 
+EVEN = (
+    "bytes: of 16-bit layers over these; even at: tokens of a step at which multiplying takes as "
+    "long as reading the weights"
+)
 ACCURACY = "what a format does to the network's answers is not predicted here: measure it"
 
 
@@ -25,16 +29,25 @@ def report(
         integer("batch", "batch"),
         Column("step", lambda row: row["time_us"], micros),
         Column("range", _range, number=False),
-        Column("tokens/s", lambda row: row["tokens_per_s"], lambda value: f"{value:,.0f}"),
         Column("gain", lambda row: row["gain"], lambda value: f"{value:.2f}x"),
-        Column("of bytes", lambda row: row["byte_gain"], lambda value: f"{value:.2f}x"),
-        Column("even at", lambda row: row["balanced_tokens"], lambda value: f"{value:.0f} tokens"),
+        Column("bytes", lambda row: row["byte_gain"], lambda value: f"{value:.2f}x"),
+        Column("even at", lambda row: row["balanced_tokens"], lambda value: f"{value:.0f}"),
         text("limiter", "limiter"),
-        Column("fits", lambda row: row["fits"], lambda value: "yes" if value else "no"),
     ]
     where = "" if several or not found else f" on {found[0].device}"
     title = f"{network}{where}: a decoding step, {context:,} tokens in each sequence's cache"
-    return Report("formats", [_row(one) for one in found], columns, title, notes=[*notes, ACCURACY])
+    said = [*_too_large(found), *notes, EVEN, ACCURACY]
+    return Report("formats", [_row(one) for one in found], columns, title, notes=said)
+
+
+def _too_large(found: Sequence[Compared]) -> Iterator[str]:
+    """What weights and cache do not fit, a line a device."""
+    by_device: dict[str, list[str]] = {}
+    for one in found:
+        if not one.fits:
+            by_device.setdefault(one.device, []).append(f"{one.scheme} at {one.batch:,}")
+    for device, which in by_device.items():
+        yield f"weights and cache do not fit on {device}: {', '.join(which)}"
 
 
 def _range(row: Row) -> str:

@@ -21,22 +21,24 @@ from perfmodel.units import seconds
 def policies(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Report:
     """A line a policy."""
     columns = [
-        text("costs", "costs"),
         Column("sequences", lambda row: f"{row['blocks']} x {row['part']}"),
         Column("weights", lambda row: _shares(row, "weights"), number=False),
         Column("cache", lambda row: _shares(row, "cache"), number=False),
-        Column("activations", lambda row: _shares(row, "activations"), number=False),
+        Column("passed on", lambda row: _shares(row, "activations"), number=False),
         _duration("prefill", "prefill_s"),
         _duration("decode", "decode_s"),
         _rate(),
-        text("decode waits for", "decode_limiter"),
+        text("waits for", "decode_limiter"),
         Column("device", lambda row: row["device_bytes"], binary),
         Column("host", lambda row: row["host_bytes"], binary),
     ]
     return Report("policies", rows, columns, title, notes=[*notes, _PLACES])
 
 
-_PLACES = "weights, cache, activations: percent on device, in host memory, on disk"
+_PLACES = (
+    "weights, cache, what layers pass on: percent on device, in host memory, on disk; waits for: "
+    "what takes longest in decoding"
+)
 
 
 def recompute(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Report:

@@ -1,0 +1,147 @@
+"""`perfmodel embedding`: look-ups in embedding tables on CPUs and GPUs, wherever the tables lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from perfmodel.cli import ranges
+from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.embeddings import dlrm
+from perfmodel.embeddings.bag import Bags, equal_tables
+from perfmodel.embeddings.dlrm import Recommender
+from perfmodel.embeddings.placement import Placed, break_even_hit, cached, in_memory, sharded
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device, load, systems
+from perfmodel.render import embeddings as render
+from perfmodel.units import binary
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command("embedding")
+def embedding(
+    device: Annotated[
+        list[str], typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Device; repeats.")
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="NAME", help="dlrm-dcnv2: its tables and dense layers."),
+    ] = None,
+    tables: Annotated[str, typer.Option("--tables", metavar="N", help="Equal tables.")] = "26",
+    rows: Annotated[str, typer.Option("--rows", metavar="N", help="Rows of each.")] = "1M",
+    dim: Annotated[str, typer.Option("--dim", metavar="N", help="Numbers of a row.")] = "128",
+    lookups: Annotated[
+        str, typer.Option("--lookups", metavar="N", help="Of a sample, in all tables.")
+    ] = "26",
+    dtype: Annotated[str, typer.Option("--dtype", metavar="TYPE", help="Of the rows.")] = "fp32",
+    zipf: Annotated[
+        float,
+        typer.Option("--zipf", metavar="A", help="Exponent of the rows' popularity; 0: even."),
+    ] = 1.05,
+    batch: Annotated[str, typer.Option("--batch", metavar="SIZES", help="Samples.")] = "2k",
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host", metavar="NAME", help="Tables in its memory, with a cache on the GPU."
+        ),
+    ] = None,
+    cache: Annotated[
+        float,
+        typer.Option("--cache", metavar="SHARE", help="Share of the GPU's memory for the cache."),
+    ] = 0.5,
+    lru: Annotated[
+        bool, typer.Option("--lru", help="The cache has the rows asked for last, not pinned ones.")
+    ] = False,
+    shards: Annotated[
+        str | None, typer.Option("--shards", metavar="N", help="Tables over so many GPUs.")
+    ] = None,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Embedding bags and recommenders: CPU against GPU, tables in HBM, in host memory, in shards.
+
+    \b
+    perfmodel embedding -d xeon-gold-6242 -d a100-sxm4-80gb --tables 26 --rows 1M --lookups 214
+    perfmodel embedding --model dlrm-dcnv2 -d a100-sxm4-80gb --host xeon-gold-6242 --cache 0.1
+    perfmodel embedding --model dlrm-dcnv2 -d h100-sxm --shards 2,4,8 --batch 64k
+    """
+    chosen_format(format, output)
+    if not 0.0 < cache <= 1.0:
+        raise ProblemError(f"--cache {cache:g} is no share of the memory; give 0 to 1, such as 0.5")
+    of = dlrm.load(model) if model is not None else None
+    asked = {name: ranges.one(said, f"--{name}") for name, said in
+             (("tables", tables), ("rows", rows), ("dim", dim), ("lookups", lookups))}  # fmt: skip
+    devices = [load(name) for name in device]
+    behind = load(host) if host is not None else None
+    many = [int(n) for n in ranges.parse(shards, "--shards")] if shards is not None else []
+    found: list[dict[str, Any]] = []
+    sizes = ranges.parse(batch, "--batch")
+    for size in sizes:
+        bags = _bags(of, int(size), asked, dtype, zipf)
+        for each in devices:
+            ways = _placements(bags, each, behind, cache, many, lru=lru)
+            found += [_row(placed, bags, each, behind, of) for placed in ways]
+    emit(render.report(found, _title(of, bags, len(sizes)), _notes(found)), format, output)
+
+
+def _bags(
+    of: Recommender | None, batch: int, asked: dict[str, int], dtype: str, exponent: float
+) -> Bags:
+    if of is not None:
+        return of.bags(batch, exponent)
+    made = equal_tables(asked["tables"], asked["rows"], asked["lookups"])
+    return Bags(batch, made, asked["dim"], dtype, exponent)
+
+
+def _placements(
+    bags: Bags, device: Device, host: Device | None, cache: float, shards: list[int], *, lru: bool
+) -> Iterator[Placed]:
+    """Every way that was asked for; a CPU has its own memory only."""
+    yield in_memory(bags, device)
+    if device.kind == "cpu":
+        return
+    if host is not None:
+        rows = cache * device.hbm_capacity_bytes / bags.row_bytes
+        yield cached(bags, device, host, rows, pinned=not lru)
+    made = systems.made_of(device.slug)
+    system = max(made, key=lambda one: one.node_devices) if made else systems.of_device(device)
+    for many in shards:
+        yield sharded(bags, device, system, many)
+
+
+def _row(
+    placed: Placed, bags: Bags, device: Device, host: Device | None, of: Recommender | None
+) -> dict[str, Any]:
+    dense = of.dense_seconds(-(-bags.batch // placed.devices), device) if of is not None else None
+    row = {key: value for key, value in asdict(placed).items() if not key.endswith("seconds")}
+    pays = break_even_hit(bags, device, host) if host and placed.placement == "cached" else None
+    return {
+        "batch": bags.batch,
+        **row,
+        "time_us": placed.seconds * 1e6,
+        "low_us": placed.low_seconds * 1e6,
+        "high_us": placed.high_seconds * 1e6,
+        "dense_us": None if dense is None else dense * 1e6,
+        "samples_per_s": bags.batch / (placed.seconds + (dense or 0.0)),
+        "break_even_hit": pays,
+    }
+
+
+def _title(of: Recommender | None, bags: Bags, batches: int) -> str:
+    name = of.name if of is not None else "embedding bags"
+    samples = f", {bags.batch:,} samples" if batches == 1 else ""
+    return (
+        f"{name}: {len(bags.tables)} tables of {binary(bags.table_bytes)} in all, "
+        f"{bags.lookups / bags.batch:g} look-ups a sample, rows of {bags.row_bytes:g} B, "
+        f"zipf {bags.exponent:g}{samples}"
+    )
+
+
+def _notes(found: list[dict[str, Any]]) -> Iterator[str]:
+    if any(row["break_even_hit"] is not None for row in found):
+        yield "pays at: the hit rate from which the cache is faster than the host's CPU alone"
+    yield "range: what opening a page of memory costs a row, between nothing and 128 bytes' worth"

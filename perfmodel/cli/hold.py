@@ -1,0 +1,111 @@
+"""`perfmodel hold NETWORK`: how many devices hold a network, and what a token takes in SRAM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from perfmodel.cli import known, ranges
+from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.compression import naming
+from perfmodel.compression.network import Compressed
+from perfmodel.hardware import Device, load
+from perfmodel.networks import library
+from perfmodel.onchip.holding import holding
+from perfmodel.onchip.latency import is_on_chip, latency
+from perfmodel.onchip.streaming import streamed
+from perfmodel.render import onchip as render
+from perfmodel.units import parse
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command("hold")
+def hold(
+    network: Annotated[str, typer.Argument(metavar="NETWORK", help="A name, or a YAML file.")],
+    device: Annotated[
+        list[str], typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Device; repeats.")
+    ],
+    weights: Annotated[
+        str, typer.Option("--weights", metavar="NAME", help="A format (perfmodel compress).")
+    ] = "fp16",
+    head: Annotated[
+        str | None, typer.Option("--head", metavar="NAME", help="Format of the head's matrix.")
+    ] = None,
+    batch: Annotated[str, typer.Option("--batch", metavar="N", help="Sequences.")] = "1",
+    context: Annotated[
+        str, typer.Option("--context", metavar="TOKENS", help="Cached tokens of each.")
+    ] = "2k",
+    price: Annotated[
+        float | None, typer.Option("--price", metavar="NUMBER", help="Of one device, yours.")
+    ] = None,
+    stream_rate: Annotated[
+        str | None,
+        typer.Option("--stream-rate", metavar="RATE", help='Weights from outside: "150 GB/s".'),
+    ] = None,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Does it fit: devices, watts, cost; and bounds of a decoding step where memory is on the chip.
+
+    \b
+    perfmodel hold llama-2-70b -d wse-2 -d groq-lpu -d h100-sxm --price 30000
+    perfmodel hold llama-2-13b -d wse-2 --context 16k
+    perfmodel hold llama-2-70b -d wse-2 --stream-rate "150 GB/s"
+    """
+    chosen_format(format, output)
+    found = library.load(network)
+    of_head = naming.scheme(known.one("--head", head)) if head is not None else None
+    made = Compressed(found, naming.scheme(known.one("--weights", weights)), of_head)
+    sizes = ranges.one(batch, "--batch"), ranges.one(context, "--context")
+    rate = parse(stream_rate, "bandwidth") if stream_rate is not None else None
+    devices = [load(name) for name in device]
+    rows = [_row(made, each, sizes, price, rate) for each in devices]
+    title = (
+        f"{made.network.name}, {made.scheme.name}: {sizes[0]:,} sequences of {sizes[1]:,} tokens"
+    )
+    emit(render.report(rows, title, _notes(devices)), format, output)
+
+
+def _row(
+    made: Compressed,
+    device: Device,
+    sizes: tuple[int, int],
+    price: float | None,
+    rate: float | None,
+) -> dict[str, Any]:
+    batch, context = sizes
+    found = holding(made, device, batch=batch, context=context, price=price)
+    times: dict[str, Any] = dict.fromkeys(("time_us", "low_us", "high_us", "limiter"))
+    energy = None
+    if is_on_chip(device):
+        step = latency(made, device, found.devices, batch=batch, context=context)
+        times = {
+            "time_us": step.seconds * 1e6,
+            "low_us": step.low_seconds * 1e6,
+            "high_us": step.high_seconds * 1e6,
+            "limiter": step.layouts[0].limiter,
+        }
+        energy = None if found.watts is None else found.watts * step.seconds / batch
+    outside = streamed(made, device, rate) if rate is not None else None
+    return {
+        **asdict(found),
+        "fits": found.fits,
+        **times,
+        "joules_per_token": energy,
+        "streamed_us": None if outside is None else outside.seconds(batch) * 1e6,
+        "hiding_batch": None if outside is None else outside.hiding_batch,
+    }
+
+
+def _notes(devices: list[Device]) -> Iterator[str]:
+    if any(map(is_on_chip, devices)):
+        yield (
+            "step: from the faster layout over the cores to three times the slower; what vendors' "
+            "compilers do is not public, so that no better bound is known"
+        )
+    if not all(map(is_on_chip, devices)):
+        yield "a step of devices with memory off the chip: perfmodel compress"

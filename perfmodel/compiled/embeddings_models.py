@@ -1,0 +1,46 @@
+"""Compiled from embeddings/models.yaml by `python -m perfmodel.compiled`."""
+
+HASH = "23ac4e01da78bfa5"
+DOCUMENT = {
+ 'version': 1,
+ 'models': {
+  'dlrm-dcnv2': {
+   'about': "MLPerf's recommender of 2023, multi-hot Criteo",
+   'source': 'mlcommons training, recommendation_v2/torchrec_dlrm: num_embeddings_per_feature, multi_hot_sizes; DCN-v2 (2008.13535): recalled',
+   'dim': 128,
+   'dtype': 'fp32',
+   'rows': [
+    40000000,
+    39060,
+    17295,
+    7424,
+    20265,
+    3,
+    7122,
+    1543,
+    63,
+    40000000,
+    3067956,
+    405282,
+    10,
+    2209,
+    11938,
+    155,
+    4,
+    976,
+    14,
+    40000000,
+    40000000,
+    40000000,
+    590152,
+    12973,
+    108,
+    36,
+   ],
+   'lookups': [3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1],
+   'bottom': [[512, 13], [256, 512], [128, 256]],
+   'interaction': [[512, 3456], [3456, 512], [512, 3456], [3456, 512], [512, 3456], [3456, 512]],
+   'top': [[1024, 3456], [1024, 1024], [512, 1024], [256, 512], [1, 256]],
+  },
+ },
+}

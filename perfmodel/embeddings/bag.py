@@ -1,0 +1,199 @@
+"""Embedding bags: rows of tables picked and summed, and how long that takes on one device.
+
+A sample looks up some rows of each table and sums those of a table. Bytes: line·⌈row/line⌉ and 8 of
+an index for each look-up, and the sums. Operations: an addition a number. That is below 1/q
+operations a byte, so memory limits it everywhere (Gupta et al. 2020, 1906.03109).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from perfmodel.elements import element
+from perfmodel.embeddings.popularity import Popularity, mixed, zipf
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
+from perfmodel.timing.constants import default
+from perfmodel.timing.machine import machine
+from perfmodel.timing.memory import hbm_rate
+
+_INDEX_BYTES = 8
+SECTOR_BYTES, LINE_BYTES = 32, 64
+"""What a GPU's memory and a CPU's hand out at least."""
+
+# A row opens a page of DRAM, which takes as long as moving so many bytes: with four openings in
+# 16 ns of 25 GB/s (HBM2e, a channel) or in 21 ns of 23 GB/s (DDR4-2933) up to 110 of them, partly
+# hidden by other banks. No run of ours stands behind it: the ends are the range.
+_OPENING_BYTES = (0.0, 64.0, 128.0)
+# Lines that a core waits for at a time (Intel: 12 fill buffers since Skylake), and how long
+# (Cascade Lake, local DRAM: recalled).
+_FILL_BUFFERS, _DRAM_SECONDS = 12, 90e-9
+_WARPS = 64
+_START_SECONDS = 1.5e-6
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table."""
+
+    rows: int
+    """Rows of it."""
+    lookups: float
+    """Rows that a sample looks up, on average."""
+
+
+@dataclass(frozen=True)
+class Bags:
+    """A batch's look-ups in all tables. Raises `ProblemError`."""
+
+    batch: int
+    """Samples."""
+    tables: tuple[Table, ...]
+    """Every table."""
+    dim: int
+    """Numbers of a row."""
+    dtype: str = "fp32"
+    """Their type."""
+    exponent: float = 1.05
+    """Of Zipf's law, in every table."""
+
+    def __post_init__(self) -> None:
+        for name in ("batch", "dim"):
+            if getattr(self, name) < 1:
+                raise ProblemError(f"{name} is {getattr(self, name)}; it is 1 or more")
+        if not self.tables:
+            raise ProblemError("there is no table; give one")
+        element(self.dtype)
+
+    @property
+    def row_bytes(self) -> float:
+        """Of one row."""
+        return self.dim * element(self.dtype).bytes
+
+    @property
+    def lookups(self) -> float:
+        """Of the batch."""
+        return self.batch * sum(table.lookups for table in self.tables)
+
+    @property
+    def table_bytes(self) -> float:
+        """All tables."""
+        return sum(table.rows for table in self.tables) * self.row_bytes
+
+    @property
+    def pooled_bytes(self) -> float:
+        """The sums: a row a table and sample."""
+        return self.batch * len(self.tables) * self.row_bytes
+
+    @property
+    def operations(self) -> float:
+        """An addition for each number looked up."""
+        return self.lookups * self.dim
+
+    @cached_property
+    def popularity(self) -> Popularity:
+        """Of all rows of all tables."""
+        kinds = Counter(self.tables)
+        return mixed(
+            [(zipf(one.rows, self.exponent), one.lookups, many) for one, many in kinds.items()]
+        )
+
+
+def fetched_bytes(row_bytes: float, line_bytes: int) -> int:
+    """Bytes that move for a row that starts at a line: line·⌈row/line⌉."""
+    return line_bytes * -(-int(row_bytes) // line_bytes)
+
+
+def line_of(device: Device) -> int:
+    """What a device's memory hands out at least."""
+    return LINE_BYTES if device.kind == "cpu" else SECTOR_BYTES
+
+
+@dataclass(frozen=True)
+class BagTime:
+    """How long a batch's look-ups take, in seconds."""
+
+    seconds: float
+    """From the first to the last."""
+    low_seconds: float
+    """If opening a page cost nothing."""
+    high_seconds: float
+    """If it cost twice as much."""
+    hit: float
+    """Share of the look-ups that the device's cache answers."""
+    terms: dict[str, float]
+    """What each resource takes."""
+
+    @property
+    def limiter(self) -> str:
+        """The longest."""
+        return max(self.terms, key=self.terms.__getitem__)
+
+
+def bag_time(bags: Bags, device: Device, share: float = 1.0) -> BagTime:
+    """A batch's look-ups with all tables in the device's memory; `share` of the look-ups only.
+
+    t = start + max(missed bytes / (rate · row/(row + opening)), all bytes / cache rate, latency ·
+    max(missed rows / rows in flight, 1), additions). The cache is the device's last one, LRU; what
+    it misses crosses it too.
+    """
+    hit = cache_hit(bags, device)
+    found = [_terms(bags, device, share, hit, opening) for opening in _OPENING_BYTES]
+    start = _START_SECONDS if device.kind == "gpu" else 0.0
+    low, middle, high = (start + max(terms.values()) for terms in found)
+    return BagTime(middle, low, high, hit, found[1])
+
+
+def cache_hit(bags: Bags, device: Device) -> float:
+    """Share of the look-ups that the device's last cache answers; a device without one, none."""
+    capacity = machine(device).l2_distinct_bytes if device.l2_capacity_bytes else 0.0
+    return bags.popularity.lru_hit(capacity / fetched_bytes(bags.row_bytes, line_of(device)))
+
+
+def random_rate(bags: Bags, device: Device, opening: float = _OPENING_BYTES[1]) -> float:
+    """Bytes a second at which a device's memory delivers rows at random."""
+    row = fetched_bytes(bags.row_bytes, line_of(device))
+    return hbm_rate(machine(device), default()) * row / (row + opening)
+
+
+def _terms(
+    bags: Bags, device: Device, share: float, hit: float, opening: float
+) -> dict[str, float]:
+    here, constants = machine(device), default()
+    row = fetched_bytes(bags.row_bytes, line_of(device))
+    lookups = share * bags.lookups
+    beside = share * (bags.pooled_bytes + _INDEX_BYTES * bags.lookups)
+    missed = lookups * (1.0 - hit)
+    wait, in_flight = _in_flight(device, row)
+    return {
+        "memory": missed * row / random_rate(bags, device, opening)
+        + beside / hbm_rate(here, constants),
+        "cache": lookups * row / (here.l2_bytes_per_s * constants["l2_share"]),
+        "latency": wait * max(missed / in_flight, 1.0),
+        "vector": share * bags.operations / (here.vector_ops_per_unit * here.units),
+    }
+
+
+def _in_flight(device: Device, row: int) -> tuple[float, float]:
+    """Seconds that a row waits for, and rows on their way at a time (Little's law): one a warp, or
+    what a core's fill buffers hold."""
+    here = machine(device)
+    if device.kind == "cpu":
+        wait = device.latency_seconds("hbm") or _DRAM_SECONDS
+        return wait, here.units * _FILL_BUFFERS / (row / LINE_BYTES)
+    return here.hbm_latency, float(here.units * (device.max_warps or _WARPS))
+
+
+def equal_tables(count: int, rows: int, lookups: float) -> tuple[Table, ...]:
+    """`count` tables of so many rows, `lookups` of a sample spread over them."""
+    if count < 1 or not lookups > 0.0:
+        raise ProblemError("give one table or more, and look-ups above 0")
+    return tuple(Table(rows, lookups / count) for _ in range(count))
+
+
+def of_sizes(rows: Sequence[int], lookups: Sequence[float]) -> tuple[Table, ...]:
+    """A table for each pair."""
+    return tuple(Table(size, many) for size, many in zip(rows, lookups, strict=True))

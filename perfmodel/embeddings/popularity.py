@@ -1,0 +1,115 @@
+"""How often rows are asked for, and how many look-ups a cache of the popular ones answers.
+
+Zipf: the row of rank i is asked for in proportion to i^-a. Two caches of C rows:
+
+- static: the C most popular rows are pinned. Of one table, hit = H(C, a) / H(N, a), with H the sum
+  of i^-a up to its first argument.
+- LRU, by Che's approximation (Che, Tung & Wang 2002; Fricker et al. 2012): a row is there if it was
+  asked for within the last τ look-ups, where τ solves Σ (1 − e^(−p τ)) = C. Then
+  hit = Σ p (1 − e^(−p τ)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.errors import ProblemError
+
+_EXACT = 2**12  # ranks that are kept one by one; further ones in groups of equal rate
+_GROUPS_A_DOUBLING = 64
+_PRECISION = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Popularity:
+    """Rows in groups: `counts` rows that are each asked for at `rates` of all look-ups."""
+
+    rates: np.ndarray
+    """Share of the look-ups that go to one row of the group; with the counts they add up to 1."""
+    counts: np.ndarray
+    """Rows of the group."""
+
+    @property
+    def rows(self) -> float:
+        """All rows."""
+        return float(self.counts.sum())
+
+    def static_hit(self, cached: float) -> float:
+        """Share of the look-ups that `cached` pinned rows answer, the most popular ones."""
+        _not_negative(cached)
+        order = np.argsort(-self.rates, kind="stable")
+        rates, counts = self.rates[order], self.counts[order]
+        before = np.cumsum(counts) - counts
+        held = np.clip(cached - before, 0.0, counts)
+        return min(float(np.sum(held * rates)), 1.0)
+
+    def lru_hit(self, cached: float) -> float:
+        """Share of the look-ups that a cache of the `cached` rows asked for last answers."""
+        _not_negative(cached)
+        if cached >= self.rows:
+            return 1.0
+        if cached == 0.0:
+            return 0.0
+        there = -np.expm1(-self.rates * self.characteristic(cached))
+        return float(np.sum(self.counts * self.rates * there))
+
+    def characteristic(self, cached: float) -> float:
+        """τ: look-ups after which a row that was not asked for again is gone, by bisection."""
+        low, high = cached, cached
+        while self._different(high) < cached and np.isfinite(high):
+            low, high = high, 2.0 * high
+        while high - low > _PRECISION * high and np.isfinite(high):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if self._different(middle) < cached else (low, middle)
+        return high
+
+    def _different(self, lookups: float) -> float:
+        """Rows that so many look-ups ask for, on average, each counted once."""
+        return float(np.sum(self.counts * -np.expm1(-self.rates * lookups)))
+
+
+def zipf(rows: int, exponent: float) -> Popularity:
+    """One table of `rows` by Zipf's law; 0: all alike. Raises `ProblemError`.
+
+    Beyond 4,096 ranks, those within a 64th of a doubling share a rate: the integral of x^-a over
+    them, half a rank to either side, which their sum is to a millionth there.
+    """
+    if rows < 1:
+        raise ProblemError(f"a table of {rows} rows; give 1 or more")
+    if not 0.0 <= exponent <= 10.0:
+        raise ProblemError(f"a Zipf exponent of {exponent:g}; give 0 to 10, such as 1.05")
+    ranks = np.arange(1, min(rows, _EXACT) + 1, dtype=np.float64)
+    weights, counts = ranks**-exponent, np.ones_like(ranks)
+    if rows > _EXACT:
+        steps = int(np.ceil(np.log2(rows / _EXACT) * _GROUPS_A_DOUBLING))
+        edges = np.unique(np.round(np.geomspace(_EXACT, rows, steps + 1)))
+        many = np.diff(edges)
+        mass = _integral(edges[1:] + 0.5, exponent) - _integral(edges[:-1] + 0.5, exponent)
+        weights, counts = np.append(weights, mass / many), np.append(counts, many)
+    return Popularity(weights / np.sum(weights * counts), counts)
+
+
+def mixed(parts: Sequence[tuple[Popularity, float, int]]) -> Popularity:
+    """Several kinds of tables: each with look-ups of one such table and how many there are."""
+    total = sum(lookups * many for _, lookups, many in parts)
+    if not total > 0.0:
+        raise ProblemError("no table is looked up; give look-ups of 1 or more")
+    return Popularity(
+        np.concatenate([part.rates * (lookups / total) for part, lookups, _ in parts]),
+        np.concatenate([part.counts * many for part, _, many in parts]),
+    )
+
+
+def _integral(x: np.ndarray, exponent: float) -> np.ndarray:
+    """∫ x^-a."""
+    if exponent == 1.0:
+        return np.asarray(np.log(x))
+    return np.asarray(x ** (1.0 - exponent) / (1.0 - exponent))
+
+
+def _not_negative(cached: float) -> None:
+    if not cached >= 0.0:
+        raise ProblemError(f"a cache of {cached:g} rows; give 0 or more")

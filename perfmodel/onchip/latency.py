@@ -1,0 +1,130 @@
+"""A decoding step of a network that lies in SRAM: bounds from how it may be laid out.
+
+On chip, bytes are no wall: 138 GB at 20 PB/s are 7 µs. What is left is distance. Each product
+spreads its input over the cores that hold its matrix and sums their results, √cores hops of a cycle
+each way. Two layouts bound a step of L layers and p products a layer on n devices:
+
+    spread    every matrix over all cores: hops 2·p·L·√(n·cores), of which 2·p·L·(√n − 1) cross
+              from device to device; all arithmetic and SRAM at once
+    stacked   every layer on cores of its own: hops 2·p·L·√(n·cores/L), n − 1 of the crossings;
+              arithmetic and SRAM of a layer on 1/L of the machine at a time, L times as long in all
+
+Neither is what a vendor's compiler does, which is not public; the range is from the faster of the
+two to `_SOFTWARE` times the slower.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from perfmodel.compression.network import Compressed
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
+from perfmodel.networks.expand import active_count
+from perfmodel.networks.summary import cache_bytes
+
+PRODUCTS = 4
+"""Products of a layer that wait for each other: queries to values, output, up, down."""
+
+_BYTES = 2.0
+_SOFTWARE = 3.0
+_CROSSING_SECONDS = 1e-6
+"""Of a crossing between devices beyond its bytes: links take 0.5 to 2 µs (recalled)."""
+
+SPREAD, STACKED = "spread", "stacked"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A step under one layout, in seconds."""
+
+    name: str
+    """spread or stacked."""
+    fabric: float
+    """Hops across cores."""
+    matrix: float
+    """Arithmetic."""
+    sram: float
+    """Weights and cache from memory."""
+    links: float
+    """Activations between devices."""
+
+    @property
+    def seconds(self) -> float:
+        """Distance, then the longer of arithmetic and memory."""
+        return self.fabric + max(self.matrix, self.sram) + self.links
+
+    @property
+    def limiter(self) -> str:
+        """The longest."""
+        times = {name: getattr(self, name) for name in ("fabric", "matrix", "sram", "links")}
+        return max(times, key=times.__getitem__)
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Bounds of a step, in seconds."""
+
+    layouts: tuple[Layout, ...]
+    """Both, the faster first."""
+
+    @property
+    def low_seconds(self) -> float:
+        """The faster layout."""
+        return self.layouts[0].seconds
+
+    @property
+    def high_seconds(self) -> float:
+        """The slower, and what software loses."""
+        return _SOFTWARE * self.layouts[-1].seconds
+
+    @property
+    def seconds(self) -> float:
+        """Their geometric mean: no better guess is honest."""
+        return math.sqrt(self.low_seconds * self.high_seconds)
+
+
+def is_on_chip(device: Device) -> bool:
+    """Whether a device's memory is SRAM on the chip."""
+    return "SRAM" in device.hbm_technology.upper()
+
+
+def latency(
+    network: Compressed, device: Device, devices: int, *, batch: int = 1, context: int = 1
+) -> Latency:
+    """Bounds of a decoding step of `batch` sequences of `context` tokens on `devices` of them.
+
+    Raises `ProblemError` for a device whose memory is not on the chip.
+    """
+    if not is_on_chip(device):
+        raise ProblemError(
+            f"the memory of {device.slug} is {device.hbm_technology}, not on the chip; predict its "
+            "steps as those of a GPU"
+        )
+    ways = (SPREAD, STACKED)
+    found = (_layout(network, device, devices, batch, context, name) for name in ways)
+    return Latency(tuple(sorted(found, key=lambda one: one.seconds)))
+
+
+def _layout(
+    network: Compressed, device: Device, devices: int, batch: int, context: int, name: str
+) -> Layout:
+    of = network.network
+    layers = of.layers
+    parts = layers if name == STACKED else 1
+    ways = 2.0 * PRODUCTS * layers
+    hops = ways * math.sqrt(max(devices * device.units / parts, 1.0))
+    crossings = devices - 1.0 if name == STACKED else ways * (math.sqrt(devices) - 1.0)
+    flops = 2.0 * active_count(of, input_embedding=False) * batch
+    held = network.weight_bytes + batch * cache_bytes(of, context)
+    moved = _BYTES * of.hidden * batch
+    link = device.level("peer")
+    rate = link.bytes_per_s if link is not None and link.bytes_per_s else math.inf
+    return Layout(
+        name,
+        hops / device.boost_hz,
+        parts * flops / (devices * device.matrix_flops("fp16")),
+        parts * held / (devices * device.hbm_bytes_per_s),
+        crossings * (moved / rate + _CROSSING_SECONDS),
+    )
