@@ -205,7 +205,7 @@ def test_a_correction_leaves_other_runs_of_its_source_alone():
 def test_an_empty_table_stays_empty():
     found = predict_table(table(GEMM).iloc[:0])
     assert len(found) == 0
-    assert gate(report(found), 0.2) == ["no row is left to score"]
+    assert gate(report(found), 0.2) == ["all: no row is left to score"]
 
 
 def test_the_floor_is_peak_rate_and_compulsory_bytes():

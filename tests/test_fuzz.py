@@ -13,7 +13,7 @@ from check import judged  # noqa: E402
 from inputs import Input  # noqa: E402
 
 FOUND = sorted((FOLDER / "found").glob("*.json"))
-KINDS = "commands,specs,tables,algorithms,sweeps,declared,graphs"
+KINDS = "commands,specs,tables,algorithms,sweeps,declared,graphs,networks"
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
@@ -41,7 +41,7 @@ GEMM = ("predict", "gemm", "-d", "h100-sxm")
 @pytest.mark.parametrize(
     ("does", "seen"),
     [
-        (lambda: 1 / 0, "traceback: ZeroDivisionError at cli/predict.py"),
+        (lambda: 1 / 0, "traceback: ZeroDivisionError at cli/predicted.py"),
         (lambda: __import__("warnings").warn("x", RuntimeWarning), "warning: "),
         (lambda: Path(".x.csv.tmp").write_text(""), "partial file left: a hidden one"),
         (lambda: sys.stderr.write("\x1b[31m"), "control characters on standard error"),
@@ -51,15 +51,15 @@ GEMM = ("predict", "gemm", "-d", "h100-sxm")
     ],
 )
 def test_the_fuzzer_sees_what_is_wrong(monkeypatch, tmp_path, does, seen):
-    from perfmodel.cli import predict
+    from perfmodel.cli import predicted
 
-    kept = predict.predict_arrays
+    kept = predicted.predict_arrays
 
     def wrong(*arguments, **options):
         does()
         return kept(*arguments, **options)
 
-    monkeypatch.setattr(predict, "predict_arrays", wrong)
+    monkeypatch.setattr(predicted, "predict_arrays", wrong)
     said, _ = judged(Input("commands", GEMM), tmp_path)
     assert [line for line in said if line.startswith(seen)], said
 
@@ -69,6 +69,6 @@ def test_the_fuzzer_sees_a_command_that_does_not_end(monkeypatch, tmp_path):
         while True:
             pass
 
-    monkeypatch.setattr("perfmodel.cli.predict.predict_arrays", forever)
+    monkeypatch.setattr("perfmodel.cli.predicted.predict_arrays", forever)
     said, _ = judged(Input("commands", GEMM), tmp_path, seconds=0.2)
     assert [line[:6] for line in said] == ["hang: "]

@@ -55,7 +55,8 @@ def test_no_row_to_score_fails():
 def test_a_baseline_of_itself_passes_and_a_better_one_does_not(cli, runs, tmp_path):
     rows = tmp_path / "rows.csv"
     assert cli("compare", runs, "--by", "device", "--output", rows)[0] == 0
-    code, out, _ = cli("compare", runs, "--by", "device", "--baseline", rows, "-f", "json")
+    code, out, err = cli("compare", runs, "--by", "device", "--baseline", rows, "-f", "json")
+    assert err == ""
     assert (code, json.loads(out)["gate"]["passed"]) == (0, True)
     table = pd.read_csv(rows)
     table.assign(predicted_us=table["measured_us"] * 1.001).to_csv(rows, index=False)

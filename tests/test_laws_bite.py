@@ -24,6 +24,10 @@ LAWS = {
         "test_every_cliff_is_told_to_users": "reads a document",
     },
     "test_predict": {},
+    "test_step_laws": {
+        "test_what_lacks_is_said_in_bytes": "adds given bytes up",
+        "test_overlap_lies_between_the_larger_and_the_sum": "joins given seconds",
+    },
     "test_why": {},
     "test_transfer": {},
     "test_unfused": {

@@ -17,7 +17,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EPOCH = "1700000000"
-LARGEST = 2_000_000  # bytes
+LARGEST = 3_000_000  # bytes
 
 
 def hook(name, source, into):

@@ -215,6 +215,7 @@ def _for_machinery(format: str, shown: Report, judged: list[Verdict], source: st
 def _baseline(kind: Kind, path: str, conditions: list[str]) -> pd.DataFrame:
     """The rows of an earlier `--output`; raises `TableError` for a table without predictions."""
     from perfmodel.evidence.tables.reading import read
+    from perfmodel.validation.judging import NOISE
 
     table = read(path, kind.layout).strict()
     lacking = [name for name in (kind.fields.predicted, kind.fields.low) if name not in table]
@@ -227,7 +228,7 @@ def _baseline(kind: Kind, path: str, conditions: list[str]) -> pd.DataFrame:
         table[numbers] = table[numbers].astype(float)
     except ValueError:
         raise TableError(f"{path}: {', '.join(numbers)} are no numbers; write it anew") from None
-    return _filtered(table, conditions)
+    return _filtered(table.drop(columns=NOISE, errors="ignore"), conditions)
 
 
 def _fraction(option: str, text: str | None) -> float | None:

@@ -91,7 +91,12 @@ def list_(
 @app.command()
 def show(
     device: Annotated[
-        str, typer.Argument(metavar="NAME", help="Slug, alias or spec file of a device or system.")
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Slug, alias or spec file of a device or system.",
+            autocompletion=completing.devices,
+        ),
     ],
     format: Format = None,
     output: Output = None,

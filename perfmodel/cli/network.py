@@ -174,9 +174,9 @@ def import_(
         perfmodel network import config.json --family llama --name mine -o my.yaml
     """
     found = huggingface.read(file, family, name)
+    write(iter([reading.text(found.network)]), output)
     for note in found.notes:
         say(f"note: {note}")
-    write(iter([reading.text(found.network)]), output)
 
 
 def _tokens(said: str | None, positions: int) -> int:

@@ -196,6 +196,7 @@ KINDS: Mapping[str, Callable[[str], Found]] = {
             ("network", "networks"),
             ("level", "levels"),
             ("device", "devices"),
+            ("system", "systems"),
         )
     },
 }

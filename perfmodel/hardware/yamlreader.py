@@ -120,7 +120,9 @@ class Reader:
             mark = error.problem_mark or error.context_mark
             line = min(mark.line + 1, self._last) if mark else 1
             reason = error.problem or error.context or "unreadable"
-            message = f"{self._where}:{line}: not valid YAML: {reason}"
+            deep = "nesting depth" in reason  # the parser of some libyaml stops first
+            said = f"nested deeper than {MAX_DEPTH} levels" if deep else f"not valid YAML: {reason}"
+            message = f"{self._where}:{line}: {said}"
             raise SpecError(message) from None
         except yaml.YAMLError as error:
             reason = " ".join(str(error).split())

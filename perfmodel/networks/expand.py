@@ -17,7 +17,6 @@ from perfmodel.networks.layers.block import block
 from perfmodel.networks.layers.ends import embedding, head
 from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import Block, Network
-from perfmodel.networks.operations.loss import Loss
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Weight
@@ -47,8 +46,7 @@ def expand(network: Network, setting: Setting) -> tuple[Segment, ...]:
     layer = Layer(network, setting)
     head(layer)
     if layer.operations:
-        last = isinstance(layer.operations[-1], Loss)
-        found.append(Segment("head", 1, tuple(layer.operations), last=last))
+        found.append(Segment("head", 1, tuple(layer.operations)))
     return tuple(found)
 
 

@@ -20,6 +20,9 @@ from perfmodel.networks.setting import Setting
 from perfmodel.predict import rank
 from perfmodel.prediction import Prediction
 
+# What operations themselves call the library of products.
+_OWN = ("torch",)
+
 
 @dataclass(frozen=True)
 class KernelTime:
@@ -193,14 +196,18 @@ class NetworkPrediction:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What was assumed of any kernel, each once; that a stack's name stands for its usual
-        kernels is no assumption."""
+        """What was assumed of any kernel, each once; that the names a stack calls its libraries by
+        stand for their usual kernels is no assumption."""
+        stack = self.setting.stack
+        usual = tuple(
+            f"implementation '{name}'" for name in (*_OWN, stack.library, stack.flash_kernel)
+        )
         said = (
             line
             for each in self.passes
             for one in each.kernels
             for line in one.prediction.assumptions
-            if not line.startswith("implementation '")
+            if not line.startswith(usual)
         )
         return tuple(dict.fromkeys(said))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from perfmodel.graph import Graph
@@ -49,8 +49,6 @@ class Segment:
     """How many there are."""
     operations: tuple[Operation, ...]
     """Of one of them, in order."""
-    last: bool = False
-    """Whether nothing follows that hands a gradient back."""
     block: bool = False
     """Whether it is layers of the stack, which may recompute; else embeddings or a head."""
 
@@ -66,30 +64,28 @@ class Segment:
     def backward(self) -> PassGraph:
         """The backward pass of one layer: each operation's, from the last to the first.
 
-        A tensor that several operations read has the sum of their gradients.
+        A tensor that several operations read has the sum of their gradients; of one that none of
+        them reads the gradient comes from behind the layer.
         """
         to = Recorder(f"{self.name}, backward")
+        whole: set[str] = set()  # inputs that were gathered again
         found: dict[str, list[Value]] = defaultdict(list)
-        if not self.last:
-            for y in self.operations[-1].outputs:
-                found[y.name].append(Value(f"d({y.name})", y.rows, y.cols, y.dtype))
+        read = {x.name for operation in self.operations for x in operation.inputs}
+        for y in (y for operation in self.operations for y in operation.outputs):
+            if y.name not in read:
+                found[y.name].append(replace(y, name=f"d({y.name})"))
         for operation in reversed(self.operations):
-            said = [self._sum(to, y, found.pop(y.name, [])) for y in operation.outputs]
-            if any(one is None for one in said):
-                continue  # nothing trains behind it
-            self._gather_again(to, operation)
-            made = operation.backward(to, [one for one in said if one is not None])
+            behind = [self._sum(to, y, found.pop(y.name)) for y in operation.outputs]
+            self._gather_again(to, operation, whole)
+            made = operation.backward(to, behind)
             for x, dx in zip(operation.inputs, made, strict=True):
-                if dx is not None:
-                    found[x.name].append(dx)
+                found[x.name].append(dx)
         for x in self.operations[0].inputs:
             self._sum(to, x, found[x.name])
         return PassGraph(to)
 
-    def _sum(self, to: Recorder, of: Value, parts: Sequence[Value]) -> Value | None:
+    def _sum(self, to: Recorder, of: Value, parts: Sequence[Value]) -> Value:
         """One gradient of several: a pass for each beyond the first."""
-        if not parts:
-            return None
         total = parts[0]
         for part in parts[1:]:
             name = f"sum {len(to.nodes)} of d({of.name})"
@@ -99,10 +95,11 @@ class Segment:
             total = add.outputs[0]
         return total
 
-    def _gather_again(self, to: Recorder, operation: Operation) -> None:
-        """A product whose input is stored in shards needs it whole for the weight's gradient."""
+    def _gather_again(self, to: Recorder, operation: Operation, whole: set[str]) -> None:
+        """Products whose input is stored in shards need it whole for their weights' gradients."""
         source = self._sources.get(operation.inputs[0].name) if operation.inputs else None
-        if isinstance(operation, Linear) and source is not None:
+        if isinstance(operation, Linear) and source is not None and source.name not in whole:
+            whole.add(source.name)
             moved = source.whole_bytes
             name = f"{operation.name}.input again"
             to.exchange(name, "all-gather", source.axis, moved, source.x)

@@ -48,6 +48,9 @@ class Stack:
     """Whether products of experts are a kernel for each of them, and not one for all."""
     sends_once: bool = False
     """Whether a token goes to a node once, however many of its experts are there."""
+    splits_sequence: bool = False
+    """Whether devices that share a layer split the rows of its norms and residuals unless told
+    otherwise."""
     main_gradients: bool = False
     """Whether products add weight gradients to fp32 sums themselves."""
     autocast: bool = False

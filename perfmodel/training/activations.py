@@ -2,7 +2,7 @@
 
 layers that wait for their backward pass   Σ kept(layer) × micro-batches in flight
 the layer whose backward pass runs         what it computed again, and its own temporaries
-logits                                     the head's tensors, apart
+logits                                     the head's tensors × micro-batches whose loss waits
 """
 
 from __future__ import annotations
@@ -37,10 +37,13 @@ class Activations:
 
 
 def activations(
-    parts: Sequence[tuple[Segment, int]], plan: Plan, in_flight: float = 1.0
+    parts: Sequence[tuple[Segment, int]],
+    plan: Plan,
+    in_flight: float = 1.0,
+    losses_in_flight: float = 1.0,
 ) -> Activations:
     """What the given layers of one device hold, each segment with its number of layers there;
-    `in_flight` micro-batches wait at once."""
+    `in_flight` micro-batches wait at once, `losses_in_flight` of them behind the head."""
     mode = rematerialise.mode(plan.recompute)
     left = plan.recompute_layers
     kept = working = logits = host = 0.0
@@ -57,7 +60,7 @@ def activations(
         host += some * whole if mode == "host" else 0.0
         if segment.block:
             working = max(working, whole - less + _temporary(segment))
-    return Activations(in_flight * kept, working, in_flight * logits, in_flight * host)
+    return Activations(in_flight * kept, working, losses_in_flight * logits, in_flight * host)
 
 
 def _temporary(segment: Segment) -> float:

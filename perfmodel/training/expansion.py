@@ -15,6 +15,7 @@ from perfmodel.algorithms.expressions import evaluate
 from perfmodel.arithmetic import ceil_div
 from perfmodel.count import compulsory_bytes
 from perfmodel.elements import element
+from perfmodel.operators.registry import operator_of
 from perfmodel.training.cutting import CHUNK, CHUNKS, ELEMENTS, Kernel, kernels
 from perfmodel.training.launching import Style
 from perfmodel.training.parameter import Parameter
@@ -43,7 +44,7 @@ class Work:
     @property
     def schedule(self) -> str:
         """How it is timed: all of a kernel's steps in one, a product as its library does."""
-        return "fused" if isinstance(self.problem, DeclaredProblem) else "auto"
+        return "fused" if "fused" in operator_of(self.problem).schedules else "auto"
 
     @property
     def bytes(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -35,10 +36,7 @@ class LayerWork:
     def stretch(self, way: str, host: Host, exchange: ExchangeSeconds) -> Stretch:
         """One layer's forward pass, backward pass, or what runs `again`."""
         if way == "again":
-            places = set(self.again)
-            last = max(places, default=-1)
-            launch = host.forward_seconds
-            return _stretch(self.forward, launch, exchange, places, last)
+            return _stretch(self.forward, host.forward_seconds, exchange, set(self.again))
         each = self.forward if way == "forward" else self.backward
         if each is None:
             return Stretch()
@@ -46,12 +44,11 @@ class LayerWork:
         return _stretch(each, launch, exchange)
 
     def exchanged(self, exchange: ExchangeSeconds) -> float:
-        """Seconds of exchanges in both passes and what runs again."""
-        found = sum(exchange(one) for one in self.forward.exchanges)
+        """Seconds that kernels wait for exchanges in both passes and what runs again."""
+        found = _waits(self.forward, exchange)
         if self.backward is not None:
-            found += sum(exchange(one) for one in self.backward.exchanges)
-        last = max(self.again, default=-1)
-        return found + sum(exchange(one) for one in self.forward.exchanges if one.before <= last)
+            found += _waits(self.backward, exchange)
+        return found + _waits(self.forward, exchange, set(self.again))
 
     def kernels(self) -> Iterable[tuple[KernelTime, int]]:
         """Every kernel of one layer and step, with how often it runs."""
@@ -64,45 +61,45 @@ class LayerWork:
 
 
 def _stretch(
-    each: PassTime,
-    launch: float,
-    exchange: ExchangeSeconds,
-    places: set[int] | None = None,
-    last: int | None = None,
+    each: PassTime, launch: float, exchange: ExchangeSeconds, places: set[int] | None = None
 ) -> Stretch:
-    """Kernels of one layer, those at `places` only, with the exchanges between them.
-
-    A ring of keys and values goes round while attention computes (2310.01889, section 3).
-    """
+    """Kernels of one layer, those at `places` only, with the exchanges between them."""
     parts: list[Stretch] = []
-    exchanges = [one for one in each.exchanges if not one.kind.startswith("ring")]
-    hidden = sum(exchange(one) for one in each.exchanges if one.kind.startswith("ring"))
+    exchanges = _between(each, places)
+    around, ring = _ring(each, exchange)
     for i, one in enumerate(each.kernels):
         while exchanges and exchanges[0].before <= i:
-            _append(parts, exchanges.pop(0), launch, exchange, i, last)
+            parts.append(Stretch.of(exchange(exchanges.pop(0)), launch))
         if places is None or i in places:
-            seconds = one.seconds
-            if hidden and one.kind == "attention":  # the ring goes round beside it
-                seconds, hidden = max(seconds, hidden), 0.0
-            stretch = one.stretch(each.gap_seconds, launch)
-            if seconds > one.seconds:
-                stretch = Stretch.of(seconds + each.gap_seconds, launch)
-            parts.append(stretch)
-    for left in exchanges:
-        _append(parts, left, launch, exchange, len(each.kernels), last)
+            parts.append(one.stretch(each.gap_seconds, launch))
+            if i == around and ring:
+                parts.append(Stretch.of(ring, 0.0))
+    parts += [Stretch.of(exchange(left), launch) for left in exchanges]
     return joined(parts)
 
 
-def _append(
-    parts: list[Stretch],
-    one: Exchanged,
-    launch: float,
-    exchange: ExchangeSeconds,
-    place: int,
-    last: int | None,
-) -> None:
-    if last is None or place <= last:
-        parts.append(Stretch.of(exchange(one), launch))
+def _waits(each: PassTime, exchange: ExchangeSeconds, places: set[int] | None = None) -> float:
+    """Seconds of exchanges between kernels, or between those at `places` only."""
+    around, ring = _ring(each, exchange)
+    found = sum(exchange(one) for one in _between(each, places))
+    return found + (ring if places is None or around in places else 0.0)
+
+
+def _between(each: PassTime, places: set[int] | None) -> list[Exchanged]:
+    """Exchanges in line with kernels, up to the last of those at `places`."""
+    last = math.inf if places is None else max(places, default=-1)
+    return [e for e in each.exchanges if not e.kind.startswith("ring") and e.before <= last]
+
+
+def _ring(each: PassTime, exchange: ExchangeSeconds) -> tuple[int, float]:
+    """The kernel that a ring of keys and values goes round beside (2310.01889, section 3), and the
+    seconds by which the ring is longer: attention's, or the last one where no kernel has all of it
+    and nothing hides the ring."""
+    seconds = sum(exchange(one) for one in each.exchanges if one.kind.startswith("ring"))
+    for i, one in enumerate(each.kernels):
+        if one.kind == "attention":
+            return i, max(seconds - one.seconds, 0.0)
+    return len(each.kernels) - 1, seconds
 
 
 def layers(found: NetworkPrediction, segments: Sequence[Segment], plan: Plan) -> list[LayerWork]:

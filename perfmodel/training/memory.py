@@ -84,11 +84,12 @@ def memory(
     precision: Precision,
     capacity_bytes: float | None,
     in_flight: float = 1.0,
+    losses_in_flight: float = 1.0,
 ) -> Memory:
     """What one device holds of layers, each segment with its number of layers there; `in_flight`
-    micro-batches wait at once."""
+    micro-batches wait at once, `losses_in_flight` of them behind the head."""
     weights = [(w, count) for one, count in parts for w in one.weights if not w.shared]
-    held = activations(parts, plan, in_flight)
+    held = activations(parts, plan, in_flight, losses_in_flight)
     lines = {
         **_states(weights, plan, precision),
         "copies": _elements(weights) * precision.copy_bytes("step", "forward"),

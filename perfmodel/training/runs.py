@@ -10,6 +10,7 @@ from typing import Any
 
 from perfmodel.errors import ProblemError
 from perfmodel.networks.network import Network
+from perfmodel.networks.stack import load as load_stack
 from perfmodel.training.cells import Cells, Row
 from perfmodel.training.plan import Plan
 from perfmodel.training.runnetwork import network_of
@@ -35,12 +36,11 @@ def plan_of(row: Row) -> Asked:
     mesh = _mesh(cells)
     micro, accumulation = _batches(cells, mesh["data"], at_once=stack in _AT_ONCE)
     trains, alone = row["pass"] == "train", row["metric"] in _PASSES
-    split = mesh["tensor"] > 1 and not cells.missing("sequence_parallel")
     plan = Plan(
         seq=cells.needed("seq"),
         micro_batch=micro,
         accumulation=1 if alone else accumulation,
-        sequence=split and bool(row["sequence_parallel"]),
+        sequence=mesh["tensor"] > 1 and _splits_sequence(cells, stack),
         chunks=cells.whole("chunks") or 1,
         zero=cells.whole("zero") or 0,
         recompute=str(cells.usual("recompute", "none", "not said")),
@@ -111,6 +111,14 @@ _ATTENTION = {
     "sdpa": "flash",
     "flash-triton": "flash-triton",
 }
+
+
+def _splits_sequence(cells: Cells, stack: str) -> bool:
+    """Whether the devices of a layer split its rows, said or as its stack usually does."""
+    if not cells.missing("sequence_parallel"):
+        return bool(cells.row["sequence_parallel"])
+    usual = load_stack(stack).splits_sequence
+    return bool(cells.usual("sequence_parallel", usual, f"as {stack} does")) if usual else False
 
 
 def _kernel(cells: Cells) -> str:

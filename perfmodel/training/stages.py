@@ -71,7 +71,8 @@ def _backward(one: LayerWork, host: Host, copies: Copies, *, last: bool) -> Stre
 
 def exposed_seconds(part: Part, host: Host, copies: Copies, accumulation: int) -> float:
     """What exchanges of copies add to the layers of a step that they run beside."""
-    found = 0.0
+    passes = 2 if copies.plan.training else 1
+    found = passes * accumulation * copies.gather_seconds(part.work[0].segment)
     for one in part.work:
         plain = one.stretch("forward", host, copies.links.seconds).device_seconds
         again = one.stretch("again", host, copies.links.seconds).device_seconds

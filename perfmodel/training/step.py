@@ -137,8 +137,14 @@ def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> 
     )
     line = simulate(order, times, _send_seconds(cut[0], copies))
     stage = int(np.argmax(line.busy_seconds))
+    # What sums of gradients add to the last micro-batch's backward pass, beside which they run.
+    sums = sum(
+        part.backward(host, copies, last=True).steady_seconds
+        - part.backward(host, copies, last=False).steady_seconds
+        for part in _places(order, cut)[stage]
+    )
     return Timed(
-        float(line.barrier_seconds),
+        float(line.barrier_seconds) + sums,
         float(sum(both[0])),
         float(sum(both[1])),
         float(line.barrier_seconds - line.busy_seconds[stage]),
@@ -194,13 +200,23 @@ def _memory(
     for stage, flight in zip(_places(order, cut), flights, strict=True):
         held = [pair for part in stage for pair in part.segments]
         key = tuple((id(segment), count) for segment, count in held)
-        if key not in most or most[key][0] < flight:  # of stages alike the one with most in flight
-            most[key] = (float(flight) / max(len(stage), 1), held)
+        each = float(flight) / max(len(stage), 1)
+        if key not in most or most[key][0] < each:  # of stages alike the one with most in flight
+            most[key] = (each, held)
+    losses = _losses_in_flight(order)
     found = (
-        memory(held, plan, copies.precision, device.hbm_capacity_bytes, in_flight=flight)
+        memory(held, plan, copies.precision, device.hbm_capacity_bytes, flight, losses)
         for flight, held in most.values()
     )
     return max(found, key=lambda one: one.total_bytes)
+
+
+def _losses_in_flight(order: Schedule) -> float:
+    """Micro-batches that wait for their backward pass in the part with the head, at most."""
+    behind = np.zeros((order.stages, order.chunks))
+    for path in order.paths:
+        behind[path[-1]] = 1.0
+    return float(order.peak_held(behind).max())
 
 
 def _peak(device: Device, plan: Plan) -> float:

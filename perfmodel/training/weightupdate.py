@@ -85,11 +85,10 @@ def update(
 
     if not plan.zero:
         return of(weights)
-    return (
-        of([one for one in weights if not one[0].expert])
-        .shared(plan.copies)
-        .then(of([one for one in weights if one[0].expert]).shared(plan.expert_copies))
-    )
+    if plan.copies == plan.expert_copies:
+        return of(weights).shared(plan.copies)
+    experts = of([one for one in weights if one[0].expert]).shared(plan.expert_copies)
+    return of([one for one in weights if not one[0].expert]).shared(plan.copies).then(experts)
 
 
 @lru_cache(maxsize=256)

@@ -33,6 +33,7 @@ import commands  # noqa: E402
 import counterfiles  # noqa: E402
 import declaredcommands  # noqa: E402
 import graphfiles  # noqa: E402
+import networkcommands  # noqa: E402
 import specs  # noqa: E402
 import sweepfolders  # noqa: E402
 import tables  # noqa: E402
@@ -49,6 +50,7 @@ KINDS: dict[str, tuple[Callable[[Dice], Input], float]] = {
     "sweeps": (sweepfolders.make, 8),
     "declared": (declaredcommands.make, 2),
     "graphs": (graphfiles.make, 5),
+    "networks": (networkcommands.make, 4),
 }
 """What is fuzzed: maker and weight."""
 

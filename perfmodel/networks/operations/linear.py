@@ -174,6 +174,6 @@ class Linear(Operation):
         return matmul_format(self.multiplied).output
 
     def _bias_sum(self, dys: tuple[Value, ...]) -> Rowwise:
-        first = dys[0]
-        cols = sum(each.cols for each in dys)
-        return Rowwise("pointwise", first.rows, cols, first.dtype, outputs=0)
+        # Norms of heads hand back gradients of rows by head: as many elements.
+        rows, elements = self.x.rows, sum(each.rows * each.cols for each in dys)
+        return Rowwise("pointwise", rows, elements // rows, dys[0].dtype, outputs=0)

@@ -10,8 +10,8 @@ from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Value, Weight
 
-Gradients = Sequence[Value | None]
-"""Of inputs, in their order; None where none is needed."""
+Gradients = Sequence[Value]
+"""Of inputs, in their order."""
 
 
 @dataclass(frozen=True)

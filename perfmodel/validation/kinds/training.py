@@ -70,7 +70,7 @@ def _row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
         "known_device": step.known_device,
         "known_stack": asked.plan.stack,
         "limiter": step.limiter,
-        "assumed_of_plan": "; ".join(asked.assumed),
+        "assumed_of_plan": "; ".join((*asked.assumed, *step.assumptions)),
     }
 
 
