@@ -438,6 +438,8 @@ def test_the_command_without_a_network_lists_formats(cli):
         (["llama-2-7b", "-d", "a6000", "--formats", ","], "empty list of names"),
         (["opt-6.7b", "-d", "a6000", "--context", "4096"], "learned positions"),
         (["llama-2-7b", "-d", "a6000", "--head", "w9"], "no weight format"),
+        (["bert-base", "-d", "a6000"], "bert-base is an encoder"),
+        (["llama-2-7b", "-d", "wse-2"], "see perfmodel hold llama-2-7b -d wse-2"),
     ],
 )
 def test_bad_input_is_one_line(cli, arguments, said):

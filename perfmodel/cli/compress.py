@@ -17,6 +17,7 @@ from perfmodel.compression.unstructured import NONZERO_BITS, TiledCsl
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, load
 from perfmodel.networks import library
+from perfmodel.onchip.latency import is_on_chip
 from perfmodel.render import Report
 from perfmodel.render import compression as render
 from perfmodel.render.report import Column, text
@@ -82,6 +83,12 @@ def compress(
     devices = [load(name) for name in device]
     sizes = [int(value) for value in ranges.parse(batch, "--batch")]
     tokens = ranges.one(context, "--context")
+    for each in devices:
+        if is_on_chip(each):
+            raise ProblemError(
+                f"{each.slug} has its memory on the chip, whose steps are no sums of kernels; see "
+                f"perfmodel hold {found.name} -d {each.slug}"
+            )
     of_head = naming.scheme(known.one("--head", head)) if head is not None else None
     rows: list[Compared] = []
     notes: dict[str, None] = {}

@@ -64,8 +64,10 @@ def compare(
 ) -> Iterator[Compared]:
     """Every scheme at every batch; each sequence has `context` tokens in its cache.
 
-    Raises `ProblemError` where the device cannot multiply by what a scheme stores.
+    Raises `ProblemError` for an encoder, and where the device cannot multiply by what is stored.
     """
+    if not any(block.attention.causal for block in network.blocks):
+        raise ProblemError(f"{network.name} is an encoder and decodes nothing; name a decoder")
     for scheme in schemes:
         scheme.check(device)
     plain = Compressed(network, Quantised(quantised.load(PLAIN)))
