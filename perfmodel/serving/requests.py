@@ -1,0 +1,167 @@
+"""From steps to requests: what users see of a load.
+
+    static batch     TTFT = prefill(B · ISL), TPOT = Σ decode(B, ISL + j) / (OSL − 1)
+    full load        n resident requests, of which n / OSL are replaced in each step
+    closed loop      c clients, each with its next request when the last one ends
+    open loop        λ requests a second; n = λ · (TTFT + OSL · step(n)) resident (Little)
+
+The time of a decode step is nearly linear in the tokens that are cached, so that three of them and
+Simpson's rule are the sum over all of a request's steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.errors import ProblemError
+from perfmodel.serving.memory import fitting_batch
+from perfmodel.serving.steps import Steps
+from perfmodel.serving.times import Times
+
+_SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
+KNEE = 0.95
+"""Share of the largest rate from which on waiting times grow without a bound: no number is given."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """Requests as arrays, one place a load."""
+
+    isl: np.ndarray
+    """Tokens of a prompt."""
+    osl: np.ndarray
+    """Tokens that are made."""
+    resident: np.ndarray
+    """Requests that are served at a time, by each copy."""
+    ttft: np.ndarray
+    """Seconds to the first token."""
+    tpot: np.ndarray
+    """Seconds between tokens."""
+    requests_per_s: np.ndarray
+    """Requests that end, by each copy."""
+    prompt: Times
+    """What the first token waits for."""
+    token: Times
+    """What each further token waits for."""
+
+    @property
+    def e2e(self) -> np.ndarray:
+        """Seconds of a request."""
+        return np.asarray(self.ttft + (self.osl - 1) * self.tpot)
+
+
+def decoding(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Times:
+    """The mean step of `batch` sequences from their second token to their last."""
+    last = np.maximum(isl + osl - 2, isl)
+    past = np.stack([isl, (isl + last) / 2.0, last], axis=1).reshape(-1)
+    return steps.decode(np.repeat(batch, 3), past).mean(_SIMPSON)
+
+
+def static(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+    """Batches that start and end together."""
+    batch, isl, osl = _together(batch, isl, osl)
+    prompt = steps.prefill(batch, isl)
+    token = decoding(steps, batch, isl, osl)
+    ttft = prompt.total + steps.of.engine.request_seconds
+    whole = ttft + (osl - 1) * token.total
+    return Load(isl, osl, batch, ttft, token.total, batch / whole, prompt, token)
+
+
+def steady(steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+    """Requests of all ages: each step ends resident / OSL of them and begins as many.
+
+    An engine that chunks prompts has their tokens beside those that are made, up to its most a
+    step; another one stops for whole prompts.
+    """
+    resident, isl, osl = _together(resident, isl, osl)
+    batching = steps.of.engine.batching
+    past = isl + osl / 2.0
+    if batching.chunked:
+        active = np.minimum(resident, batching.tokens / (1.0 + isl / osl))
+        step = steps.mixed(active, past, active / osl, isl, 0)
+        prompt = step
+    else:
+        active = resident
+        together = np.maximum(np.minimum(batching.tokens // isl, np.ceil(active / osl)), 1.0)
+        prompt = steps.prefill(together, isl)
+        step = steps.decode(active, past).plus(prompt.times(active / osl / together))
+    ttft = prompt.total + step.total / 2.0 + steps.of.engine.request_seconds
+    return Load(isl, osl, active, ttft, step.total, active / osl / step.total, prompt, step)
+
+
+def closed(steps: Steps, clients: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+    """So many clients with requests of one length: they begin, and go on, in step.
+
+    Prompts are run in the order that they came, so that the mean first token waits for half of
+    them, and the mean token for the other half's prompts once. Those that do not fit wait for a
+    whole round.
+    """
+    clients, isl, osl = _together(clients, isl, osl)
+    most = np.array([
+        _most(steps, int(i), int(o)) for i, o in zip(isl, osl, strict=True)
+    ])  # fmt: skip
+    resident = np.minimum(clients, most)
+    prompt = steps.prefill(resident, isl)
+    token = decoding(steps, resident, isl, osl)
+    first = prompt.times((resident + 1.0) / (2.0 * resident))
+    rest = prompt.times((resident - 1.0) / (2.0 * resident) / np.maximum(osl - 1, 1))
+    token = token.plus(rest)
+    round_ = first.total + (osl - 1) * token.total
+    ttft = first.total + steps.of.engine.request_seconds + (clients - resident) / clients * round_
+    return Load(isl, osl, resident, ttft, token.total, resident / round_, first, token)
+
+
+def full(steps: Steps, isl: np.ndarray, osl: np.ndarray) -> Load:
+    """As many requests as fit."""
+    _, isl, osl = _together(1, isl, osl)
+    most = np.array([
+        _most(steps, int(i), int(o)) for i, o in zip(isl, osl, strict=True)
+    ])  # fmt: skip
+    return steady(steps, most, isl, osl)
+
+
+def at_rate(steps: Steps, rate: float, isl: int, osl: int) -> Load:
+    """An open loop of `rate` requests a second of each copy.
+
+    Raises `ProblemError` for a rate beyond what can be served, and near it, where waiting times
+    depend on chance: with the largest rate, the knee.
+    """
+    if rate <= 0:
+        raise ProblemError(f"rate is {rate}; it is a number above 0, requests a second")
+    most = _most(steps, isl, osl)
+    top = float(steady(steps, np.array([most]), np.array([isl]), np.array([osl])).requests_per_s[0])
+    if rate > top:
+        raise ProblemError(
+            f"{rate:.4g} requests a second are more than the {top:.4g} that {steps.of.devices} x "
+            f"{steps.of.device.slug} serves; give a lower rate, or more devices"
+        )
+    if rate > KNEE * top:
+        raise ProblemError(
+            f"{rate:.4g} requests a second are beyond the knee, {KNEE * top:.4g} of at most "
+            f"{top:.4g}: waits there depend on chance; give a rate below the knee"
+        )
+    low, high = 0.0, float(most)
+    for _ in range(40):
+        middle = (low + high) / 2.0
+        load = steady(steps, np.array([max(middle, 1e-6)]), np.array([isl]), np.array([osl]))
+        wanted = rate * float(load.ttft[0] + osl * load.tpot[0])
+        low, high = (middle, high) if wanted > middle else (low, middle)
+    return steady(steps, np.array([high]), np.array([isl]), np.array([osl]))
+
+
+def _most(steps: Steps, isl: int, osl: int) -> int:
+    """Requests that reside at a time, at half of their output on average."""
+    found = fitting_batch(steps.of, isl + osl // 2)
+    if not found:
+        raise ProblemError(
+            f"not one request of {isl:,} + {osl:,} tokens fits {steps.of.device.slug} beside "
+            f"{steps.of.network.name} in {steps.of.weights}; "
+            f"give --tp {2 * steps.of.tensor}, or a smaller format"
+        )
+    return found
+
+
+def _together(*values: object) -> tuple[np.ndarray, ...]:
+    return tuple(np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, float)) for v in values)))
