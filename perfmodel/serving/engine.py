@@ -95,8 +95,10 @@ class Batching:
     """Most sequences of a step."""
     continuous: bool = True
     """Whether requests enter and leave between steps; else a batch runs from start to end."""
+    mixed: bool = False
+    """Whether prompts run beside tokens of other requests; else on their own, before those."""
     chunked: bool = False
-    """Whether a prompt may be split over steps, beside tokens of others."""
+    """Whether a prompt may be split over steps."""
     source: str = ""
     """Where the numbers come from."""
 

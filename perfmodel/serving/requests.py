@@ -21,6 +21,10 @@ from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Times
 
 _SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
+ROUNDS = 10
+"""Requests of a client: what benchmarks of a given concurrency usually send."""
+PAIR = 2
+"""Prompts that enter a step together where clients are out of step but have equal requests."""
 KNEE = 0.95
 """Share of the largest rate from which on waiting times grow without a bound: no number is given."""
 
@@ -70,56 +74,66 @@ def static(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) ->
 
 
 def steady(steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
-    """Requests of all ages: each step ends resident / OSL of them and begins as many.
-
-    An engine that chunks prompts has their tokens beside those that are made, up to its most a
-    step; another one stops for whole prompts.
-    """
+    """Requests of all ages: each step ends resident / OSL of them and begins as many."""
     resident, isl, osl = _together(resident, isl, osl)
-    batching = steps.of.engine.batching
-    past = isl + osl / 2.0
-    if batching.chunked:
-        active = np.minimum(resident, batching.tokens / (1.0 + isl / osl))
-        step = steps.mixed(active, past, active / osl, isl, 0)
-        prompt = step
-    else:
-        active = resident
-        together = np.maximum(np.minimum(batching.tokens // isl, np.ceil(active / osl)), 1.0)
-        prompt = steps.prefill(together, isl)
-        step = steps.decode(active, past).plus(prompt.times(active / osl / together))
+    prompt, step = _cycle(steps, resident, isl, osl, np.ones_like(osl))
     ttft = prompt.total + step.total / 2.0 + steps.of.engine.request_seconds
-    return Load(isl, osl, active, ttft, step.total, active / osl / step.total, prompt, step)
+    return Load(isl, osl, resident, ttft, step.total, resident / osl / step.total, prompt, step)
 
 
 def closed(steps: Steps, clients: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
-    """So many clients with requests of one length: they begin, and go on, in step.
+    """So many clients with `ROUNDS` requests each of one length, the first of all at once.
 
-    Prompts are run in the order that they came, so that the mean first token waits for half of
-    them, and the mean token for the other half's prompts once. Those that do not fit wait for a
-    whole round.
+    An engine that runs prompts before anything else keeps its clients in step: each round begins
+    with all of their prompts, and the mean first token waits for half of them. One that has prompts
+    beside the tokens of others spreads them out after the first round, down to `PAIR` a step.
+    Clients that do not fit wait as long as Little's law says.
     """
     clients, isl, osl = _together(clients, isl, osl)
-    most = np.array([
-        _most(steps, int(i), int(o)) for i, o in zip(isl, osl, strict=True)
-    ])  # fmt: skip
+    most = _most_of(steps, isl, osl)
     resident = np.minimum(clients, most)
-    prompt = steps.prefill(resident, isl)
-    token = decoding(steps, resident, isl, osl)
-    first = prompt.times((resident + 1.0) / (2.0 * resident))
-    rest = prompt.times((resident - 1.0) / (2.0 * resident) / np.maximum(osl - 1, 1))
-    token = token.plus(rest)
+    all_ = steps.prefill(resident, isl)
+    half = all_.times((resident + 1.0) / (2.0 * resident))
+    if steps.of.engine.batching.mixed:
+        pair, token = _cycle(steps, resident, isl, osl, np.minimum(resident, PAIR))
+        first = half.times(1.0 / ROUNDS).plus(pair.times(1.0 - 1.0 / ROUNDS))
+        waits = token.total / 2.0
+    else:
+        rest = all_.times((resident - 1.0) / (2.0 * resident) / np.maximum(osl - 1, 1))
+        first, token = half, decoding(steps, resident, isl, osl).plus(rest)
+        waits = np.zeros_like(isl)
     round_ = first.total + (osl - 1) * token.total
-    ttft = first.total + steps.of.engine.request_seconds + (clients - resident) / clients * round_
+    waits = waits + (clients - resident) / resident * round_
+    ttft = first.total + steps.of.engine.request_seconds + waits
     return Load(isl, osl, resident, ttft, token.total, resident / round_, first, token)
+
+
+def _cycle(
+    steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray, together: np.ndarray
+) -> tuple[Times, Times]:
+    """What prompts that enter together take, and the mean time between tokens.
+
+    Of OSL steps resident / (OSL · prompts) hold prompts, whole ones as far as a step has room for
+    their tokens: beside those of others, or on their own.
+    """
+    batching = steps.of.engine.batching
+    past = isl + osl / 2.0
+    prompts = np.maximum(together, resident / osl)
+    share = resident / osl / prompts
+    if not batching.mixed:
+        prompt = steps.prefill(prompts, isl)
+        return prompt, steps.decode(resident, past).plus(prompt.times(share))
+    room = np.maximum(batching.tokens - resident, batching.tokens / 8.0)
+    held = np.ceil(prompts * isl / room) if batching.chunked else np.ones_like(isl)
+    prompt = steps.mixed(resident, past, prompts / held, isl, 0).times(held)
+    alone = np.maximum(1.0 - share * held, 0.0)
+    return prompt, prompt.times(share).plus(steps.decode(resident, past).times(alone))
 
 
 def full(steps: Steps, isl: np.ndarray, osl: np.ndarray) -> Load:
     """As many requests as fit."""
     _, isl, osl = _together(1, isl, osl)
-    most = np.array([
-        _most(steps, int(i), int(o)) for i, o in zip(isl, osl, strict=True)
-    ])  # fmt: skip
-    return steady(steps, most, isl, osl)
+    return steady(steps, _most_of(steps, isl, osl), isl, osl)
 
 
 def at_rate(steps: Steps, rate: float, isl: int, osl: int) -> Load:
@@ -161,6 +175,11 @@ def _most(steps: Steps, isl: int, osl: int) -> int:
             f"give --tp {2 * steps.of.tensor}, or a smaller format"
         )
     return found
+
+
+def _most_of(steps: Steps, isl: np.ndarray, osl: np.ndarray) -> np.ndarray:
+    pairs = zip(isl.astype(int).tolist(), osl.astype(int).tolist(), strict=True)
+    return np.array([_most(steps, *pair) for pair in pairs], dtype=float)
 
 
 def _together(*values: object) -> tuple[np.ndarray, ...]:
