@@ -121,6 +121,6 @@ class Deployment:
     def key(self) -> tuple[object, ...]:
         """What tells its steps from those of another one."""
         return (
-            self.network, id(self.device), self.engine.name, self.weights, self.cache_type,
+            self.network, id(self.device), self.engine, self.weights, self.cache_type,
             self.tensor, self.pipeline, self.expert, id(self.system),
         )  # fmt: skip

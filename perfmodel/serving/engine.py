@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
+
 from perfmodel import yamltable
 from perfmodel.collectives.predict import libraries
 from perfmodel.entries import Misfit, made
@@ -33,6 +35,10 @@ class Host:
     """Of any step: requests scheduled, inputs prepared, tokens sampled and read back."""
     sequence_us: Annotated[float, "us"] = 0.0
     """More for each sequence of the step."""
+    between_us: Annotated[float, "us"] = 0.0
+    """Between two steps where the rest is overlapped: the device waits for it in any case."""
+    sharing_us: Annotated[float, "us"] = 0.0
+    """More in a step of several devices: processes that tell each other what to run."""
     request_us: Annotated[float, "us"] = 0.0
     """Once a request, before its first step: tokens made of text, a connection."""
     overlapped: bool = False
@@ -61,6 +67,9 @@ class Kernels:
     """Attention of one token a sequence."""
     weight_only: str = ""
     """Products with weights that are widened first."""
+    reread: float = 0.0
+    """Share of the cache that decoding reads again for each further query head of a group, where
+    its kernel has no form for groups."""
     source: str = ""
     """Where the names come from."""
 
@@ -99,6 +108,8 @@ class Batching:
     """Whether prompts run beside tokens of other requests; else on their own, before those."""
     chunked: bool = False
     """Whether a prompt may be split over steps."""
+    held: int = 0
+    """Places that requests which have ended still hold, of as many as there are clients."""
     source: str = ""
     """Where the numbers come from."""
 
@@ -146,9 +157,15 @@ class Engine:
         if self.all_reduce not in libraries():
             raise UnknownName("library of collectives", self.all_reduce, libraries())
 
-    def host_seconds(self, sequences: Any) -> Any:
-        """The host's work in a step of so many sequences."""
-        return (self.host.step_us + self.host.sequence_us * sequences) * _MICRO
+    def host_seconds(self, sequences: Any, device_seconds: Any, *, shared: bool) -> Any:
+        """What the host adds to a step of so many sequences that takes the device so long."""
+        host = self.host
+        own = (
+            host.step_us + host.sequence_us * sequences + (host.sharing_us if shared else 0.0)
+        ) * _MICRO
+        if not host.overlapped:
+            return own
+        return np.maximum(own - device_seconds, 0.0) + host.between_us * _MICRO
 
     @property
     def request_seconds(self) -> float:

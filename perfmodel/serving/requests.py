@@ -85,21 +85,23 @@ def closed(steps: Steps, clients: np.ndarray, isl: np.ndarray, osl: np.ndarray) 
     """So many clients with `ROUNDS` requests each of one length, the first of all at once.
 
     An engine that runs prompts before anything else keeps its clients in step: each round begins
-    with all of their prompts, and the mean first token waits for half of them. One that has prompts
+    with all of their prompts, and the mean first token waits for half of those steps. One that has prompts
     beside the tokens of others spreads them out after the first round, down to `PAIR` a step.
     Clients that do not fit wait as long as Little's law says.
     """
     clients, isl, osl = _together(clients, isl, osl)
     most = _most_of(steps, isl, osl)
-    resident = np.minimum(clients, most)
+    held = np.where(clients > steps.of.engine.batching.held, steps.of.engine.batching.held, 0)
+    resident = np.minimum(clients - held, most)
     all_ = steps.prefill(resident, isl)
-    half = all_.times((resident + 1.0) / (2.0 * resident))
+    rounds = np.ceil(resident * isl / np.maximum(steps.of.engine.batching.tokens, isl))
+    half = all_.times((rounds + 1.0) / (2.0 * rounds))
     if steps.of.engine.batching.mixed:
         pair, token = _cycle(steps, resident, isl, osl, np.minimum(resident, PAIR))
         first = half.times(1.0 / ROUNDS).plus(pair.times(1.0 - 1.0 / ROUNDS))
         waits = token.total / 2.0
     else:
-        rest = all_.times((resident - 1.0) / (2.0 * resident) / np.maximum(osl - 1, 1))
+        rest = all_.times((rounds - 1.0) / (2.0 * rounds) / np.maximum(osl - 1, 1))
         first, token = half, decoding(steps, resident, isl, osl).plus(rest)
         waits = np.zeros_like(isl)
     round_ = first.total + (osl - 1) * token.total

@@ -1,21 +1,26 @@
-"""A row of a serving-run table as a deployment and a load, and its metric of what is predicted."""
+"""Rows of a serving-run table as deployments and loads, and their metrics of what is predicted.
+
+Rows of one deployment and kind of load are predicted together, as arrays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load as load_device
 from perfmodel.networks.network import Network
 from perfmodel.serving import requests
 from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.engine import released
-from perfmodel.serving.memory import fitting_batch, memory, sequence_bytes
+from perfmodel.serving.engine import Engine, released
+from perfmodel.serving.memory import memory, sequence_bytes
 from perfmodel.serving.requests import Load
 from perfmodel.serving.steps import Steps
 from perfmodel.training.runs import network_of
@@ -26,10 +31,16 @@ METRICS = (
     "input_tokens_per_s", "memory_gb",
 )  # fmt: skip
 """Metrics of the table."""
-_WEIGHTS = {"": "bf16", "int4": "int4-g128"}
-_SIZES = ("hidden", "layers", "heads", "kv_heads", "head_dim", "inner", "vocabulary", "gated",
-          "tied", "experts", "experts_chosen", "expert_inner", "shared_experts",
-          "dense_layers")  # fmt: skip
+LOADS = {"static batch": "batch", "concurrency": "concurrency", "rate": "rate", "full": ""}
+"""Kinds of load, and the column of their size."""
+_SIZES = (
+    "network", "hidden", "layers", "heads", "kv_heads", "head_dim", "inner", "vocabulary", "gated",
+    "tied", "experts", "experts_chosen", "expert_inner", "shared_experts", "dense_layers",
+)  # fmt: skip
+_SHORT = {"int4": "int4-g128"}
+_RELEASED = {"gpt_oss": "mxfp4"}
+"""Formats of released checkpoints that are not 16 bits wide, by family."""
+_CHUNK = re.compile(r"prompt chunk (\d+)")
 
 
 @dataclass(frozen=True)
@@ -39,15 +50,30 @@ class Asked:
     deployment: Deployment
     """What is served, on what."""
     load: str
-    """static batch, concurrency, rate or full."""
+    """One of `LOADS`."""
     size: float
     """Sequences, clients, or requests a second; 0 of a full load."""
     isl: int
     """Tokens of a prompt."""
     osl: int
     """Tokens that are made."""
-    assumed: tuple[str, ...]
+    metric: str
+    """One of `METRICS`."""
+    per_device: bool
+    """Whether a rate is of one device; else of all."""
+    assumed: tuple[str, ...] = ()
     """What was filled in, each in a few words."""
+
+
+class Value(NamedTuple):
+    """A metric, with the range that its operators have."""
+
+    value: float
+    """In the metric's unit."""
+    low: float
+    """Low end."""
+    high: float
+    """High end."""
 
 
 def asked(row: Row) -> Asked:
@@ -60,37 +86,50 @@ def asked(row: Row) -> Asked:
         said.append(f"{name} {value} ({why})")
         return value
 
-    engine = released(str(row["engine"]), str(row.get("engine_version") or _by_year(row)))
-    weights = str(usual("weights_dtype", "bf16"))
-    cache = str(row.get("kv_dtype") or "")
-    load = str(row["load"])
-    deployment = Deployment(
-        _network(tuple((name, row.get(name)) for name in ("network", *_SIZES))),
+    load, metric = str(row["load"]), str(row["metric"])
+    if load not in LOADS:
+        raise UnknownName("load", load, LOADS)
+    if metric not in METRICS:
+        raise UnknownName("metric", metric, METRICS)
+    column = LOADS[load]
+    size = 0.0 if not column or _missing(row, column) else float(row[column])
+    if column and not size > 0:
+        raise ProblemError(f"a row of load {load} without {column}; give the column")
+    first = metric in ("ttft_ms", "input_tokens_per_s")
+    osl = _whole(row, "osl") or int(usual("osl", 1 if first else 128))
+    return Asked(
+        _deployment(row, usual), load, size, _whole(row, "isl") or int(usual("isl", 128)), osl,
+        metric, str(row.get("per") or "system") == "device", tuple(said),
+    )  # fmt: skip
+
+
+def _deployment(row: Row, usual: Any) -> Deployment:
+    network = _network(tuple((name, row.get(name)) for name in _SIZES))
+    weights = str(usual("weights_dtype", _RELEASED.get(network.family, "bf16")))
+    cache = "" if _missing(row, "kv_dtype") else str(row["kv_dtype"])
+    return Deployment(
+        network,
         load_device(str(row["device"])),
-        engine,
-        weights=_WEIGHTS.get(weights, weights),
+        _engine(row),
+        weights=_SHORT.get(weights, weights),
         cache="" if cache in ("fp16", "bf16") else cache,
         tensor=_whole(row, "tensor") or int(usual("tensor", _whole(row, "devices") or 1)),
         pipeline=_whole(row, "pipeline") or 1,
         data=_whole(row, "data") or 1,
     )
-    size = {"static batch": "batch", "concurrency": "concurrency", "rate": "concurrency"}
-    wanted = float(row.get(size.get(load, ""), 0) or 0)
-    if load in size and not wanted > 0:
-        raise ProblemError(f"a row of load {load} without {size[load]}; give the column")
-    isl, osl = _whole(row, "isl"), _whole(row, "osl")
-    first = str(row["metric"]) in ("ttft_ms", "input_tokens_per_s", "memory_gb")
-    return Asked(
-        deployment, load, wanted,
-        isl or int(usual("isl", 128)),
-        osl or (1 if first else int(usual("osl", 128))),
-        tuple(said),
-    )  # fmt: skip
 
 
-def _by_year(row: Row) -> str:
-    """The release of a row that names none: tables of LLM-Inference-Bench are of 2024."""
-    return "0.5" if "llm-inference-bench" in str(row.get("source") or "") else ""
+def _engine(row: Row) -> Engine:
+    """The engine of a row's release; prompts in chunks where its notes say so."""
+    version = "" if _missing(row, "engine_version") else str(row["engine_version"])
+    early = "llm-inference-bench" in str(row.get("source") or "")  # of the summer of 2024
+    found = released(str(row["engine"]), version or ("0.5" if early else ""))
+    chunk = _CHUNK.search(str(row.get("notes") or ""))
+    if chunk is None:
+        return found
+    return replace(
+        found, batching=replace(found.batching, tokens=int(chunk[1]), chunked=True)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -98,99 +137,103 @@ def _network(sizes: tuple[tuple[str, Any], ...]) -> Network:
     return replace(network_of(dict(sizes)), positions=0)
 
 
-_STEPS: dict[tuple[object, ...], Steps] = {}
+class Answers:
+    """Predictions of rows; steps of equal deployments are predicted once."""
+
+    def __init__(self) -> None:
+        self._steps: dict[tuple[object, ...], Steps] = {}
+
+    def steps(self, of: Deployment) -> Steps:
+        """The steps of a deployment."""
+        bare = replace(of, engine=_bare(of.engine))
+        if bare.key not in self._steps:
+            self._steps[bare.key] = Steps(bare)
+        return self._steps[bare.key].under(of.engine)
+
+    def values(self, rows: Sequence[Asked]) -> list[Value | str]:
+        """The metric of each row, or why there is none."""
+        groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
+        for i, row in enumerate(rows):
+            groups[(row.deployment.key, row.load)].append(i)
+        found: dict[int, Value | str] = {}
+        for members in groups.values():
+            found.update(zip(members, self._group([rows[i] for i in members]), strict=True))
+        return [found[i] for i in range(len(rows))]
+
+    def _group(self, rows: Sequence[Asked]) -> list[Value | str]:
+        """Of rows of one deployment and load: together, or one by one where one is refused."""
+        try:
+            load = None if rows[0].metric == "memory_gb" else self._loaded(rows)
+            return [
+                _memory(row) if load is None else _metric(row, load, i)
+                for i, row in enumerate(rows)
+            ]
+        except PerfmodelError as error:
+            if len(rows) == 1:
+                return [str(error)]
+            return [value for row in rows for value in self._group([row])]
+
+    def _loaded(self, rows: Sequence[Asked]) -> Load:
+        steps = self.steps(rows[0].deployment)
+        size, isl, osl = (
+            np.array([getattr(row, name) for row in rows], dtype=float)
+            for name in ("size", "isl", "osl")
+        )
+        load = rows[0].load
+        if load == "static batch":
+            return requests.static(steps, size, isl, osl)
+        if load == "concurrency":
+            return requests.closed(steps, size, isl, osl)
+        if load == "full":
+            return requests.full(steps, isl, osl)
+        if len(rows) > 1:
+            raise ProblemError("rates are predicted one by one")
+        return requests.at_rate(steps, rows[0].size, rows[0].isl, rows[0].osl)
 
 
-def steps_of(deployment: Deployment) -> Steps:
-    """The steps of a deployment, those of an equal one again."""
-    found = _STEPS.get(deployment.key)
-    if found is None:
-        found = _STEPS[deployment.key] = Steps(deployment)
-    return found
+def _bare(engine: Engine) -> Engine:
+    """What kernels and exchanges depend on, of an engine."""
+    plain = Engine(engine.name, "", "", engine.stack, "")
+    kernels = replace(engine.kernels, reread=0.0)
+    return replace(
+        plain, residual_norm=engine.residual_norm, cache_write=engine.cache_write,
+        all_reduce=engine.all_reduce, kernels=kernels,
+    )  # fmt: skip
 
 
-def loaded(one: Asked) -> Load:
-    """What is predicted of a row's load."""
-    steps = steps_of(one.deployment)
-    sizes = (np.array([one.size]), np.array([one.isl]), np.array([one.osl]))
-    if one.load == "static batch":
-        return requests.static(steps, *sizes)
-    if one.load == "concurrency":
-        return requests.closed(steps, *sizes)
-    if one.load == "full":
-        return requests.full(steps, *sizes[1:])
-    if one.load == "rate":
-        return requests.at_rate(steps, one.size, one.isl, one.osl)
-    raise UnknownName("load", one.load, ("static batch", "concurrency", "full", "rate"))
-
-
-@dataclass(frozen=True)
-class Value:
-    """A metric, with the range of its operators."""
-
-    value: float
-    """In the metric's unit."""
-    low: float
-    """Low end."""
-    high: float
-    """High end."""
-
-
-def metric(one: Asked, name: str, per: str) -> Value:
-    """A metric of a row's load; `per` device or system. Raises `UnknownName`."""
-    if name == "memory_gb":
-        return _memory(one)
-    found = loaded(one)
-    ttft, tpot, osl = float(found.ttft[0]), float(found.tpot[0]), float(found.osl[0])
-    first, later = found.prompt.range(), found.token.range()
-    if name in ("ttft_ms", "tpot_ms"):
-        seconds, ends = (ttft, first) if name == "ttft_ms" else (tpot, later)
+def _metric(row: Asked, load: Load, i: int) -> Value:
+    """A metric of a row's load, the i-th of its group."""
+    ttft, tpot, osl = float(load.ttft[i]), float(load.tpot[i]), row.osl
+    first, later = load.prompt.range(i), load.token.range(i)
+    if row.metric in ("ttft_ms", "tpot_ms"):
+        seconds, ends = (ttft, first) if row.metric == "ttft_ms" else (tpot, later)
         return Value(*(1e3 * seconds * factor for factor in (1.0, *ends)))
     decode = (osl - 1) * tpot
     whole = ttft + decode
-    ends = tuple((ttft * a + decode * b) / whole for a, b in zip(first, later, strict=True))
-    if name == "e2e_ms":
-        return Value(*(1e3 * whole * factor for factor in (1.0, *ends)))
-    rate = _rate(one, name, found)
-    rate *= one.deployment.data / (one.deployment.devices if per == "device" else 1)
-    return Value(rate, rate / ends[1], rate / ends[0])
+    low, high = ((ttft * a + decode * b) / whole for a, b in zip(first, later, strict=True))
+    if row.metric == "e2e_ms":
+        return Value(*(1e3 * whole * factor for factor in (1.0, low, high)))
+    rate = _rate(row, load, i)
+    rate *= row.deployment.data / (row.deployment.devices if row.per_device else 1)
+    return Value(rate, rate / high, rate / low)
 
 
-def _rate(one: Asked, name: str, found: Load) -> float:
-    """Tokens a second of one copy."""
-    each = {
-        "output_tokens_per_s": one.osl,
-        "total_tokens_per_s": one.isl + one.osl,
-        "input_tokens_per_s": one.isl,
-    }
-    if name not in each:
-        raise UnknownName("metric", name, METRICS)
-    if name == "input_tokens_per_s":
-        return one.size * one.isl / float(found.ttft[0])
-    if one.load == "static batch" and one.size == 1 and one.deployment.engine.name in _PACED:
-        return 1.0 / float(found.tpot[0])
-    return float(found.requests_per_s[0]) * each[name]
+def _rate(row: Asked, load: Load, i: int) -> float:
+    """Tokens a second of one copy; an engine of one sequence tells the pace of decoding."""
+    if row.metric == "input_tokens_per_s":
+        return row.size * row.isl / float(load.ttft[i])
+    if row.load == "static batch" and row.deployment.engine.batching.sequences == 1:
+        return 1.0 / float(load.tpot[i])
+    tokens = row.osl + (row.isl if row.metric == "total_tokens_per_s" else 0)
+    return float(load.requests_per_s[i]) * tokens
 
 
-# Engines whose tables give the pace of decoding alone.
-_PACED = ("gpt-fast", "llama.cpp")
-
-
-def _memory(one: Asked) -> Value:
+def _memory(row: Asked) -> Value:
     """Gigabytes of all that lies in a device."""
-    has = memory(one.deployment)
-    cache = one.size * sequence_bytes(one.deployment, one.isl + one.osl)
-    total = (has.weights_bytes + has.context_bytes + has.activations_bytes + cache) / 1e9
+    has = memory(row.deployment)
+    cache = row.size * sequence_bytes(row.deployment, row.isl + row.osl)
+    total = (has.weights_bytes + has.reserve_bytes + cache) / 1e9
     return Value(total, total, total)
-
-
-def resides(one: Asked) -> None:
-    """Raises `ProblemError` where a static batch of a row does not fit."""
-    fits = fitting_batch(one.deployment, one.isl + one.osl)
-    if one.load == "static batch" and one.size > fits:
-        raise ProblemError(
-            f"{one.size:.0f} sequences of {one.isl + one.osl:,} tokens do not reside; {fits} do"
-        )
 
 
 def _missing(row: Row, name: str) -> bool:

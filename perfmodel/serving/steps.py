@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +23,7 @@ from perfmodel.operators import operator_of
 from perfmodel.predict import predict_arrays
 from perfmodel.serving import exchange
 from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.engine import Engine
 from perfmodel.serving.kernels import HEAD, absorbed, exchanges, kernels
 from perfmodel.serving.knots import KNOTS, around
 from perfmodel.serving.times import HOST, Line, Times, beside
@@ -56,16 +58,20 @@ class Steps:
     def prefill(self, prompts: np.ndarray, tokens: np.ndarray, past: np.ndarray | int = 0) -> Times:
         """`tokens` of each of so many prompts, behind `past` that are cached.
 
-        A step holds no more tokens than the engine's most: more prompts take several steps.
+        A step holds no more tokens than the engine's most: more prompts take several steps, and a
+        prompt that is longer several as well where the engine splits prompts. Pieces of equal size
+        see half of the others on average, and attention is linear in what is seen.
         """
         prompts, tokens, past = np.broadcast_arrays(
             np.asarray(prompts, float), np.asarray(tokens, float), np.asarray(past, float)
         )
-        most = np.maximum(self.of.engine.batching.tokens, tokens)
-        steps = np.ceil(prompts * tokens / most)
+        batching = self.of.engine.batching
+        pieces = np.ceil(tokens / batching.tokens) if batching.chunked else np.ones_like(tokens)
+        tokens, past = tokens / pieces, past + (pieces - 1.0) / 2.0 * tokens / pieces
+        steps = np.ceil(prompts * tokens / np.maximum(batching.tokens, tokens))
         each = prompts / steps
         parts = [self.layers(each * tokens), self.head(each), self.prompts(each, tokens, past)]
-        return self._whole(parts, each * tokens, each, prompt=True).times(steps)
+        return self._whole(parts, each * tokens, each, prompt=True).times(steps * pieces)
 
     def mixed(
         self, batch: np.ndarray, past: np.ndarray, prompts: np.ndarray, tokens: np.ndarray,
@@ -100,11 +106,25 @@ class Steps:
         if self.of.pipeline > 1:
             sent = tokens * self.of.network.hidden * 2.0 / self.of.tensor
             made.append(exchange.send(self.of, sent).times(self.of.pipeline - 1))
-        own = self.of.engine.host_seconds(sequences)
-        if self.of.engine.host.overlapped:
-            own = np.maximum(own - device - waits, 0.0)
+        own = self.of.engine.host_seconds(sequences, device + waits, shared=self.of.tensor > 1)
         made.append(Times.exactly(Line("engine", HOST, HOST), own))
         return beside(made)
+
+    def under(self, engine: Engine) -> Steps:
+        """The same with other numbers of the engine's host, batching and rereads: what is predicted
+        already is kept."""
+        found = Steps(replace(self.of, engine=engine))
+        found._layers, found._heads = self._layers, self._heads
+        found._decoding, found._prompts = self._decoding, self._prompts
+        return found
+
+    @cached_property
+    def _kinds(self) -> dict[SelfAttention, int]:
+        """Every kind of attention, and layers that have it."""
+        found: dict[SelfAttention, int] = {}
+        for block in self.of.network.blocks:
+            found[block.attention] = found.get(block.attention, 0) + block.repeat
+        return found
 
     @cached_property
     def _stack_host(self) -> str:
@@ -131,12 +151,17 @@ class Steps:
         table = _joined([self._decoding[key] for key in places])
         a, b, c, d = (np.array([places[key] for key in corner]) for corner in keys)
         short, long = table.between(a, b, way), table.between(c, d, way)
-        return Times(
-            short.lines,
-            *(s * (1 - along) + l * along for s, l in zip(
-                (short.seconds, short.low, short.high), (long.seconds, long.low, long.high),
-                strict=True)),
-        )  # fmt: skip
+        found = short.times(1.0 - along).added(long.times(along))
+        return found.times(self._rereads(found.lines))
+
+    def _rereads(self, lines: tuple[Line, ...]) -> np.ndarray:
+        """Factors of attention's lines: what a group's heads read again."""
+        groups = iter([kind.heads // kind.kv_heads for kind in self._kinds])
+        again = self.of.engine.kernels.reread
+        return np.array([
+            [1.0 + again * (next(groups) - 1)] if line.kind == "attention" else [1.0]
+            for line in lines
+        ])  # fmt: skip
 
     def prompts(self, prompts: np.ndarray, tokens: np.ndarray, past: np.ndarray) -> Times:
         """Attention of prompts; a share of a prompt takes that share of one's time."""
@@ -196,11 +221,8 @@ class Steps:
 
     def _attention(self, batch: np.ndarray, seq: np.ndarray, past: np.ndarray) -> Iterator[Times]:
         """Attention of every kind of layer; prompts (seq > 1) and tokens that follow apart."""
-        kinds: dict[SelfAttention, int] = {}
-        for block in self.of.network.blocks:
-            kinds[block.attention] = kinds.get(block.attention, 0) + block.repeat
         decoding = bool(np.all(seq == 1) and np.all(past > 0))
-        for of, repeat in kinds.items():
+        for of, repeat in self._kinds.items():
             names = self.of.engine.kernels
             named = names.decode if decoding else names.prefill
             problem = _problem(self.of, of, batch, seq, past, decoding=decoding)

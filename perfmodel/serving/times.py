@@ -74,6 +74,15 @@ class Times:
         """Steps that lie between two of these, at a share of the way."""
         return self._each(lambda v: v[:, below] * (1.0 - share) + v[:, above] * share)
 
+    def added(self, other: Times) -> Times:
+        """Steps of equal operations, one after the other."""
+        return Times(
+            self.lines,
+            self.seconds + other.seconds,
+            self.low + other.low,
+            self.high + other.high,
+        )
+
     def beside(self, other: Times) -> Times:
         """Operations of both, step by step."""
         return Times(
