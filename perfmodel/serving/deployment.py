@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, System, systems
@@ -83,6 +84,13 @@ class Deployment:
     def format(self) -> WeightFormat:
         """The format of the weights."""
         return weight_format(self.weights)
+
+    @cached_property
+    def product(self) -> str:
+        """Format that the layers' products run in."""
+        found = self.format
+        runs = matmul_format(found.product).compute in self.device.matrix_types
+        return found.product if runs or not found.widened else found.widened
 
     @property
     def dtype(self) -> str:

@@ -1,13 +1,13 @@
 """What an engine does with a network (`engines/*.yaml`): kernels, host time, exchanges, batching.
 
-A file an engine; each fact with a source. Numbers of the host that were read off published runs
-say so in `fitted`, at most `MOST_FITTED` an engine, and none of them belongs to a device.
+A file an engine; each fact with a source. Numbers that were read off published runs stand in
+`fitted`, at most `MOST_FITTED` an engine, and none of them belongs to a device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -43,17 +43,8 @@ class Host:
     """Once a request, before its first step: tokens made of text, a connection."""
     overlapped: bool = False
     """Whether the host works on the next step while the device runs this one."""
-    fitted: tuple[str, ...] = ()
-    """Which of these numbers were read off published runs."""
     source: str = ""
     """Where they come from."""
-
-    def __post_init__(self) -> None:
-        if len(self.fitted) > MOST_FITTED:
-            raise ProblemError(f"fitted: {len(self.fitted)} constants; {MOST_FITTED} at most")
-        for name in self.fitted:
-            if not hasattr(self, name):
-                raise ProblemError(f"fitted: no number is called {name}")
 
 
 @dataclass(frozen=True)
@@ -150,8 +141,14 @@ class Engine:
     """Keys and values."""
     batching: Batching = field(default_factory=Batching)
     """Steps."""
+    fitted: tuple[str, ...] = ()
+    """Numbers that were read off published runs: host.step_us, kernels.reread ..."""
 
     def __post_init__(self) -> None:
+        if len(self.fitted) > MOST_FITTED:
+            raise ProblemError(f"fitted: {len(self.fitted)} constants; {MOST_FITTED} at most")
+        for name in self.fitted:
+            self.constant(name)
         stack.load(self.stack)
         hosts.load(self.prefill)
         if self.all_reduce not in libraries():
@@ -166,6 +163,22 @@ class Engine:
         if not host.overlapped:
             return own
         return np.maximum(own - device_seconds, 0.0) + host.between_us * _MICRO
+
+    def constant(self, name: str) -> float:
+        """A number by its dotted name; raises `UnknownName`."""
+        part, _, key = name.partition(".")
+        value = getattr(getattr(self, part, None), key, None)
+        if not isinstance(value, int | float):
+            raise UnknownName("number of an engine", name, [f"host.{x.name}" for x in fields(Host)])
+        return float(value)
+
+    def having(self, values: Mapping[str, float]) -> Engine:
+        """The same with other numbers, by dotted names."""
+        found = self
+        for name, value in values.items():
+            part, _, key = name.partition(".")
+            found = replace(found, **{part: replace(getattr(found, part), **{key: value})})
+        return found
 
     @property
     def request_seconds(self) -> float:

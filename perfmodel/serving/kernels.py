@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from perfmodel.algorithms import Matmul, Rowwise
+from perfmodel.algorithms.matmul import WIDENED
 from perfmodel.graph import Node, touches
 from perfmodel.graph.asks import Ask, ask
 from perfmodel.networks.expand import expand
@@ -120,12 +121,11 @@ def _run(of: Deployment, segment: Segment, node: Node, kind: str) -> Node:
     if joins and isinstance(problem, Rowwise):  # reads both, writes the sum and its norm
         return replace(node, problem=replace(problem, outputs=2))
     if isinstance(problem, Matmul) and segment.block and not node.name.startswith("router"):
-        product = of.format.product
-        named = "torch" if of.format.wide else of.engine.kernels.weight_only
-        if product not in ("w8a16", "w4a16") and not of.format.wide:
-            named = ""
-        dtype = problem.dtype if of.format.wide else product
-        return replace(node, problem=replace(problem, dtype=dtype), implementation=named or None)
+        if of.format.wide:
+            return node
+        named = of.engine.kernels.weight_only if of.product in WIDENED else ""
+        product = replace(problem, dtype=of.product)
+        return replace(node, problem=product, implementation=named or None)
     return node
 
 

@@ -4,7 +4,8 @@
     cache room = share · (memory − weights − reserve)    (share of what is left: TensorRT-LLM)
 
 A sequence keeps keys and values of its tokens in whole blocks, of a layer with a window no more
-than that window's. Sizes of the reserve are what runtimes were seen to take, recalled from memory:
+than that window's. Makers call 2³⁰ bytes of memory a gigabyte: the 80 GB of an H100 are 79.6 GiB to its
+driver. Sizes of the reserve are what runtimes were seen to take, recalled from memory:
 the CUDA context, buffers of exchanges, captured graphs; activations are counted.
 """
 
@@ -17,6 +18,7 @@ from fractions import Fraction
 
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
 from perfmodel.networks.expand import parameters
 from perfmodel.networks.network import SelfAttention
 from perfmodel.networks.summary import cached_elements
@@ -97,12 +99,18 @@ def memory(of: Deployment, *, share: float | None = None, reserve: float | None 
         else (reserve, 0.0, 0.0, 0.0)
     )  # fmt: skip
     return Memory(
-        of.device.hbm_capacity_bytes,
+        total_bytes(of.device),
         cache.share if share is None else share,
         cache.of == "free",
         weight_bytes(of),
         *said,
     )
+
+
+def total_bytes(device: Device) -> float:
+    """Memory of a device; whole gigabytes are binary ones."""
+    said = device.hbm_capacity_bytes
+    return said / 1e9 * _GIB if said % 1e9 == 0 else said
 
 
 def weight_bytes(of: Deployment) -> float:

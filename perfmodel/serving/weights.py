@@ -24,6 +24,8 @@ class WeightFormat:
     """Format of its products (`algorithms.matmul.FORMATS`)."""
     bits: Fraction
     """Bits of a weight, its share of scales and zeros included."""
+    widened: str = ""
+    """Format of the products on a device without a rate for it: weights are widened first."""
     note: str = ""
     """What the product leaves out of the format."""
 
@@ -49,10 +51,10 @@ FORMATS: Mapping[str, WeightFormat] = {
         WeightFormat("int8", "w8a16", Fraction(8)),
         WeightFormat("w8a8", "w8a8_int8", Fraction(8)),
         WeightFormat("int4-g128", "w4a16", _integer(4, 128)),
-        WeightFormat("int4-g32", "w4a16", _integer(4, 32, 16, 16), _AS_G128),
-        WeightFormat("q4_k_m", "w4a16", Fraction(485, 100), _AS_G128),
-        WeightFormat("nvfp4", "nvfp4", _integer(4, 16, 8)),
-        WeightFormat("mxfp4", "mxfp4", _integer(4, 32, 8)),
+        WeightFormat("int4-g32", "w4a16", _integer(4, 32, 16, 16), note=_AS_G128),
+        WeightFormat("q4_k_m", "w4a16", Fraction(485, 100), note=_AS_G128),
+        WeightFormat("nvfp4", "nvfp4", _integer(4, 16, 8), "w4a16"),
+        WeightFormat("mxfp4", "mxfp4", _integer(4, 32, 8), "w4a16"),
     )
 }
 """Every format by name; gpt-fast's int4 has a 16-bit scale and zero for each 32 weights, and
