@@ -12,8 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
-
 from perfmodel import yamltable
 from perfmodel.collectives.predict import libraries
 from perfmodel.entries import Misfit, made
@@ -29,20 +27,18 @@ _MICRO = 1e-6
 
 @dataclass(frozen=True)
 class Host:
-    """What the host does once a step, while the device waits or beside it."""
+    """What the host does once a step, while the device waits."""
 
     step_us: Annotated[float, "us"] = 0.0
     """Of any step: requests scheduled, inputs prepared, tokens sampled and read back."""
     sequence_us: Annotated[float, "us"] = 0.0
     """More for each sequence of the step."""
-    between_us: Annotated[float, "us"] = 0.0
-    """Between two steps where the rest is overlapped: the device waits for it in any case."""
     sharing_us: Annotated[float, "us"] = 0.0
     """More in a step of several devices: processes that tell each other what to run."""
     request_us: Annotated[float, "us"] = 0.0
     """Once a request, before its first step: tokens made of text, a connection."""
-    overlapped: bool = False
-    """Whether the host works on the next step while the device runs this one."""
+    client_us: Annotated[float, "us"] = 0.0
+    """For each client of a step that tokens are streamed to, while the device goes on."""
     source: str = ""
     """Where they come from."""
 
@@ -154,15 +150,15 @@ class Engine:
         if self.all_reduce not in libraries():
             raise UnknownName("library of collectives", self.all_reduce, libraries())
 
-    def host_seconds(self, sequences: Any, device_seconds: Any, *, shared: bool) -> Any:
-        """What the host adds to a step of so many sequences that takes the device so long."""
+    def host_seconds(self, sequences: Any, *, shared: bool) -> Any:
+        """What the device waits for in a step of so many sequences, `shared` by several devices."""
         host = self.host
-        own = (
-            host.step_us + host.sequence_us * sequences + (host.sharing_us if shared else 0.0)
-        ) * _MICRO
-        if not host.overlapped:
-            return own
-        return np.maximum(own - device_seconds, 0.0) + host.between_us * _MICRO
+        more = host.sharing_us if shared else 0.0
+        return (host.step_us + more + host.sequence_us * sequences) * _MICRO
+
+    def client_seconds(self, clients: Any) -> Any:
+        """The least that a step takes whose tokens are streamed to so many clients."""
+        return self.host.client_us * clients * _MICRO
 
     def constant(self, name: str) -> float:
         """A number by its dotted name; raises `UnknownName`."""

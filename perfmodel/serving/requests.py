@@ -89,6 +89,7 @@ def closed(steps: Steps, clients: np.ndarray, isl: np.ndarray, osl: np.ndarray) 
     beside the tokens of others spreads them out after the first round, down to `PAIR` a step.
     Clients that do not fit wait as long as Little's law says.
     """
+    steps = steps.streaming()
     clients, isl, osl = _together(clients, isl, osl)
     most = _most_of(steps, isl, osl)
     held = np.where(clients > steps.of.engine.batching.held, steps.of.engine.batching.held, 0)
@@ -146,6 +147,7 @@ def at_rate(steps: Steps, rate: float, isl: int, osl: int) -> Load:
     """
     if rate <= 0:
         raise ProblemError(f"rate is {rate}; it is a number above 0, requests a second")
+    steps = steps.streaming()
     most = _most(steps, isl, osl)
     top = float(steady(steps, np.array([most]), np.array([isl]), np.array([osl])).requests_per_s[0])
     if rate > top:

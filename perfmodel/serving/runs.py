@@ -64,6 +64,14 @@ class Asked:
     assumed: tuple[str, ...] = ()
     """What was filled in, each in a few words."""
 
+    def known(self) -> dict[str, str]:
+        """What is known of it: whether the engine's host is fitted, and whether devices share."""
+        of = self.deployment
+        return {
+            "known_engine": "fitted" if of.engine.fitted else "unfitted",
+            "known_devices": "several" if of.tensor > 1 else "one",
+        }
+
 
 class Value(NamedTuple):
     """A metric, with the range that its operators have."""
@@ -220,12 +228,13 @@ def _metric(row: Asked, load: Load, i: int) -> Value:
 
 def _rate(row: Asked, load: Load, i: int) -> float:
     """Tokens a second of one copy; an engine of one sequence tells the pace of decoding."""
-    if row.metric == "input_tokens_per_s":
+    if row.metric == "input_tokens_per_s" and row.load == "static batch":
         return row.size * row.isl / float(load.ttft[i])
     if row.load == "static batch" and row.deployment.engine.batching.sequences == 1:
         return 1.0 / float(load.tpot[i])
-    tokens = row.osl + (row.isl if row.metric == "total_tokens_per_s" else 0)
-    return float(load.requests_per_s[i]) * tokens
+    made = 0 if row.metric == "input_tokens_per_s" else row.osl
+    read = 0 if row.metric == "output_tokens_per_s" else row.isl
+    return float(load.requests_per_s[i]) * (made + read)
 
 
 def _memory(row: Asked) -> Value:

@@ -38,8 +38,8 @@ _SHARED_KEYS = "k rope of all heads"
 class Steps:
     """Raises what `perfmodel.predict.predict` raises, for a format that a device cannot run."""
 
-    def __init__(self, of: Deployment) -> None:
-        self.of = of
+    def __init__(self, of: Deployment, *, streams: bool = False) -> None:
+        self.of, self.streams = of, streams
         self.values = sustained(default(), of.device)
         self.gap_seconds = float(machine(of.device).at_clock(self.values["kernel_gap"]))
         self._layers: dict[int, Times] = {}
@@ -106,17 +106,27 @@ class Steps:
         if self.of.pipeline > 1:
             sent = tokens * self.of.network.hidden * 2.0 / self.of.tensor
             made.append(exchange.send(self.of, sent).times(self.of.pipeline - 1))
-        own = self.of.engine.host_seconds(sequences, device + waits, shared=self.of.tensor > 1)
+        engine = self.of.engine
+        own = engine.host_seconds(sequences, shared=self.of.tensor > 1)
         made.append(Times.exactly(Line("engine", HOST, HOST), own))
+        if self.streams:
+            rest = engine.client_seconds(sequences) - device - waits - own
+            made.append(Times.exactly(Line("clients", HOST, HOST), np.maximum(rest, 0.0)))
         return beside(made)
 
     def under(self, engine: Engine) -> Steps:
-        """The same with other numbers of the engine's host, batching and rereads: what is predicted
-        already is kept."""
-        found = Steps(replace(self.of, engine=engine))
-        found._layers, found._heads = self._layers, self._heads
-        found._decoding, found._prompts = self._decoding, self._prompts
-        return found
+        """The same with other numbers of the engine's host, batching and rereads."""
+        return self._sharing(Steps(replace(self.of, engine=engine)))
+
+    def streaming(self) -> Steps:
+        """The same with tokens that are streamed to clients."""
+        return self._sharing(Steps(self.of, streams=True))
+
+    def _sharing(self, other: Steps) -> Steps:
+        """Another one that keeps and finds what is predicted already where this one does."""
+        other._layers, other._heads = self._layers, self._heads
+        other._decoding, other._prompts = self._decoding, self._prompts
+        return other
 
     @cached_property
     def _kinds(self) -> dict[SelfAttention, int]:

@@ -1,0 +1,90 @@
+"""The serving-run table: first tokens, times between tokens and rates of served networks.
+
+Every row is predicted or says why not. Flagged rows are predicted and kept apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.evidence.records.runtable import Layout, read_runs
+from perfmodel.serving.runs import Answers, Asked, Value, asked
+from perfmodel.serving.spread import Spread, default, group_of
+from perfmodel.validation.judging import Fields
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LAYOUT = Layout(
+    needed=("device", "engine", "network", "load", "metric", "value"),
+    measured="value",
+    text=(
+        "source", "device", "engine", "engine_version", "network", "weights_dtype", "kv_dtype",
+        "activations_dtype", "load", "metric", "per", "flag", "assumed", "notes",
+    ),
+    whole=(
+        "devices", "hidden", "layers", "heads", "kv_heads", "head_dim", "inner", "vocabulary",
+        "experts", "experts_chosen", "expert_inner", "shared_experts", "dense_layers", "tensor",
+        "pipeline", "expert", "data", "batch", "concurrency", "isl", "osl",
+    ),
+    numbers=("year", "rate"),
+    truth=("gated", "tied"),
+)  # fmt: skip
+"""Columns of the table."""
+
+FIELDS = Fields("value", "predicted", "low", "high", ("known_engine", "known_devices"))
+"""Columns that errors are made of."""
+
+
+def read(paths: Sequence[str]) -> pd.DataFrame:
+    """Tables of serving runs."""
+    return read_runs(paths, LAYOUT)
+
+
+def asked_of(table: pd.DataFrame) -> list[Asked | str]:
+    """What each row asks for, or why that cannot be said."""
+    return [_asked(dict(row)) for row in table.to_dict("records")]
+
+
+def predict_table(table: pd.DataFrame, *, spread: Spread | None = None) -> pd.DataFrame:
+    """The table with `predicted`, `low`, `high` in the unit of `value`, and `reason`."""
+    import pandas as pd
+
+    spread = spread or default()
+    wanted = asked_of(table)
+    good = [one for one in wanted if not isinstance(one, str)]
+    answers = iter(Answers().values(good))
+    found = [
+        _columns(one, one if isinstance(one, str) else next(answers), spread) for one in wanted
+    ]
+    return table.assign(**pd.DataFrame(found, index=table.index).to_dict("series"))
+
+
+def _asked(row: dict[str, Any]) -> Asked | str:
+    try:
+        return asked({name: _plain(cell) for name, cell in row.items()})
+    except PerfmodelError as error:
+        return str(error)
+
+
+def _columns(one: Asked | str, value: Value | str, spread: Spread) -> dict[str, Any]:
+    """The columns that a prediction adds to a row."""
+    nothing = float("nan")
+    out: dict[str, Any] = {"predicted": nothing, "low": nothing, "high": nothing, "reason": ""}
+    out |= {"assumed_of_plan": "", "known_engine": "", "known_devices": ""}
+    if isinstance(one, str) or isinstance(value, str):
+        return {**out, "reason": str(one if isinstance(one, str) else value)}
+    known = one.known()
+    group = group_of(one.metric, known["known_engine"], known["known_devices"])
+    low, high = spread.around(*value, group)
+    out |= {"predicted": value.value, "low": low, "high": high}
+    return {**out, "assumed_of_plan": "; ".join(one.assumed), **known}
+
+
+def _plain(cell: Any) -> Any:
+    """A cell as Python has it: None where it says nothing."""
+    import pandas as pd
+
+    return None if cell is pd.NA or cell is None or cell != cell else cell
