@@ -23,6 +23,7 @@ COMMANDS = {
     "predict": "Predict the time of an operator on a device.",
     "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
     "network": "Published transformers, and config.json files, as networks.",
+    "infer": "Predict a served network: first token, pace, tokens a second, what fits.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
     "whatif": "What each hardware number is worth, and what a change of it would do.",

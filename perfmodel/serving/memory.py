@@ -210,18 +210,12 @@ def fitting_context(of: Deployment, batch: int, *, has: Memory | None = None) ->
     return low
 
 
-def check(of: Deployment, batch: int, tokens: int) -> None:
-    """Raises `ProblemError` where so many sequences do not fit, with what would."""
+def check_weights(of: Deployment) -> None:
+    """Raises `ProblemError` where weights and reserve leave nothing."""
     has = memory(of)
     if has.cache_bytes <= 0.0:
         raise ProblemError(
             f"{of.network.name} in {of.weights} takes {binary(has.weights_bytes)} of the "
             f"{binary(has.total_bytes)} of {of.device.slug}, and nothing is left for its cache; "
             f"give --tp {2 * of.tensor}, or a smaller format"
-        )
-    fits = fitting_batch(of, tokens, has=has)
-    if batch > fits:
-        raise ProblemError(
-            f"{batch:,} sequences of {tokens:,} tokens do not fit {of.device.slug} beside "
-            f"{of.network.name}; {fits:,} do"
         )

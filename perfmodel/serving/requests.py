@@ -11,15 +11,16 @@ Simpson's rule are the sum over all of a request's steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from perfmodel.errors import ProblemError
-from perfmodel.serving.memory import fitting_batch
+from perfmodel.serving.memory import check_weights, fitting_batch
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Times
 
+_HALVINGS = 30
 _SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
 ROUNDS = 10
 """Requests of a client: what benchmarks of a given concurrency usually send."""
@@ -49,11 +50,8 @@ class Load:
     """What the first token waits for."""
     token: Times
     """What each further token waits for."""
-
-    @property
-    def e2e(self) -> np.ndarray:
-        """Seconds of a request."""
-        return np.asarray(self.ttft + (self.osl - 1) * self.tpot)
+    seconds: np.ndarray
+    """Seconds of a request from its start to its last token; of a static batch all of it."""
 
 
 def decoding(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Times:
@@ -64,13 +62,47 @@ def decoding(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) 
 
 
 def static(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
-    """Batches that start and end together."""
+    """Batches that start and end together.
+
+    Of a batch that does not reside at once an engine with continuous batching runs as much as fits,
+    then the rest; any other one refuses it: `ProblemError`.
+    """
     batch, isl, osl = _together(batch, isl, osl)
+    resident = _resident(steps, batch, isl, osl)
+    waves = np.floor(batch / resident)
+    rest = batch - waves * resident
+    load = _wave(steps, resident, isl, osl)
+    seconds = waves * load.seconds
+    if np.any(rest > 0):
+        seconds = seconds + np.where(
+            rest > 0, _wave(steps, np.maximum(rest, 1.0), isl, osl).seconds, 0.0
+        )
+    return replace(load, requests_per_s=batch / seconds, seconds=seconds)
+
+
+def _wave(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+    """Sequences that reside together from start to end."""
     prompt = steps.prefill(batch, isl)
     token = decoding(steps, batch, isl, osl)
     ttft = prompt.total + steps.of.engine.request_seconds
-    whole = ttft + (osl - 1) * token.total
-    return Load(isl, osl, batch, ttft, token.total, batch / whole, prompt, token)
+    seconds = ttft + (osl - 1) * token.total
+    return Load(isl, osl, batch, ttft, token.total, batch / seconds, prompt, token, seconds)
+
+
+def _resident(
+    steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray
+) -> np.ndarray:
+    """Sequences of each batch that fit at once."""
+    check_weights(steps.of)
+    lengths = (isl + osl).astype(int).tolist()
+    fits = np.array([fitting_batch(steps.of, length) for length in lengths], dtype=float)
+    for size, length, most in zip(batch, lengths, fits, strict=True):
+        if size > most and (most == 0 or not steps.of.engine.batching.continuous):
+            raise ProblemError(
+                f"{size:.0f} sequences of {length:,} tokens do not fit {steps.of.device.slug} "
+                f"beside {steps.of.network.name}; {most:.0f} do: give a smaller batch, or --tp"
+            )
+    return np.minimum(batch, fits)
 
 
 def steady(steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
@@ -78,7 +110,9 @@ def steady(steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray)
     resident, isl, osl = _together(resident, isl, osl)
     prompt, step = _cycle(steps, resident, isl, osl, np.ones_like(osl))
     ttft = prompt.total + step.total / 2.0 + steps.of.engine.request_seconds
-    return Load(isl, osl, resident, ttft, step.total, resident / osl / step.total, prompt, step)
+    rate = resident / osl / step.total
+    seconds = ttft + (osl - 1) * step.total
+    return Load(isl, osl, resident, ttft, step.total, rate, prompt, step, seconds)
 
 
 def closed(steps: Steps, clients: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
@@ -108,7 +142,8 @@ def closed(steps: Steps, clients: np.ndarray, isl: np.ndarray, osl: np.ndarray) 
     round_ = first.total + (osl - 1) * token.total
     waits = waits + (clients - resident) / resident * round_
     ttft = first.total + steps.of.engine.request_seconds + waits
-    return Load(isl, osl, resident, ttft, token.total, resident / round_, first, token)
+    seconds = ttft + (osl - 1) * token.total
+    return Load(isl, osl, resident, ttft, token.total, resident / round_, first, token, seconds)
 
 
 def _cycle(
@@ -139,17 +174,29 @@ def full(steps: Steps, isl: np.ndarray, osl: np.ndarray) -> Load:
     return steady(steps, _most_of(steps, isl, osl), isl, osl)
 
 
-def at_rate(steps: Steps, rate: float, isl: int, osl: int) -> Load:
-    """An open loop of `rate` requests a second of each copy.
+def open_loop(steps: Steps, rate: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+    """So many requests a second of each copy, whoever waits.
 
     Raises `ProblemError` for a rate beyond what can be served, and near it, where waiting times
     depend on chance: with the largest rate, the knee.
     """
-    if rate <= 0:
-        raise ProblemError(f"rate is {rate}; it is a number above 0, requests a second")
     steps = steps.streaming()
-    most = _most(steps, isl, osl)
-    top = float(steady(steps, np.array([most]), np.array([isl]), np.array([osl])).requests_per_s[0])
+    rate, isl, osl = _together(rate, isl, osl)
+    most = _most_of(steps, isl, osl)
+    top = steady(steps, most, isl, osl).requests_per_s
+    for wanted, best in zip(rate * steps.of.data, top * steps.of.data, strict=True):
+        _check_rate(steps, float(wanted), float(best))
+    low, high = np.zeros_like(rate), most
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        load = steady(steps, middle, isl, osl)
+        short = rate * load.seconds > middle
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    return steady(steps, high, isl, osl)
+
+
+def _check_rate(steps: Steps, rate: float, top: float) -> None:
+    """Complain of a rate, of all copies, at which waits grow or depend on chance."""
     if rate > top:
         raise ProblemError(
             f"{rate:.4g} requests a second are more than the {top:.4g} that {steps.of.devices} x "
@@ -160,13 +207,6 @@ def at_rate(steps: Steps, rate: float, isl: int, osl: int) -> Load:
             f"{rate:.4g} requests a second are beyond the knee, {KNEE * top:.4g} of at most "
             f"{top:.4g}: waits there depend on chance; give a rate below the knee"
         )
-    low, high = 0.0, float(most)
-    for _ in range(40):
-        middle = (low + high) / 2.0
-        load = steady(steps, np.array([max(middle, 1e-6)]), np.array([isl]), np.array([osl]))
-        wanted = rate * float(load.ttft[0] + osl * load.tpot[0])
-        low, high = (middle, high) if wanted > middle else (low, middle)
-    return steady(steps, np.array([high]), np.array([isl]), np.array([osl]))
 
 
 def _most(steps: Steps, isl: int, osl: int) -> int:

@@ -10,28 +10,26 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load as load_device
 from perfmodel.networks.network import Network
-from perfmodel.serving import requests
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine, released
 from perfmodel.serving.memory import memory, sequence_bytes
-from perfmodel.serving.requests import Load
+from perfmodel.serving.served import METRICS, Served, Value, serve
+from perfmodel.serving.spread import Spread
 from perfmodel.serving.steps import Steps
 from perfmodel.training.runs import network_of
 
 Row = Mapping[str, Any]
-METRICS = (
-    "ttft_ms", "tpot_ms", "e2e_ms", "output_tokens_per_s", "total_tokens_per_s",
-    "input_tokens_per_s", "memory_gb",
-)  # fmt: skip
-"""Metrics of the table."""
-LOADS = {"static batch": "batch", "concurrency": "concurrency", "rate": "rate", "full": ""}
+MEMORY = "memory_gb"
+"""The metric that is no time."""
+_GIGA = 1e9
+SIZES = {"static batch": "batch", "concurrency": "concurrency", "rate": "rate", "full": ""}
 """Kinds of load, and the column of their size."""
 _SIZES = (
     "network", "hidden", "layers", "heads", "kv_heads", "head_dim", "inner", "vocabulary", "gated",
@@ -50,7 +48,7 @@ class Asked:
     deployment: Deployment
     """What is served, on what."""
     load: str
-    """One of `LOADS`."""
+    """One of `SIZES`."""
     size: float
     """Sequences, clients, or requests a second; 0 of a full load."""
     isl: int
@@ -58,30 +56,11 @@ class Asked:
     osl: int
     """Tokens that are made."""
     metric: str
-    """One of `METRICS`."""
+    """One of `served.METRICS`, or `MEMORY`."""
     per_device: bool
     """Whether a rate is of one device; else of all."""
     assumed: tuple[str, ...] = ()
     """What was filled in, each in a few words."""
-
-    def known(self) -> dict[str, str]:
-        """What is known of it: whether the engine's host is fitted, and whether devices share."""
-        of = self.deployment
-        return {
-            "known_engine": "fitted" if of.engine.fitted else "unfitted",
-            "known_devices": "several" if of.tensor > 1 else "one",
-        }
-
-
-class Value(NamedTuple):
-    """A metric, with the range that its operators have."""
-
-    value: float
-    """In the metric's unit."""
-    low: float
-    """Low end."""
-    high: float
-    """High end."""
 
 
 def asked(row: Row) -> Asked:
@@ -95,11 +74,11 @@ def asked(row: Row) -> Asked:
         return value
 
     load, metric = str(row["load"]), str(row["metric"])
-    if load not in LOADS:
-        raise UnknownName("load", load, LOADS)
-    if metric not in METRICS:
-        raise UnknownName("metric", metric, METRICS)
-    column = LOADS[load]
+    if load not in SIZES:
+        raise UnknownName("load", load, SIZES)
+    if metric not in (*METRICS, MEMORY):
+        raise UnknownName("metric", metric, (*METRICS, MEMORY))
+    column = SIZES[load]
     size = 0.0 if not column or _missing(row, column) else float(row[column])
     if column and not size > 0:
         raise ProblemError(f"a row of load {load} without {column}; give the column")
@@ -148,7 +127,8 @@ def _network(sizes: tuple[tuple[str, Any], ...]) -> Network:
 class Answers:
     """Predictions of rows; steps of equal deployments are predicted once."""
 
-    def __init__(self) -> None:
+    def __init__(self, spread: Spread | None = None) -> None:
+        self._spread = spread
         self._steps: dict[tuple[object, ...], Steps] = {}
 
     def steps(self, of: Deployment) -> Steps:
@@ -163,40 +143,36 @@ class Answers:
         groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for i, row in enumerate(rows):
             groups[(row.deployment.key, row.load)].append(i)
-        found: dict[int, Value | str] = {}
+        found: dict[int, Served | str] = {}
         for members in groups.values():
             found.update(zip(members, self._group([rows[i] for i in members]), strict=True))
-        return [found[i] for i in range(len(rows))]
+        return [self._value(row, found[i]) for i, row in enumerate(rows)]
 
-    def _group(self, rows: Sequence[Asked]) -> list[Value | str]:
+    @staticmethod
+    def _value(row: Asked, found: Served | str) -> Value | str:
+        """The row's metric of its load."""
+        if row.metric == MEMORY:
+            return _memory(row)
+        if isinstance(found, str):
+            return found
+        value = found.metric(row.metric)
+        rate = row.metric.endswith("_per_s")
+        return value.times(1.0 / row.deployment.devices) if rate and row.per_device else value
+
+    def _group(self, rows: Sequence[Asked]) -> list[Served | str]:
         """Of rows of one deployment and load: together, or one by one where one is refused."""
-        try:
-            load = None if rows[0].metric == "memory_gb" else self._loaded(rows)
-            return [
-                _memory(row) if load is None else _metric(row, load, i)
-                for i, row in enumerate(rows)
-            ]
-        except PerfmodelError as error:
-            if len(rows) == 1:
-                return [str(error)]
-            return [value for row in rows for value in self._group([row])]
-
-    def _loaded(self, rows: Sequence[Asked]) -> Load:
-        steps = self.steps(rows[0].deployment)
         size, isl, osl = (
             np.array([getattr(row, name) for row in rows], dtype=float)
             for name in ("size", "isl", "osl")
         )
-        load = rows[0].load
-        if load == "static batch":
-            return requests.static(steps, size, isl, osl)
-        if load == "concurrency":
-            return requests.closed(steps, size, isl, osl)
-        if load == "full":
-            return requests.full(steps, isl, osl)
-        if len(rows) > 1:
-            raise ProblemError("rates are predicted one by one")
-        return requests.at_rate(steps, rows[0].size, rows[0].isl, rows[0].osl)
+        first = rows[0]
+        try:
+            steps = self.steps(first.deployment)
+            return list(serve(steps, first.load, size, isl, osl, spread=self._spread))
+        except PerfmodelError as error:
+            if len(rows) == 1:
+                return [str(error)]
+            return [found for row in rows for found in self._group([row])]
 
 
 def _bare(engine: Engine) -> Engine:
@@ -209,39 +185,11 @@ def _bare(engine: Engine) -> Engine:
     )  # fmt: skip
 
 
-def _metric(row: Asked, load: Load, i: int) -> Value:
-    """A metric of a row's load, the i-th of its group."""
-    ttft, tpot, osl = float(load.ttft[i]), float(load.tpot[i]), row.osl
-    first, later = load.prompt.range(i), load.token.range(i)
-    if row.metric in ("ttft_ms", "tpot_ms"):
-        seconds, ends = (ttft, first) if row.metric == "ttft_ms" else (tpot, later)
-        return Value(*(1e3 * seconds * factor for factor in (1.0, *ends)))
-    decode = (osl - 1) * tpot
-    whole = ttft + decode
-    low, high = ((ttft * a + decode * b) / whole for a, b in zip(first, later, strict=True))
-    if row.metric == "e2e_ms":
-        return Value(*(1e3 * whole * factor for factor in (1.0, low, high)))
-    rate = _rate(row, load, i)
-    rate *= row.deployment.data / (row.deployment.devices if row.per_device else 1)
-    return Value(rate, rate / high, rate / low)
-
-
-def _rate(row: Asked, load: Load, i: int) -> float:
-    """Tokens a second of one copy; an engine of one sequence tells the pace of decoding."""
-    if row.metric == "input_tokens_per_s" and row.load == "static batch":
-        return row.size * row.isl / float(load.ttft[i])
-    if row.load == "static batch" and row.deployment.engine.batching.sequences == 1:
-        return 1.0 / float(load.tpot[i])
-    made = 0 if row.metric == "input_tokens_per_s" else row.osl
-    read = 0 if row.metric == "output_tokens_per_s" else row.isl
-    return float(load.requests_per_s[i]) * (made + read)
-
-
 def _memory(row: Asked) -> Value:
     """Gigabytes of all that lies in a device."""
     has = memory(row.deployment)
     cache = row.size * sequence_bytes(row.deployment, row.isl + row.osl)
-    total = (has.weights_bytes + has.reserve_bytes + cache) / 1e9
+    total = (has.weights_bytes + has.reserve_bytes + cache) / _GIGA
     return Value(total, total, total)
 
 

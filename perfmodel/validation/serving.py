@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.evidence.records.runtable import Layout, read_runs
-from perfmodel.serving.runs import Answers, Asked, Value, asked
-from perfmodel.serving.spread import Spread, default, group_of
+from perfmodel.serving.runs import Answers, Asked, asked
+from perfmodel.serving.served import Value
+from perfmodel.serving.spread import Spread
 from perfmodel.validation.judging import Fields
 
 if TYPE_CHECKING:
@@ -52,13 +53,10 @@ def predict_table(table: pd.DataFrame, *, spread: Spread | None = None) -> pd.Da
     """The table with `predicted`, `low`, `high` in the unit of `value`, and `reason`."""
     import pandas as pd
 
-    spread = spread or default()
     wanted = asked_of(table)
     good = [one for one in wanted if not isinstance(one, str)]
-    answers = iter(Answers().values(good))
-    found = [
-        _columns(one, one if isinstance(one, str) else next(answers), spread) for one in wanted
-    ]
+    answers = iter(Answers(spread).values(good))
+    found = [_columns(one, one if isinstance(one, str) else next(answers)) for one in wanted]
     return table.assign(**pd.DataFrame(found, index=table.index).to_dict("series"))
 
 
@@ -69,18 +67,20 @@ def _asked(row: dict[str, Any]) -> Asked | str:
         return str(error)
 
 
-def _columns(one: Asked | str, value: Value | str, spread: Spread) -> dict[str, Any]:
+def _columns(one: Asked | str, value: Value | str) -> dict[str, Any]:
     """The columns that a prediction adds to a row."""
     nothing = float("nan")
     out: dict[str, Any] = {"predicted": nothing, "low": nothing, "high": nothing, "reason": ""}
     out |= {"assumed_of_plan": "", "known_engine": "", "known_devices": ""}
     if isinstance(one, str) or isinstance(value, str):
         return {**out, "reason": str(one if isinstance(one, str) else value)}
-    known = one.known()
-    group = group_of(one.metric, known["known_engine"], known["known_devices"])
-    low, high = spread.around(*value, group)
-    out |= {"predicted": value.value, "low": low, "high": high}
-    return {**out, "assumed_of_plan": "; ".join(one.assumed), **known}
+    out |= {"predicted": value.value, "low": value.low, "high": value.high}
+    of = one.deployment
+    return out | {
+        "assumed_of_plan": "; ".join(one.assumed),
+        "known_engine": "fitted" if of.engine.fitted else "unfitted",
+        "known_devices": "several" if of.tensor > 1 else "one",
+    }
 
 
 def _plain(cell: Any) -> Any:
