@@ -11,7 +11,7 @@ sources only test. Whole numbers (places that are held) are read off the rows by
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -51,18 +51,15 @@ class Rows:
         return Rows(self.table[kept], some, self.answers)
 
     def errors(self, constants: Mapping[str, float]) -> np.ndarray:
-        """ln(predicted / published) of each row under some constants; NaN where none is predicted.
-        """
+        """ln(predicted / published) of each row under some constants; NaN: not predicted."""
         changed: dict[Engine, Engine] = {}
         rows = []
         for one in self.asked:
             engine = one.deployment.engine
             changed.setdefault(engine, engine.having(constants))
-            rows.append(
-                replace(one, deployment=replace(one.deployment, engine=changed[engine]))
-            )
+            rows.append(replace(one, deployment=replace(one.deployment, engine=changed[engine])))
         found = [np.nan if isinstance(v, str) else v.value for v in self.answers.values(rows)]
-        return np.log(np.array(found) / self.table["value"].to_numpy(float))
+        return np.asarray(np.log(np.array(found) / self.table["value"].to_numpy(float)))
 
 
 def fitting_rows(table: pd.DataFrame, engine: str) -> Rows:
@@ -88,10 +85,11 @@ def fitted(rows: Rows, engine: Engine) -> dict[str, float]:
     names = names_of(engine)
     start = {name: engine.constant(name) for name in names}
 
-    def constants(point: Sequence[float]) -> dict[str, float]:
-        return {name: abs(x) * start[name] for name, x in zip(names, point, strict=True)}
+    def constants(point: np.ndarray) -> dict[str, float]:
+        pairs = zip(names, point.tolist(), strict=True)
+        return {name: abs(x) * start[name] for name, x in pairs}
 
-    def loss(point: Sequence[float]) -> float:
+    def loss(point: np.ndarray) -> float:
         return float(np.nanmean(np.abs(rows.errors(constants(point)))))
 
     found = minimize(

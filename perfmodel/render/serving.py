@@ -125,7 +125,7 @@ def _fitting(
     asked: str,
     answer: Callable[[Deployment, Memory, int], tuple[int, float]],
 ) -> Report:
-    rows, has = [], {}
+    rows: list[Row] = []
     for one in of:
         has = memory(one)
         for size in sizes:
@@ -138,10 +138,11 @@ def _fitting(
                 **{f"{name.replace(' ', '_')}_bytes": v for name, v in has.terms().items()},
             })  # fmt: skip
     shown = [text("device", "device"), text("engine", "engine"), _number(given, given)]
-    shown += [_number(asked, asked), _bytes("cache" if asked == "context" else "each", "cache_bytes")]
     shown += [
-        _bytes(name, f"{name.replace(' ', '_')}_bytes") for name in memory(of[0]).terms()
+        _number(asked, asked),
+        _bytes("cache" if asked == "context" else "each", "cache_bytes"),
     ]
+    shown += [_bytes(name, f"{name.replace(' ', '_')}_bytes") for name in memory(of[0]).terms()]
     first = of[0]
     title = (
         f"{first.network.name}, weights {first.weights}, cache {first.cache_type}: "

@@ -110,9 +110,7 @@ class Deployment:
     @property
     def shards(self) -> Shards:
         """What each device has of a layer."""
-        return Shards(
-            tensor=self.tensor, expert=self.expert, expert_tensor=self.expert == 1
-        )
+        return Shards(tensor=self.tensor, expert=self.expert, expert_tensor=self.expert == 1)
 
     def setting(self, tokens: int) -> Setting:
         """A pass of so many tokens, each of which could be a sequence of its own."""

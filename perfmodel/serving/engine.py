@@ -45,8 +45,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Kernels:
-    """Names of the kernels that it calls (`timing/libraries/names.yaml`); empty: a good library's.
-    """
+    """Kernels that it calls, by name (`timing/libraries/names.yaml`); empty: a good library's."""
 
     prefill: str = ""
     """Attention of prompts."""

@@ -15,8 +15,7 @@ KIND = "communication"
 
 
 def times(of: Deployment, steps: Sequence[Sequence[Exchange]]) -> Times | None:
-    """Times of the exchanges of several steps, which have the same ones; None where there are none.
-    """
+    """Times of the exchanges of steps, which all have the same ones; None where there are none."""
     if not steps[0]:
         return None
     rows = [_row(of, [step[i] for step in steps]) for i in range(len(steps[0]))]
@@ -31,7 +30,9 @@ def send(of: Deployment, tensor_bytes: np.ndarray) -> Times:
     problem = Collective("send-receive", np.ceil(tensor_bytes).astype(np.int64), 2, 2)
     found = predict_collective(problem, of.fabric)
     line = Line("send-receive", KIND, KIND, 1)
-    return Times((line,), *(v[None] for v in (found.seconds, found.low_seconds, found.high_seconds)))
+    return Times(
+        (line,), *(v[None] for v in (found.seconds, found.low_seconds, found.high_seconds))
+    )
 
 
 def _row(of: Deployment, alike: Sequence[Exchange]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

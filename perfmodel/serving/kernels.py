@@ -96,8 +96,7 @@ def _merged(network: Network) -> Network:
 
 
 def _sums(segment: Segment) -> frozenset[str]:
-    """Norms that read what a residual sum, or the layer before, leaves: one kernel with that sum.
-    """
+    """Norms that read what a residual sum or the layer before leaves: one kernel with it."""
     made = {
         tensor
         for node in segment.forward.graph.nodes

@@ -16,7 +16,9 @@ KNOTS = np.unique(
 """1, 2, 3, 4, 6, 8, 12, 16, 24, 32 ... 12 million."""
 
 
-def around(values: np.ndarray, knots: np.ndarray = KNOTS) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def around(
+    values: np.ndarray, knots: np.ndarray = KNOTS
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Knots below and above each value, and the share of the way from one to the other."""
     values = np.clip(np.asarray(values, dtype=float), knots[0], knots[-1])
     above = np.searchsorted(knots, values)

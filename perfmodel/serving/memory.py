@@ -4,8 +4,8 @@
     cache room = share · (memory − weights − reserve)    (share of what is left: TensorRT-LLM)
 
 A sequence keeps keys and values of its tokens in whole blocks, of a layer with a window no more
-than that window's. Makers call 2³⁰ bytes of memory a gigabyte: the 80 GB of an H100 are 79.6 GiB to its
-driver. Sizes of the reserve are what runtimes were seen to take, recalled from memory:
+than that window's. Makers call 2³⁰ bytes of memory a gigabyte: to its driver the 80 GB of an H100 are
+79.6 GiB. Sizes of the reserve are what runtimes were seen to take, recalled from memory:
 the CUDA context, buffers of exchanges, captured graphs; activations are counted.
 """
 
@@ -34,7 +34,7 @@ BUFFERS_BYTES = 0.5 * _GIB
 GRAPHS_BYTES = 1.0 * _GIB
 """Captured graphs of decode steps."""
 _SCALES_BITS = 32
-"""A scale and a zero of each token and head, of caches below 8 bits and of int8 (KIVI, 2402.02750)."""
+"""A scale and a zero of each token and head, of integer caches (KIVI, 2402.02750)."""
 _LONGEST = 2**24
 """Tokens beyond which no context is asked after."""
 
@@ -63,9 +63,7 @@ class Memory:
     @property
     def reserve_bytes(self) -> float:
         """All but weights and cache."""
-        return (
-            self.context_bytes + self.buffers_bytes + self.graphs_bytes + self.activations_bytes
-        )
+        return self.context_bytes + self.buffers_bytes + self.graphs_bytes + self.activations_bytes
 
     @property
     def cache_bytes(self) -> float:
@@ -152,8 +150,7 @@ def sequence_bytes(of: Deployment, tokens: int, *, shared: int = 0) -> float:
 
 
 def token_bytes(of: Deployment) -> float:
-    """Keys and values of one token of all layers, all devices of a copy together, no block's rest.
-    """
+    """Keys and values of one token, of all layers and devices of a copy together."""
     return sum(
         block.repeat * cached_elements(block.attention) * element_bytes(of, block.attention)
         for block in of.network.blocks
@@ -168,8 +165,7 @@ def element_bytes(of: Deployment, kind: SelfAttention) -> float:
 
 
 def _kept_bytes(of: Deployment, kind: SelfAttention) -> float:
-    """Bytes of a token and layer on one device: heads are copied where devices are more than they.
-    """
+    """Bytes of a token and layer on one device: where devices are more than heads, copies."""
     if kind.latent is not None:
         return cached_elements(kind) * element_bytes(of, kind)
     heads = max(kind.kv_heads // of.tensor, 1)

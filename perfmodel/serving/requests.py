@@ -27,7 +27,7 @@ ROUNDS = 10
 PAIR = 2
 """Prompts that enter a step together where clients are out of step but have equal requests."""
 KNEE = 0.95
-"""Share of the largest rate from which on waiting times grow without a bound: no number is given."""
+"""Share of the largest rate from which on waiting times grow without a bound."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,7 @@ def _wave(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> 
     return Load(isl, osl, batch, ttft, token.total, batch / seconds, prompt, token, seconds)
 
 
-def _resident(
-    steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray
-) -> np.ndarray:
+def _resident(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> np.ndarray:
     """Sequences of each batch that fit at once."""
     check_weights(steps.of)
     lengths = (isl + osl).astype(int).tolist()
@@ -102,7 +100,7 @@ def _resident(
                 f"{size:.0f} sequences of {length:,} tokens do not fit {steps.of.device.slug} "
                 f"beside {steps.of.network.name}; {most:.0f} do: give a smaller batch, or --tp"
             )
-    return np.minimum(batch, fits)
+    return np.asarray(np.minimum(batch, fits))
 
 
 def steady(steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
@@ -119,9 +117,9 @@ def closed(steps: Steps, clients: np.ndarray, isl: np.ndarray, osl: np.ndarray) 
     """So many clients with `ROUNDS` requests each of one length, the first of all at once.
 
     An engine that runs prompts before anything else keeps its clients in step: each round begins
-    with all of their prompts, and the mean first token waits for half of those steps. One that has prompts
-    beside the tokens of others spreads them out after the first round, down to `PAIR` a step.
-    Clients that do not fit wait as long as Little's law says.
+    with all of their prompts, and the mean first token waits for half of those steps. One that has
+    prompts beside the tokens of others spreads them out after the first round, down to `PAIR` a
+    step. Clients that do not fit wait as long as Little's law says.
     """
     steps = steps.streaming()
     clients, isl, osl = _together(clients, isl, osl)
@@ -163,7 +161,7 @@ def _cycle(
         return prompt, steps.decode(resident, past).plus(prompt.times(share))
     room = np.maximum(batching.tokens - resident, batching.tokens / 8.0)
     held = np.ceil(prompts * isl / room) if batching.chunked else np.ones_like(isl)
-    prompt = steps.mixed(resident, past, prompts / held, isl, 0).times(held)
+    prompt = steps.mixed(resident, past, prompts / held, isl, 0.0 * isl).times(held)
     alone = np.maximum(1.0 - share * held, 0.0)
     return prompt, prompt.times(share).plus(steps.decode(resident, past).times(alone))
 

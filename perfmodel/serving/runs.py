@@ -114,9 +114,7 @@ def _engine(row: Row) -> Engine:
     chunk = _CHUNK.search(str(row.get("notes") or ""))
     if chunk is None:
         return found
-    return replace(
-        found, batching=replace(found.batching, tokens=int(chunk[1]), chunked=True)
-    )
+    return replace(found, batching=replace(found.batching, tokens=int(chunk[1]), chunked=True))
 
 
 @lru_cache(maxsize=256)

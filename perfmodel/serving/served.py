@@ -1,6 +1,6 @@
 """What users see of a load: first token, time between tokens, rates, each with its range.
 
-    serve(Steps(deployment), "concurrency", [1, 8, 64], isl=1024, osl=1024)
+serve(Steps(deployment), "concurrency", [1, 8, 64], isl=1024, osl=1024)
 """
 
 from __future__ import annotations

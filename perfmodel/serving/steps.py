@@ -1,7 +1,7 @@
 """Steps of a deployment: what a prompt, a token of each sequence, and both together take.
 
-    steps = Steps(deployment)
-    steps.decode(np.array([1, 64]), np.array([1024, 4096])).total      # seconds of two steps
+steps = Steps(deployment)
+steps.decode(np.array([1, 64]), np.array([1024, 4096])).total      # seconds of two steps
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from perfmodel.algorithms import Attention
 from perfmodel.algorithms.problem import Problem
-from perfmodel.graph.asks import Ask, answers
+from perfmodel.graph.asks import answers
 from perfmodel.networks import hosts
 from perfmodel.networks.layer import share
 from perfmodel.networks.network import SelfAttention
@@ -25,7 +25,7 @@ from perfmodel.serving import exchange
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine
 from perfmodel.serving.kernels import HEAD, absorbed, exchanges, kernels
-from perfmodel.serving.knots import KNOTS, around
+from perfmodel.serving.knots import around
 from perfmodel.serving.times import HOST, Line, Times, beside
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
@@ -89,6 +89,14 @@ class Steps:
             self.prompts(prompts, tokens, before),
         ]
         return self._whole(parts, work, batch + prompts, prompt=True)
+
+    def verify(self, batch: np.ndarray, past: np.ndarray, tokens: int) -> Times:
+        """`tokens` of each sequence at once, each behind its cache: drafts that are checked."""
+        batch, past = np.broadcast_arrays(np.asarray(batch, float), np.asarray(past, float))
+        each = np.full_like(batch, tokens)
+        parts = [self.layers(batch * tokens), self.head(batch * tokens)]
+        parts.append(self.prompts(batch, each, past))
+        return self._whole(parts, batch * tokens, batch, prompt=False)
 
     def _whole(
         self, parts: list[Times], tokens: np.ndarray, sequences: np.ndarray, *, prompt: bool
@@ -155,7 +163,9 @@ class Steps:
         low, high, way = around(batch)
         near, far, along = around(np.maximum(past, 1))
         corners = [(low, near), (high, near), (low, far), (high, far)]
-        keys = [list(zip(*(c.astype(int).tolist() for c in corner), strict=True)) for corner in corners]
+        keys = [
+            list(zip(*(c.astype(int).tolist() for c in corner), strict=True)) for corner in corners
+        ]
         self._fill_decoding(dict.fromkeys(key for corner in keys for key in corner))
         places = {key: i for i, key in enumerate(dict.fromkeys(k for c in keys for k in c))}
         table = _joined([self._decoding[key] for key in places])
@@ -253,9 +263,7 @@ class Steps:
             constants=self.values,
         )  # fmt: skip
         took = (found.seconds - found.terms["launch"]) * repeat
-        low, high = (
-            took * end / found.seconds for end in (found.low_seconds, found.high_seconds)
-        )
+        low, high = (took * end / found.seconds for end in (found.low_seconds, found.high_seconds))
         line = Line(name, kind, operator_of(problem).family(problem), repeat)
         return Times((line,), took[None], low[None], high[None])
 

@@ -104,7 +104,9 @@ class Times:
         of = [names.index((one.name, one.kind, one.family)) for one in self.lines]
         launches = np.zeros(len(names))
         np.add.at(launches, of, [one.launches for one in self.lines])
-        lines = tuple(Line(*name, launches=float(n)) for name, n in zip(names, launches, strict=True))
+        lines = tuple(
+            Line(*name, launches=float(n)) for name, n in zip(names, launches, strict=True)
+        )
 
         def summed(values: np.ndarray) -> np.ndarray:
             found = np.zeros((len(names), values.shape[1]))

@@ -39,6 +39,9 @@ FIELDS = Fields("value", "predicted", "low", "high", ("known_engine", "known_dev
 """Columns that errors are made of."""
 
 
+_ADDED = ("predicted", "low", "high", "assumed_of_plan", *FIELDS.known)
+
+
 def read(paths: Sequence[str]) -> pd.DataFrame:
     """Tables of serving runs."""
     return read_runs(paths, LAYOUT)
@@ -46,7 +49,9 @@ def read(paths: Sequence[str]) -> pd.DataFrame:
 
 def asked_of(table: pd.DataFrame) -> list[Asked | str]:
     """What each row asks for, or why that cannot be said."""
-    return [_asked(dict(row)) for row in table.to_dict("records")]
+    names = [str(name) for name in table.columns]
+    rows = table.itertuples(index=False, name=None)
+    return [_asked(dict(zip(names, row, strict=True))) for row in rows]
 
 
 def predict_table(table: pd.DataFrame, *, spread: Spread | None = None) -> pd.DataFrame:
@@ -57,7 +62,8 @@ def predict_table(table: pd.DataFrame, *, spread: Spread | None = None) -> pd.Da
     good = [one for one in wanted if not isinstance(one, str)]
     answers = iter(Answers(spread).values(good))
     found = [_columns(one, one if isinstance(one, str) else next(answers)) for one in wanted]
-    return table.assign(**pd.DataFrame(found, index=table.index).to_dict("series"))
+    added = {name: [row[name] for row in found] for name in (*_ADDED, "reason")}
+    return table.assign(**{name: pd.Series(v, table.index) for name, v in added.items()})
 
 
 def _asked(row: dict[str, Any]) -> Asked | str:
