@@ -1,6 +1,6 @@
 """Compiled from networks/stacks.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "2877a7bb70ab14b8"
+HASH = "30a6c48de7fdf9e5"
 DOCUMENT = {
  'version': 1,
  'stacks': {
@@ -106,6 +106,75 @@ DOCUMENT = {
    'loss': 'chunked',
    'optimiser': 'fused',
    'host': 'eager',
+  },
+  'vllm': {
+   'about': "vLLM's decoder layers",
+   'source': 'vLLM, model_executor/models/llama.py: QKVParallelLinear, MergedColumnParallelLinear, RMSNorm, RotaryEmbedding, SiluAndMul; decode steps captured in CUDA graphs',
+   'library': 'vllm',
+   'joined_products': True,
+   'joins_maps': True,
+   'fused_norm': True,
+   'fused_rotary': True,
+   'host': 'graph',
+  },
+  'tensorrt-llm': {
+   'about': "TensorRT-LLM's engines and its PyTorch backend",
+   'source': 'TensorRT-LLM: gpt_attention plugin (rotary and cache write inside), fused_qkv, gated MLP; _torch/modules (AllReduceFusionOp); decode steps captured in CUDA graphs',
+   'library': 'trtllm',
+   'joined_products': True,
+   'joins_maps': True,
+   'fused_norm': True,
+   'fused_rotary': True,
+   'host': 'graph',
+  },
+  'sglang': {
+   'about': "SGLang's decoder layers",
+   'source': 'SGLang, srt/models/llama.py: the layers of vLLM with FlashInfer norms; CudaGraphRunner captures decode steps',
+   'library': 'sglang',
+   'joined_products': True,
+   'joins_maps': True,
+   'fused_norm': True,
+   'fused_rotary': True,
+   'host': 'graph',
+  },
+  'gpt-fast': {
+   'about': 'gpt-fast, plain PyTorch compiled whole',
+   'source': 'gpt-fast model.py (wqkv joined, w1 and w3 apart), generate.py: torch.compile(mode=reduce-overhead, fullgraph=True)',
+   'library': 'torch.compile',
+   'flash_kernel': 'flash2',
+   'joins_maps': True,
+   'fused_norm': True,
+   'fused_rotary': True,
+   'host': 'graph',
+  },
+  'llama.cpp': {
+   'about': "llama.cpp on ggml's CUDA kernels",
+   'source': 'llama.cpp, llama-graph.cpp and ggml-cuda: wq, wk and wv apart, ffn_up and ffn_gate apart, rms_norm, rope and silu kernels; CUDA graphs for one sequence since 2024',
+   'library': 'torch',
+   'fused_norm': True,
+   'joins_maps': True,
+   'fused_rotary': True,
+   'host': 'graph',
+  },
+  'fastertransformer': {
+   'about': "FasterTransformer's C++ layers, launched one by one",
+   'source': 'FasterTransformer, src/fastertransformer/layers and models/multi_gpu_gpt: fused QKV, add-bias-residual-norm kernels, no CUDA graphs in GPT',
+   'library': 'torch',
+   'joined_products': True,
+   'joins_maps': True,
+   'fused_norm': True,
+   'fused_rotary': True,
+   'host': 'launches',
+  },
+  'ideal': {
+   'about': 'every operation beside its neighbours, nothing waited for',
+   'source': 'the least kernels a layer that any engine has; a bound',
+   'library': 'torch',
+   'joined_products': True,
+   'joins_maps': True,
+   'fused_norm': True,
+   'fused_rotary': True,
+   'host': 'graph',
   },
  },
 }

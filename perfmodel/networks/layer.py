@@ -10,7 +10,7 @@ from perfmodel.networks.network import Block, Latent, Mlp, Network, SelfAttentio
 from perfmodel.networks.operations.attention import FusedAttention, UnfusedAttention
 from perfmodel.networks.operations.embedding import Embedding
 from perfmodel.networks.operations.exchange import Exchange, Way
-from perfmodel.networks.operations.experts import Choice, Combine, Permute
+from perfmodel.networks.operations.experts import Choice, Combine, Permute, touched
 from perfmodel.networks.operations.linear import Linear
 from perfmodel.networks.operations.loss import Loss
 from perfmodel.networks.operations.maps import Dropout, Map, Pass, Repeat, Rotary, activation
@@ -362,7 +362,8 @@ class Layer:
         )
         weights = self._one(Choice("choice", setting, scores))
         sent = x.rows * of.chosen * shards.expert
-        used = min(local, max(sent // shards.expert, 1))
+        met = touched(of.experts, of.chosen, x.rows * shards.expert)
+        used = min(local, max(round(met * local / of.experts), 1))
         each = max(int(-(-sent * of.capacity // (of.experts if used == local else used))), 1)
         rows = self._one(Permute("permute", setting, x, used * each))
         rows = self._parallel(rows, "dispatch", "experts", "expert")

@@ -16,6 +16,10 @@ from perfmodel.serving.engine import Engine
 from perfmodel.serving.weights import WeightFormat, weight_format
 
 
+_NARROW = ("fp8", "fp8_block", "nvfp4")
+"""Products of checkpoints that come with an fp8 cache, under engines that have one."""
+
+
 @dataclass(frozen=True)
 class Deployment:
     """Raises `ProblemError` and `UnknownName` in one line for what cannot be served so."""
@@ -29,7 +33,7 @@ class Deployment:
     weights: str = "bf16"
     """Format of the layers' weights (`weights.FORMATS`)."""
     cache: str = ""
-    """Type of cached keys and values; empty: 16 bits."""
+    """Type of cached keys and values; empty: the engine's."""
     tensor: int = 1
     """Devices that share each layer."""
     pipeline: int = 1
@@ -100,7 +104,8 @@ class Deployment:
     @property
     def cache_type(self) -> str:
         """Type of cached keys and values."""
-        return self.cache or self.dtype
+        narrow = self.engine.cache.narrow and self.product in _NARROW
+        return self.cache or ("fp8" if narrow else self.dtype)
 
     @cached_property
     def fabric(self) -> System:

@@ -70,6 +70,8 @@ class Cache:
     """Share of memory that the engine takes."""
     of: Literal["memory", "free"] = "memory"
     """Of all memory, weights included, or of what weights and activations leave."""
+    narrow: bool = False
+    """Whether the cache is fp8 where the weights are of 8 bits or fewer and nothing else is said."""
     source: str = ""
     """Where the numbers come from."""
 
@@ -193,10 +195,12 @@ def load(name: str) -> Engine:
 def released(name: str, version: str) -> Engine:
     """The engine that a release of it is: of a version before `until` the older one."""
     found = load(name)
-    older = next((one for one in engines().values() if one.after == found.name), None)
-    if older is None or not version:
-        return found
-    return older if _order(version) < _order(older.until) else found
+    while version:
+        older = next((one for one in engines().values() if one.after == found.name), None)
+        if older is None or _order(version) >= _order(older.until):
+            break
+        found = older
+    return found
 
 
 def names() -> tuple[str, ...]:

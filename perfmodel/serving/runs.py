@@ -99,7 +99,7 @@ def _deployment(row: Row, usual: Any) -> Deployment:
         load_device(str(row["device"])),
         _engine(row),
         weights=_SHORT.get(weights, weights),
-        cache="" if cache in ("fp16", "bf16") else cache,
+        cache=cache,
         tensor=_whole(row, "tensor") or int(usual("tensor", _whole(row, "devices") or 1)),
         pipeline=_whole(row, "pipeline") or 1,
         data=_whole(row, "data") or 1,

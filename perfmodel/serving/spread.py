@@ -15,38 +15,39 @@ from pathlib import Path
 
 from perfmodel import yamltable
 
+GROUPS = ("pace", "first")
+"""Metrics whose errors have one cause: those of decoding, and those of first tokens."""
 _FIRST = ("ttft_ms", "input_tokens_per_s")
-_ANY = "any"
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Half-widths in ln by group, down and up."""
+    """Half-widths in ln by group."""
 
-    widths: Mapping[str, tuple[float, float]]
-    """By group; `any` stands for groups that have none."""
+    widths: Mapping[str, float]
+    """What is added to the operators' half-widths."""
 
     @classmethod
     def none(cls) -> Spread:
         """The operators' ranges alone."""
-        return cls({_ANY: (0.0, 0.0)})
+        return cls(dict.fromkeys(GROUPS, 0.0))
 
-    def around(self, value: float, low: float, high: float, group: str) -> tuple[float, float]:
-        """The ends of the range of a value whose operators say low to high."""
-        down, up = self.widths.get(group, self.widths[_ANY])
+    def around(self, metric: str, value: float, low: float, high: float) -> tuple[float, float]:
+        """The ends of the range of a metric whose operators say low to high."""
+        width = self.widths[group_of(metric)]
         return (
-            value * math.exp(-math.hypot(math.log(value / low), down)),
-            value * math.exp(math.hypot(math.log(high / value), up)),
+            value * math.exp(-math.hypot(math.log(value / low), width)),
+            value * math.exp(math.hypot(math.log(high / value), width)),
         )
 
 
 @lru_cache(maxsize=1)
 def default() -> Spread:
     """The widths that come with the package."""
-    found = yamltable.read(Path(__file__).with_name("spread.yaml"))["groups"]
-    return Spread({name: (float(down), float(up)) for name, (down, up) in found.items()})
+    found = yamltable.read(Path(__file__).with_name("spread.yaml"))["widths"]
+    return Spread({name: float(width) for name, width in found.items()})
 
 
-def group_of(metric: str, engine: str, devices: str) -> str:
-    """The group of a metric: `engine` is fitted or unfitted, `devices` one or several."""
-    return f"{'first' if metric in _FIRST else 'pace'} {engine} {devices}"
+def group_of(metric: str) -> str:
+    """The group of a metric."""
+    return "first" if metric in _FIRST else "pace"
