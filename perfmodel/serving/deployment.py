@@ -15,7 +15,6 @@ from perfmodel.networks.setting import Setting, Shards
 from perfmodel.serving.engine import Engine
 from perfmodel.serving.weights import WeightFormat, weight_format
 
-
 _NARROW = ("fp8", "fp8_block", "nvfp4")
 """Products of checkpoints that come with an fp8 cache, under engines that have one."""
 
