@@ -43,9 +43,14 @@ def report(loads: Sequence[Served], *, terms: bool) -> Report:
             for kind in _KINDS
             if any(f"token_{kind}_ms" in row for row in rows)
         ]
-    first = loads[0]
-    title = f"{first.of.network.name}, weights {first.of.weights}, cache {first.of.cache_type}"
+    title = _title([one.of for one in loads])
     return Report("loads", rows, columns, title=title, notes=_notes(loads))
+
+
+def _title(of: Sequence[Deployment]) -> str:
+    """What is served, in which formats; a cache's goes by the engine."""
+    caches = " or ".join(dict.fromkeys(one.cache_type for one in of))
+    return f"{of[0].network.name}, weights {of[0].weights}, cache {caches}"
 
 
 def _notes(loads: Sequence[Served]) -> list[str]:
@@ -143,12 +148,8 @@ def _fitting(
         _bytes("cache" if asked == "context" else "each", "cache_bytes"),
     ]
     shown += [_bytes(name, f"{name.replace(' ', '_')}_bytes") for name in memory(of[0]).terms()]
-    first = of[0]
-    title = (
-        f"{first.network.name}, weights {first.weights}, cache {first.cache_type}: "
-        f"{binary(token_bytes(first))} a token"
-    )
-    return Report("fits", rows, shown, title=title)
+    each = " or ".join(dict.fromkeys(binary(token_bytes(one)) for one in of))
+    return Report("fits", rows, shown, title=f"{_title(of)}: {each} a token")
 
 
 def pareto_chart(loads: Sequence[Served], size: tuple[float, float] = (5.2, 3.6)) -> Figure:

@@ -6,8 +6,9 @@ engine's host:
 
     t(T, B, S) = Σ kernels + Σ gaps + Σ exchanges + host(engine, B)
 
-    deployment = Deployment(load_network("llama-3-8b"), load_device("h100-sxm"), engine.load("vllm"))
-    for one in serve(Steps(deployment), "concurrency", [1, 8, 64], isl=1024, osl=1024):
+    network, device = load_network("llama-3-8b"), load_device("h100-sxm")
+    steps = Steps(Deployment(network, device, engine.load("vllm")))
+    for one in serve(steps, "concurrency", [1, 8, 64], isl=1024, osl=1024):
         print(one.metric("ttft_ms"), one.metric("tpot_ms"))
 
 Start at `deployment` (what is served, on what), `engine` (what is known of engines: engines/), and

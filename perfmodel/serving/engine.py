@@ -71,7 +71,7 @@ class Cache:
     of: Literal["memory", "free"] = "memory"
     """Of all memory, weights included, or of what weights and activations leave."""
     narrow: bool = False
-    """Whether the cache is fp8 where the weights are of 8 bits or fewer and nothing else is said."""
+    """Whether the cache is fp8 where the weights are fp8 or nvfp4 and nothing else is said."""
     source: str = ""
     """Where the numbers come from."""
 

@@ -4,8 +4,8 @@
     cache room = share · (memory − weights − reserve)    (share of what is left: TensorRT-LLM)
 
 A sequence keeps keys and values of its tokens in whole blocks, of a layer with a window no more
-than that window's. Makers call 2³⁰ bytes of memory a gigabyte: to its driver the 80 GB of an H100 are
-79.6 GiB. Sizes of the reserve are what runtimes were seen to take, recalled from memory:
+than that window's. Makers call 2³⁰ bytes of memory a gigabyte: to its driver the 80 GB of an H100
+are 79.6 GiB. Sizes of the reserve are what runtimes were seen to take, recalled from memory:
 the CUDA context, buffers of exchanges, captured graphs; activations are counted.
 """
 

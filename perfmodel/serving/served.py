@@ -15,7 +15,7 @@ from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.serving import requests
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.requests import Load
-from perfmodel.serving.spread import Spread, default
+from perfmodel.serving.spread import Spread, default, group_of
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Times
 
@@ -122,7 +122,8 @@ class Served:
         return float(load.requests_per_s[i]) * (made + read)
 
     def _ranged(self, name: str, value: float, ends: Sequence[float]) -> Value:
-        low, high = self.spread.around(name, value, value * ends[0], value * ends[1])
+        group = group_of(name, fitted=bool(self.of.engine.fitted))
+        low, high = self.spread.around(group, value, value * ends[0], value * ends[1])
         return Value(value, low, high)
 
     @property

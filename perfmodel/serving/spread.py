@@ -15,8 +15,9 @@ from pathlib import Path
 
 from perfmodel import yamltable
 
-GROUPS = ("pace", "first")
-"""Metrics whose errors have one cause: those of decoding, and those of first tokens."""
+GROUPS = ("first", "pace fitted", "pace unfitted")
+"""Metrics whose errors have one cause: first tokens, whose queues depend on clients; the pace of
+decoding under engines whose host was fitted, and under others."""
 _FIRST = ("ttft_ms", "input_tokens_per_s")
 
 
@@ -32,9 +33,9 @@ class Spread:
         """The operators' ranges alone."""
         return cls(dict.fromkeys(GROUPS, 0.0))
 
-    def around(self, metric: str, value: float, low: float, high: float) -> tuple[float, float]:
-        """The ends of the range of a metric whose operators say low to high."""
-        width = self.widths[group_of(metric)]
+    def around(self, group: str, value: float, low: float, high: float) -> tuple[float, float]:
+        """The ends of the range of a value of a group whose operators say low to high."""
+        width = self.widths[group]
         return (
             value * math.exp(-math.hypot(math.log(value / low), width)),
             value * math.exp(math.hypot(math.log(high / value), width)),
@@ -48,6 +49,8 @@ def default() -> Spread:
     return Spread({name: float(width) for name, width in found.items()})
 
 
-def group_of(metric: str) -> str:
-    """The group of a metric."""
-    return "first" if metric in _FIRST else "pace"
+def group_of(metric: str, *, fitted: bool) -> str:
+    """The group of a metric under an engine whose host was fitted, or was not."""
+    if metric in _FIRST:
+        return "first"
+    return "pace fitted" if fitted else "pace unfitted"
