@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,13 @@ from perfmodel.cli.predict import Devices
 from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from perfmodel.render import Report
+    from perfmodel.serving.deployment import Deployment
+    from perfmodel.serving.served import Served
+
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 _MOST = 20_000
@@ -20,69 +27,80 @@ _MOST = 20_000
 _TOKENS = "1k"
 
 
+Name = Annotated[
+    str, typer.Argument(metavar="NETWORK", help="A name (perfmodel network list), or a YAML file.")
+]
+Isl = Annotated[str, typer.Option("--isl", metavar="TOKENS", help="Tokens of a prompt.")]
+Osl = Annotated[str, typer.Option("--osl", metavar="TOKENS", help="Tokens that are made.")]
+Batch = Annotated[
+    str | None,
+    typer.Option("--batch", metavar="SEQUENCES", help="Batches that start and end together."),
+]
+Concurrency = Annotated[
+    str | None,
+    typer.Option("--concurrency", metavar="CLIENTS", help="Clients with a request each."),
+]
+Rate = Annotated[
+    str | None, typer.Option("--rate", metavar="RATES", help="Requests a second: 0.5,1,2.5.")
+]
+Load = Annotated[
+    str | None, typer.Option("--load", metavar="full", help="As many requests as fit.")
+]
+Engines = Annotated[
+    str, typer.Option("--engine", metavar="NAMES", help="ideal, tensorrt-llm, vllm, ...; lists.")
+]
+Weights = Annotated[
+    str, typer.Option("--weights", metavar="FORMAT", help="bf16, fp8, int4-g128, nvfp4, ...")
+]
+Kv = Annotated[
+    str, typer.Option("--kv", metavar="TYPE", help="Type of the cache; the engine's unless said.")
+]
+Tp = Annotated[int, typer.Option("--tp", metavar="N", help="Devices that share each layer.")]
+Pp = Annotated[int, typer.Option("--pp", metavar="N", help="Stages of layers.")]
+Ep = Annotated[
+    int, typer.Option("--ep", metavar="N", help="Copies that share the experts; of --dp.")
+]
+Dp = Annotated[int, typer.Option("--dp", metavar="N", help="Copies of the network.")]
+Joined = Annotated[
+    str | None, typer.Option("--system", metavar="NAME", help="What joins the devices.")
+]
+Fit = Annotated[
+    str | None,
+    typer.Option("--fit", metavar="WHAT", help="batch or context: what fits, every term."),
+]
+Terms = Annotated[bool, typer.Option("--terms", help="Time between tokens by class of operation.")]
+Front = Annotated[
+    str | None,
+    typer.Option("--chart", metavar="FILE", help="Throughput against latency, as .svg, ..."),
+]
+Bars = Annotated[
+    str | None,
+    typer.Option("--operators", metavar="FILE", help="A chart of time by operation."),
+]
+
+
 @app.command()
 def infer(
-    network: Annotated[
-        str,
-        typer.Argument(metavar="NETWORK", help="A name (perfmodel network list), or a YAML file."),
-    ],
+    network: Name,
     device: Devices,
-    isl: Annotated[
-        str, typer.Option("--isl", metavar="TOKENS", help="Tokens of a prompt.")
-    ] = _TOKENS,
-    osl: Annotated[
-        str, typer.Option("--osl", metavar="TOKENS", help="Tokens that are made.")
-    ] = _TOKENS,
-    batch: Annotated[
-        str | None,
-        typer.Option("--batch", metavar="SEQUENCES", help="Batches that start and end together."),
-    ] = None,
-    concurrency: Annotated[
-        str | None,
-        typer.Option("--concurrency", metavar="CLIENTS", help="Clients with a request each."),
-    ] = None,
-    rate: Annotated[
-        str | None,
-        typer.Option("--rate", metavar="RATES", help="Requests a second: 0.5,1,2.5."),
-    ] = None,
-    load: Annotated[
-        str | None, typer.Option("--load", metavar="full", help="As many requests as fit.")
-    ] = None,
-    engine: Annotated[
-        str, typer.Option("--engine", metavar="NAMES", help="ideal, tensorrt-llm, vllm, ...")
-    ] = "ideal",
-    weights: Annotated[
-        str, typer.Option("--weights", metavar="FORMAT", help="bf16, fp8, int4-g128, nvfp4, ...")
-    ] = "bf16",
-    kv: Annotated[
-        str, typer.Option("--kv", metavar="TYPE", help="Type of the cache; 16 bits unless said.")
-    ] = "",
-    tp: Annotated[
-        int, typer.Option("--tp", metavar="N", help="Devices that share each layer.")
-    ] = 1,
-    pp: Annotated[int, typer.Option("--pp", metavar="N", help="Stages of layers.")] = 1,
-    ep: Annotated[
-        int, typer.Option("--ep", metavar="N", help="Copies that share the experts; of --dp.")
-    ] = 1,
-    dp: Annotated[int, typer.Option("--dp", metavar="N", help="Copies of the network.")] = 1,
-    system: Annotated[
-        str | None, typer.Option("--system", metavar="NAME", help="What joins the devices.")
-    ] = None,
-    fit: Annotated[
-        str | None,
-        typer.Option("--fit", metavar="WHAT", help="batch or context: what fits, every term."),
-    ] = None,
-    terms: Annotated[
-        bool, typer.Option("--terms", help="Time between tokens by class of operation.")
-    ] = False,
-    chart: Annotated[
-        str | None,
-        typer.Option("--chart", metavar="FILE", help="Throughput against latency, as .svg, ..."),
-    ] = None,
-    operators: Annotated[
-        str | None,
-        typer.Option("--operators", metavar="FILE", help="A chart of time by operation."),
-    ] = None,
+    isl: Isl = _TOKENS,
+    osl: Osl = _TOKENS,
+    batch: Batch = None,
+    concurrency: Concurrency = None,
+    rate: Rate = None,
+    load: Load = None,
+    engine: Engines = "ideal",
+    weights: Weights = "bf16",
+    kv: Kv = "",
+    tp: Tp = 1,
+    pp: Pp = 1,
+    ep: Ep = 1,
+    dp: Dp = 1,
+    system: Joined = None,
+    fit: Fit = None,
+    terms: Terms = False,
+    chart: Front = None,
+    operators: Bars = None,
     format: Format = None,
     output: Output = None,
 ) -> None:
@@ -98,22 +116,8 @@ def infer(
     _check_charts(chart, operators)
     kind, sizes = _load(batch, concurrency, rate, load)
     tokens = [ranges.parse(text, name) for text, name in ((isl, "--isl"), (osl, "--osl"))]
-    from perfmodel.hardware import load as load_device
-    from perfmodel.hardware import systems
-    from perfmodel.networks.library import load as load_network
-    from perfmodel.serving.deployment import Deployment
-    from perfmodel.serving.engine import load as load_engine
-
-    found = load_network(network)
-    joined = None if system is None else systems.load(system)
-    deployments = [
-        Deployment(
-            found, load_device(name), load_engine(each), weights=weights, cache=kv, tensor=tp,
-            pipeline=pp, expert=ep, data=dp, system=joined,
-        )
-        for name in device
-        for each in known.names(engine)
-    ]  # fmt: skip
+    axes = {"tensor": tp, "pipeline": pp, "expert": ep, "data": dp}
+    deployments = _deployments(network, device, known.names(engine), weights, kv, axes, system)
     if fit is not None:
         _refuse(fit, terms=terms, chart=chart, operators=operators)
         emit(_fitting(deployments, fit, kind, sizes, tokens), format, output)
@@ -124,15 +128,41 @@ def infer(
     from perfmodel.render import serving
 
     loads = _served(deployments, kind, sizes, *tokens)
-    drawn = [(path, draw(loads)) for path, draw in (
-        (chart, serving.pareto_chart), (operators, serving.operator_chart),
-    ) if path is not None]  # fmt: skip
+    wanted = ((chart, serving.pareto_chart), (operators, serving.operator_chart))
+    drawn = [(path, draw(loads)) for path, draw in wanted if path is not None]
     emit(serving.report(loads, terms=terms), format, output)
     for path, figure in drawn:
         from perfmodel.render.figure import save
 
-        save(figure, str(path))
+        save(figure, path)
         say(f"wrote {path}")
+
+
+def _deployments(
+    network: str,
+    devices: Sequence[str],
+    engines: Sequence[str],
+    weights: str,
+    cache: str,
+    axes: Mapping[str, int],
+    system: str | None,
+) -> list[Deployment]:
+    """The network on every device under every engine."""
+    from perfmodel.hardware import load as load_device
+    from perfmodel.hardware import systems
+    from perfmodel.networks.library import load as load_network
+    from perfmodel.serving.deployment import Deployment
+    from perfmodel.serving.engine import load as load_engine
+
+    found = load_network(network)
+    joined = None if system is None else systems.load(system)
+    return [
+        Deployment(
+            found, load_device(name), load_engine(each), weights, cache, **axes, system=joined
+        )
+        for name in devices
+        for each in engines
+    ]
 
 
 def _load(
@@ -169,8 +199,12 @@ def _rates(text: str) -> list[float]:
 
 
 def _served(
-    deployments: Sequence[Any], kind: str, sizes: Sequence[float], isl: Any, osl: Any
-) -> list[Any]:
+    deployments: Sequence[Deployment],
+    kind: str,
+    sizes: Sequence[float],
+    isl: np.ndarray,
+    osl: np.ndarray,
+) -> list[Served]:
     """Every load of every deployment."""
     from perfmodel.serving.served import serve
     from perfmodel.serving.steps import Steps
@@ -186,8 +220,12 @@ def _served(
 
 
 def _fitting(
-    deployments: Sequence[Any], what: str, kind: str, sizes: Sequence[float], tokens: Sequence[Any]
-) -> Any:
+    deployments: Sequence[Deployment],
+    what: str,
+    kind: str,
+    sizes: Sequence[float],
+    tokens: Sequence[np.ndarray],
+) -> Report:
     """What fits, and every term of the memory."""
     from perfmodel.render import serving
 

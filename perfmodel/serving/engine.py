@@ -203,11 +203,6 @@ def released(name: str, version: str) -> Engine:
     return found
 
 
-def names() -> tuple[str, ...]:
-    """Every engine."""
-    return tuple(engines())
-
-
 @lru_cache(maxsize=1)
 def engines() -> Mapping[str, Engine]:
     """The engines that come with the package, by name."""
