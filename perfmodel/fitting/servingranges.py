@@ -11,6 +11,7 @@ ranges that were made without their source, their engine, their device.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -59,7 +60,7 @@ def errors(table: pd.DataFrame) -> pd.DataFrame:
     fitted) and `operators`, the half-width in ln of their ranges on the side of the miss."""
     bare = predict_table(table, spread=Spread.none())
     kept = bare[(bare["flag"] == "") & (bare["reason"] == "") & (bare["metric"] != "memory_gb")]
-    off = np.log(kept["predicted"] / kept["value"])
+    off = (kept["predicted"] / kept["value"]).map(math.log)
     for engine in engines().values():
         if names_of(engine):
             rows = fitting_rows(table, engine.name)
@@ -67,8 +68,8 @@ def errors(table: pd.DataFrame) -> pd.DataFrame:
             held = left_out(rows, engine, "device" if several else "network")
             known = ~np.isnan(held)
             off.loc[rows.table.index[known]] = held[known]
-    down = np.log(kept["predicted"] / kept["low"])
-    up = np.log(kept["high"] / kept["predicted"])
+    down = (kept["predicted"] / kept["low"]).map(math.log)
+    up = (kept["high"] / kept["predicted"]).map(math.log)
     group = [
         group_of(metric, fitted=engine == "fitted")
         for metric, engine in zip(kept["metric"], kept["known_engine"], strict=True)
