@@ -28,6 +28,7 @@ COMMANDS = {
     "trace": "Trace a PyTorch module, and predict its kernels.",
     "network": "Published transformers, and config.json files, as networks.",
     "train": "Predict a training step of a network on one device or many, and its memory.",
+    "infer": "Predict a served network: first token, pace, tokens a second, what fits.",
     "compress": "What weights in fewer bytes do to a network's decoding step.",
     "hold": "How many devices hold a network; watts, cost, and steps of on-chip memories.",
     "embedding": "Look-ups in embedding tables on CPUs and GPUs, wherever the tables lie.",

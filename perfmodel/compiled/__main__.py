@@ -11,16 +11,7 @@ from perfmodel.hardware import catalogue, yamlfile
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent
-TABLES = (
-    "timing",
-    "collectives",
-    "training",
-    "networks/stacks",
-    "networks/hosts",
-    "compression",
-    "embeddings",
-    "offload",
-)
+TABLES = ("timing", "collectives", "training", "serving", "networks/stacks", "networks/hosts")
 """Folders of the package whose tables are compiled, and single tables."""
 PRESETS = PACKAGE / "networks" / "presets"
 _WIDTH = 90

@@ -91,6 +91,13 @@ def made_of(device: str) -> list[System]:
     return [system for system in map(load, names()) if system.device == device]
 
 
+def usual(device: Device) -> System:
+    """The system that is made of a device: of those with a file the one with the
+    largest nodes, else what the links of its own spec make."""
+    made = made_of(device.slug)
+    return min(made, key=lambda one: (-one.node_devices, one.slug)) if made else of_device(device)
+
+
 def of_device(device: Device, topology: Topology | None = None) -> System:
     """The system that the links of a device's own spec make, 8 devices a node where it is silent.
 

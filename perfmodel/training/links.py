@@ -16,22 +16,13 @@ def fabric(plan: Plan, device: Device, system: System | None = None) -> Fabric:
     """
     if plan.devices == 1:
         return Fabric(plan)
-    joined = system or usual_system(device)
+    joined = system or systems.usual(device)
     if plan.devices > joined.devices:
         raise ProblemError(
             f"the plan takes {plan.devices:,} devices and {joined.slug} joins {joined.devices:,}; "
             f"take {joined.devices:,} at most"
         )
     return Fabric(plan, joined.node_devices, _ask(joined))
-
-
-def usual_system(device: Device) -> System:
-    """The system that is made of a device: the one with the fewest levels of those with a file,
-    else what the links of its own spec make."""
-    made = systems.made_of(device.slug)
-    return min(made, key=lambda one: (-one.node_devices, one.slug)) if made else (
-        systems.of_device(device)
-    )  # fmt: skip
 
 
 def _ask(system: System) -> Ask:

@@ -304,6 +304,7 @@ Written by `make scoreboard DATA=table`; figures only. {n:,} measured runs on {d
 {said:.1%} of them predicted. Errors are |ln(predicted / measured)|, so 0.10 is about 10 %; bias is
 the geometric mean of predicted over measured; coverage the share of runs inside the 80 % range,
 width the median of ln(high / low).
+Served networks stand in [serving.md](serving.md#how-near).
 """
 _HELD = """Median / 90th percentile by line, of a sample of the runs. *In sample*: by the shipped
 constants. *Without its ...*: every run predicted by constants and starts that were fitted without

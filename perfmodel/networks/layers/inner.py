@@ -7,7 +7,7 @@ from functools import partial
 from perfmodel.networks.layers.layer import Layer, share
 from perfmodel.networks.network import Mlp
 from perfmodel.networks.operations.exchange import Exchange, Way
-from perfmodel.networks.operations.experts import Choice, Combine, Permute
+from perfmodel.networks.operations.experts import Choice, Combine, Permute, touched
 from perfmodel.networks.operations.linear import Linear
 from perfmodel.networks.operations.maps import activation
 from perfmodel.networks.value import Value
@@ -101,6 +101,7 @@ def _rows(of: Mlp, tokens: int, ranks: int, local: int) -> tuple[int, int]:
     """Experts of a device that any row comes to, and rows of each: an even share of all devices'
     tokens, times what the fullest expert has over that."""
     sent = tokens * of.chosen * ranks
-    used = min(local, max(sent // ranks, 1))
+    met = touched(of.experts, of.chosen, tokens * ranks)
+    used = min(local, max(round(met * local / of.experts), 1))
     among = of.experts if used == local else used
     return used, max(int(-(-sent * of.capacity // among)), 1)

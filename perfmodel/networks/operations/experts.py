@@ -11,6 +11,12 @@ from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.value import Value
 
 
+def touched(experts: int, chosen: int, tokens: int) -> float:
+    """Experts that get a token at all, expected where each token picks `chosen` of them evenly:
+    E (1 − (1 − k/E)^T)."""
+    return experts * (1.0 - (1.0 - chosen / experts) ** tokens)
+
+
 @dataclass(frozen=True)
 class Choice(Operation):
     """Softmax of the router's scores, and which experts are the largest."""

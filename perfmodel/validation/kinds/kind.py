@@ -19,6 +19,7 @@ KINDS = {
     "operator": "measured runs of one operator each",
     "training": "training steps and passes of whole networks",
     "collective": "measured collectives: all-reduce, all-gather, ...",
+    "serving": "served networks: first tokens, times between tokens, rates",
 }
 """Name of each kind, and what a row of its table is."""
 

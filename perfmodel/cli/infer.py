@@ -1,0 +1,257 @@
+"""`perfmodel infer NETWORK`: a served network, its first token, its pace, and what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perfmodel.cli import known, ranges
+from perfmodel.cli.output import Format, Output, chosen_format, emit, say
+from perfmodel.cli.predict import Devices
+from perfmodel.errors import ProblemError
+from perfmodel.plaintext import quoted
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from perfmodel.render import Report
+    from perfmodel.serving.deployment import Deployment
+    from perfmodel.serving.served import Served
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+_MOST = 20_000
+"""Loads of a command, all devices and engines together."""
+_TOKENS = "1k"
+
+
+Name = Annotated[
+    str, typer.Argument(metavar="NETWORK", help="A name (perfmodel network list), or a YAML file.")
+]
+Isl = Annotated[str, typer.Option("--isl", metavar="TOKENS", help="Tokens of a prompt.")]
+Osl = Annotated[str, typer.Option("--osl", metavar="TOKENS", help="Tokens that are made.")]
+Batch = Annotated[
+    str | None,
+    typer.Option("--batch", metavar="SEQUENCES", help="Batches that start and end together."),
+]
+Concurrency = Annotated[
+    str | None,
+    typer.Option("--concurrency", metavar="CLIENTS", help="Clients with a request each."),
+]
+Rate = Annotated[
+    str | None, typer.Option("--rate", metavar="RATES", help="Requests a second: 0.5,1,2.5.")
+]
+Load = Annotated[
+    str | None, typer.Option("--load", metavar="full", help="As many requests as fit.")
+]
+Engines = Annotated[
+    str, typer.Option("--engine", metavar="NAMES", help="ideal, tensorrt-llm, vllm, ...; lists.")
+]
+Weights = Annotated[
+    str, typer.Option("--weights", metavar="FORMAT", help="bf16, fp8, int4-g128, nvfp4, ...")
+]
+Kv = Annotated[
+    str, typer.Option("--kv", metavar="TYPE", help="Type of the cache; the engine's unless said.")
+]
+Tp = Annotated[int, typer.Option("--tp", metavar="N", help="Devices that share each layer.")]
+Pp = Annotated[int, typer.Option("--pp", metavar="N", help="Stages of layers.")]
+Ep = Annotated[
+    int, typer.Option("--ep", metavar="N", help="Copies that share the experts; of --dp.")
+]
+Dp = Annotated[int, typer.Option("--dp", metavar="N", help="Copies of the network.")]
+Joined = Annotated[
+    str | None, typer.Option("--system", metavar="NAME", help="What joins the devices.")
+]
+Fit = Annotated[
+    str | None,
+    typer.Option("--fit", metavar="WHAT", help="batch or context: what fits, every term."),
+]
+Terms = Annotated[bool, typer.Option("--terms", help="Time between tokens by class of operation.")]
+Front = Annotated[
+    str | None,
+    typer.Option("--chart", metavar="FILE", help="Throughput against latency, as .svg, ..."),
+]
+Bars = Annotated[
+    str | None,
+    typer.Option("--operators", metavar="FILE", help="A chart of time by operation."),
+]
+
+
+@app.command()
+def infer(
+    network: Name,
+    device: Devices,
+    isl: Isl = _TOKENS,
+    osl: Osl = _TOKENS,
+    batch: Batch = None,
+    concurrency: Concurrency = None,
+    rate: Rate = None,
+    load: Load = None,
+    engine: Engines = "ideal",
+    weights: Weights = "bf16",
+    kv: Kv = "",
+    tp: Tp = 1,
+    pp: Pp = 1,
+    ep: Ep = 1,
+    dp: Dp = 1,
+    system: Joined = None,
+    fit: Fit = None,
+    terms: Terms = False,
+    chart: Front = None,
+    operators: Bars = None,
+    format: Format = None,
+    output: Output = None,
+) -> None:
+    """Predict a served network: time to first token, time between tokens, tokens a second.
+
+    \b
+    perfmodel infer llama-3-8b -d h100-sxm --batch 1:256:x2 --engine tensorrt-llm --terms
+    perfmodel infer llama-3-70b -d h200-sxm --tp 2 --load full --weights fp8 --kv fp8
+    perfmodel infer qwen3-32b -d h100-sxm --tp 2 --engine vllm --concurrency 1:256:x2
+    perfmodel infer llama-3-8b -d rtx4090 --fit context --batch 1,8
+    """
+    chosen_format(format, output)
+    _check_charts(chart, operators)
+    kind, sizes = _load(batch, concurrency, rate, load)
+    tokens = [ranges.parse(text, name) for text, name in ((isl, "--isl"), (osl, "--osl"))]
+    axes = {"tensor": tp, "pipeline": pp, "expert": ep, "data": dp}
+    deployments = _deployments(network, device, known.names(engine), weights, kv, axes, system)
+    if fit is not None:
+        _refuse(fit, terms=terms, chart=chart, operators=operators)
+        emit(_fitting(deployments, fit, kind, sizes, tokens), format, output)
+        return
+    count = len(deployments) * len(sizes) * len(tokens[0]) * len(tokens[1])
+    if count > _MOST:
+        raise ProblemError(f"{count:,} loads are more than {_MOST:,}; narrow a range")
+    from perfmodel.render import serving, servingcharts
+
+    loads = _served(deployments, kind, sizes, *tokens)
+    wanted = (
+        (chart, servingcharts.pareto_chart),
+        (operators, servingcharts.operator_chart),
+    )
+    drawn = [(path, draw(loads)) for path, draw in wanted if path is not None]
+    emit(serving.report(loads, terms=terms), format, output)
+    for path, figure in drawn:
+        from perfmodel.render.chart import save
+
+        save(figure, path)
+        say(f"wrote {path}")
+
+
+def _deployments(
+    network: str,
+    devices: Sequence[str],
+    engines: Sequence[str],
+    weights: str,
+    cache: str,
+    axes: Mapping[str, int],
+    system: str | None,
+) -> list[Deployment]:
+    """The network on every device under every engine."""
+    from perfmodel.hardware import load as load_device
+    from perfmodel.hardware import systems
+    from perfmodel.networks.library import load as load_network
+    from perfmodel.serving.deployment import Deployment
+    from perfmodel.serving.engine import load as load_engine
+
+    found = load_network(network)
+    joined = None if system is None else systems.load(system)
+    return [
+        Deployment(
+            found, load_device(name), load_engine(each), weights, cache, **axes, system=joined
+        )
+        for name in devices
+        for each in engines
+    ]
+
+
+def _load(
+    batch: str | None, concurrency: str | None, rate: str | None, load: str | None
+) -> tuple[str, Sequence[float]]:
+    """The kind of load and its sizes; a batch of 1 where nothing is said."""
+    said = {"--batch": batch, "--concurrency": concurrency, "--rate": rate, "--load": load}
+    given = [name for name, text in said.items() if text is not None]
+    if len(given) > 1:
+        raise ProblemError(f"{' and '.join(given)} are loads of two kinds; give one")
+    if load is not None:
+        known.named("load", load, ("full",))
+        return "full", [0.0]
+    if rate is not None:
+        return "rate", _rates(rate)
+    if concurrency is not None:
+        return "concurrency", ranges.parse(concurrency, "--concurrency").tolist()
+    return "static batch", ranges.parse(batch or "1", "--batch").tolist()
+
+
+def _rates(text: str) -> list[float]:
+    """Requests a second from a list."""
+    found = []
+    for part in text.split(","):
+        try:
+            found.append(float(part))
+        except ValueError:
+            raise ProblemError(
+                f"--rate {quoted(text)} is no list of numbers; write 0.5,1,2.5"
+            ) from None
+        if not 0.0 < found[-1] < 1e9:
+            raise ProblemError(f"--rate {quoted(part)}: give a number above 0, requests a second")
+    return found
+
+
+def _served(
+    deployments: Sequence[Deployment],
+    kind: str,
+    sizes: Sequence[float],
+    isl: np.ndarray,
+    osl: np.ndarray,
+) -> list[Served]:
+    """Every load of every deployment."""
+    from perfmodel.serving.served import serve
+    from perfmodel.serving.steps import Steps
+
+    return [
+        one
+        for deployment in deployments
+        for steps in (Steps(deployment),)
+        for prompt in isl.tolist()
+        for made in osl.tolist()
+        for one in serve(steps, kind, sizes, prompt, made)
+    ]
+
+
+def _fitting(
+    deployments: Sequence[Deployment],
+    what: str,
+    kind: str,
+    sizes: Sequence[float],
+    tokens: Sequence[np.ndarray],
+) -> Report:
+    """What fits, and every term of the memory."""
+    from perfmodel.render import serving
+
+    known.named("question of --fit", what, ("batch", "context"))
+    if what == "batch":
+        lengths = [i + o for i in tokens[0].tolist() for o in tokens[1].tolist()]
+        return serving.fitting_batch_report(deployments, lengths)
+    if kind not in ("static batch", "concurrency"):
+        raise ProblemError("--fit context is of --batch or --concurrency; give one")
+    return serving.fitting_context_report(deployments, [int(size) for size in sizes])
+
+
+def _refuse(fit: str, **others: object) -> None:
+    """Complain of options that --fit does not go with."""
+    for name, value in others.items():
+        if value:
+            raise ProblemError(f"--{name} is of loads, and --fit {fit} of memory; drop one")
+
+
+def _check_charts(*paths: str | None) -> None:
+    """Complain about names of charts before any work is done."""
+    if any(path is not None for path in paths):
+        from perfmodel.render.chart import chart_suffix
+
+        for path in filter(None, paths):
+            chart_suffix(path)

@@ -1,0 +1,28 @@
+"""Compiled from engines/nim.yaml by `python -m perfmodel.compiled`."""
+
+HASH = "3cbaea1888dc8340"
+DOCUMENT = {
+ 'engine': 'nim',
+ 'about': 'NVIDIA NIM, TensorRT-LLM behind a web server',
+ 'version': '1',
+ 'stack': 'tensorrt-llm',
+ 'source': 'NVIDIA NIM for LLMs, performance page, release 1.8.0',
+ 'fitted': ['host.step_us'],
+ 'prefill': 'launches',
+ 'all_reduce': 'tensorrt-llm',
+ 'host': {'step_us': 900, 'source': 'NIM 1.8.0 performance page, H100, one client'},
+ 'cache': {
+  'narrow': True,
+  'block': 64,
+  'share': 0.9,
+  'of': 'free',
+  'source': 'TensorRT Model Optimizer writes fp8 checkpoints with an fp8 cache; TensorRT-LLM, kv_cache_free_gpu_mem_fraction 0.9 and tokens_per_block 64',
+ },
+ 'batching': {
+  'tokens': 8192,
+  'sequences': 2048,
+  'mixed': True,
+  'chunked': True,
+  'source': 'TensorRT-LLM, trtllm-build --max_num_tokens 8192, --max_batch_size 2048',
+ },
+}

@@ -1,0 +1,140 @@
+"""Constants of engines, fitted to published runs and held out by device, network or devices.
+
+    python -m perfmodel.fitting.engines serving_runs.csv.gz
+
+An engine's file names what is fitted of it (`fitted`). The fit minimises the mean of
+|ln(predicted / published)| over the rows of `SOURCES`, times between tokens and of whole requests;
+first tokens wait for queues and are not fitted. Flagged rows never take part, and rows of other
+sources only test. Whole numbers (places that are held) are read off the rows by hand.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfmodel.errors import exit_code, needs
+from perfmodel.evidence.records.runtable import read_runs
+from perfmodel.serving.engine import Engine, engines
+from perfmodel.serving.runs import Answers, Asked
+from perfmodel.validation.serving import LAYOUT, asked_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SOURCES = ("argonne-llm-inference-bench", "aiconfigurator-silicon")
+"""Tables with enough rows of an engine to fit it."""
+METRICS = ("e2e_ms", "tpot_ms")
+"""What is fitted."""
+LEAVE_OUT = ("device", "network", "tensor")
+"""Columns whose values are left out one at a time."""
+_MOST_CALLS = 80
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one engine with what they ask for."""
+
+    table: pd.DataFrame
+    """The rows."""
+    asked: tuple[Asked, ...]
+    """What each asks for."""
+    answers: Answers
+    """What has been predicted so far."""
+
+    def at(self, kept: np.ndarray) -> Rows:
+        """Some of the rows."""
+        some = tuple(one for one, keep in zip(self.asked, kept, strict=True) if keep)
+        return Rows(self.table[kept], some, self.answers)
+
+    def errors(self, constants: Mapping[str, float]) -> np.ndarray:
+        """ln(predicted / published) of each row under some constants; NaN: not predicted."""
+        changed: dict[Engine, Engine] = {}
+        rows = []
+        for one in self.asked:
+            engine = one.deployment.engine
+            changed.setdefault(engine, engine.having(constants))
+            rows.append(replace(one, deployment=replace(one.deployment, engine=changed[engine])))
+        found = [np.nan if isinstance(v, str) else v.value for v in self.answers.values(rows)]
+        return np.asarray(np.log(np.array(found) / self.table["value"].to_numpy(float)))
+
+
+def fitting_rows(table: pd.DataFrame, engine: str) -> Rows:
+    """The rows that an engine is fitted to."""
+    kept = table[
+        table["source"].isin(SOURCES) & table["metric"].isin(METRICS) & (table["flag"] == "")
+    ]
+    pairs = [(i, one) for i, one in enumerate(asked_of(kept)) if not isinstance(one, str)]
+    mine = [(i, one) for i, one in pairs if one.deployment.engine.name == engine]
+    return Rows(kept.iloc[[i for i, _ in mine]], tuple(one for _, one in mine), Answers())
+
+
+def names_of(engine: Engine) -> tuple[str, ...]:
+    """What is fitted of an engine by search: its numbers that are no counts."""
+    return tuple(name for name in engine.fitted if not name.startswith("batching."))
+
+
+def fitted(rows: Rows, engine: Engine) -> dict[str, float]:
+    """The constants of least mean error, from those of the engine's file on."""
+    needs("scipy", "a fit")
+    from scipy.optimize import minimize
+
+    names = names_of(engine)
+    start = {name: engine.constant(name) for name in names}
+
+    def constants(point: np.ndarray) -> dict[str, float]:
+        pairs = zip(names, point.tolist(), strict=True)
+        return {name: abs(x) * start[name] for name, x in pairs}
+
+    def loss(point: np.ndarray) -> float:
+        return float(np.nanmean(np.abs(rows.errors(constants(point)))))
+
+    found = minimize(
+        loss, np.ones(len(names)), method="Nelder-Mead",
+        options={"maxfev": _MOST_CALLS, "xatol": 0.01, "fatol": 1e-5},
+    )  # fmt: skip
+    return constants(found.x)
+
+
+def left_out(rows: Rows, engine: Engine, column: str) -> np.ndarray:
+    """Errors of each row under constants that were fitted without its `column`'s value; NaN where
+    the rows have one value only."""
+    values = rows.table[column].astype("str").to_numpy()
+    found = np.full(len(values), np.nan)
+    for value in sorted(set(values)):
+        mine = values == value
+        if not mine.all():
+            found[mine] = rows.at(mine).errors(fitted(rows.at(~mine), engine))
+    return found
+
+
+def _line(what: str, errors: np.ndarray) -> str:
+    e = errors[~np.isnan(errors)]
+    if not len(e):
+        return f"  {what}: nothing to hold out"
+    return (
+        f"  {what}: {len(e)} rows, median |ln| {np.median(np.abs(e)):.3f}, p90 "
+        f"{np.quantile(np.abs(e), 0.9):.3f}, bias {np.exp(e.mean()):.3f}"
+    )
+
+
+def _main() -> None:
+    table = read_runs(sys.argv[1:], LAYOUT)
+    for engine in engines().values():
+        if not names_of(engine):
+            continue
+        rows = fitting_rows(table, engine.name)
+        best = fitted(rows, engine)
+        print(engine.name, ", ".join(f"{name} {value:.4g}" for name, value in best.items()))
+        print(_line("fitted", rows.errors(best)))
+        print(_line("nothing fitted", rows.errors(dict.fromkeys(best, 0.0))))
+        for column in LEAVE_OUT:
+            print(_line(f"without its {column}", left_out(rows, engine, column)))
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code("perfmodel.fitting.engines", _main))

@@ -1,0 +1,100 @@
+"""How far served networks miss: the widths of `serving/spread.yaml`.
+
+    python -m perfmodel.fitting.servingranges serving_runs.csv.gz
+
+A range is that of the operators, and of the engine beside it: half-widths in ln add by their
+squares. Each width is the least with which `_COVERAGE` of the rows lie inside. Errors of times that
+constants were fitted to are those under constants that were fitted without the row's device, or
+without its network where there is one device only. Beside the widths it prints how many rows lie in
+ranges that were made without their source, their engine, their device.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfmodel.errors import exit_code
+from perfmodel.evidence.records.runtable import read_runs
+from perfmodel.fitting.engines import fitting_rows, left_out, names_of
+from perfmodel.serving.engine import engines
+from perfmodel.serving.spread import Spread, group_of
+from perfmodel.validation.serving import LAYOUT, predict_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_COVERAGE = 0.85
+"""More than the 80 % that a range promises: of sources, engines and devices that it was not made
+from fewer rows lie inside."""
+_HELD_OUT = ("source", "engine", "device")
+
+
+def widths(table: pd.DataFrame) -> dict[str, float]:
+    """The least width of each group with which `_COVERAGE` of its rows lie inside."""
+    return {str(name): _width(rows) for name, rows in table.groupby("group")}
+
+
+def inside(table: pd.DataFrame, found: Mapping[str, float]) -> np.ndarray:
+    """Whether each row lies in the range of its group's width."""
+    width = table["group"].map(dict(found)).to_numpy(float)
+    return np.asarray(np.abs(table["off"]) <= np.hypot(table["operators"], width))
+
+
+def _width(rows: pd.DataFrame) -> float:
+    """By halving: coverage grows with the width."""
+    group = str(rows["group"].iloc[0])
+    low, high = 0.0, 5.0
+    for _ in range(40):
+        middle = (low + high) / 2.0
+        short = inside(rows, {group: middle}).mean() < _COVERAGE
+        low, high = (middle, high) if short else (low, middle)
+    return high
+
+
+def errors(table: pd.DataFrame) -> pd.DataFrame:
+    """Unflagged predicted rows with `group`, `off` (ln predicted/published, held out where it was
+    fitted) and `operators`, the half-width in ln of their ranges on the side of the miss."""
+    bare = predict_table(table, spread=Spread.none())
+    kept = bare[(bare["flag"] == "") & (bare["reason"] == "") & (bare["metric"] != "memory_gb")]
+    off = (kept["predicted"] / kept["value"]).map(math.log)
+    for engine in engines().values():
+        if names_of(engine):
+            rows = fitting_rows(table, engine.name)
+            several = rows.table["device"].nunique() > 1
+            held = left_out(rows, engine, "device" if several else "network")
+            known = ~np.isnan(held)
+            off.loc[rows.table.index[known]] = held[known]
+    down = (kept["predicted"] / kept["low"]).map(math.log)
+    up = (kept["high"] / kept["predicted"]).map(math.log)
+    group = [
+        group_of(metric, fitted=engine == "fitted")
+        for metric, engine in zip(kept["metric"], kept["known_engine"], strict=True)
+    ]
+    return kept.assign(off=off, group=group, operators=down.where(off > 0, up))
+
+
+def _lines(table: pd.DataFrame) -> Iterator[str]:
+    found = widths(table)
+    yield ", ".join(f"{name} {width:.3f}" for name, width in found.items())
+    yield f"inside: {inside(table, found).mean():.1%} of {len(table):,} rows"
+    for column in _HELD_OUT:
+        held = [
+            inside(table[mine], {**found, **widths(table[~mine])})
+            for value in table[column].unique()
+            for mine in (table[column] == value,)
+        ]
+        yield f"inside without their {column}: {np.concatenate(held).mean():.1%}"
+
+
+def _main() -> None:
+    for line in _lines(errors(read_runs(sys.argv[1:], LAYOUT))):
+        print(line)
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code("perfmodel.fitting.servingranges", _main))

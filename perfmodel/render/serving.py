@@ -1,0 +1,146 @@
+"""Served networks as tables: loads, and what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from perfmodel.render.report import Column, Report, Row, text
+from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.memory import (
+    Memory,
+    fitting_batch,
+    fitting_context,
+    memory,
+    sequence_bytes,
+    token_bytes,
+)
+from perfmodel.serving.served import Served
+from perfmodel.units import binary
+
+KINDS = ("matmul", "attention", "norm", "pointwise", "embedding", "communication", "host")
+
+
+def report(loads: Sequence[Served], *, terms: bool) -> Report:
+    """A load a row; with `terms` the time between tokens by class."""
+    rows = [_row(one, terms=terms) for one in loads]
+    columns = [text("device", "device"), text("engine", "engine"), *_parallel(rows)]
+    columns += [_number("isl", "isl"), _number("osl", "osl"), _number(size_name(loads), "size")]
+    columns += [
+        _number("resident", "resident"), _ranged("TTFT ms", "ttft_ms"),
+        _ranged("TPOT ms", "tpot_ms"), _number("tokens/s", "output_tokens_per_s"),
+        _number("tokens/s/device", "output_tokens_per_s_per_device"), text("limiter", "limiter"),
+    ]  # fmt: skip
+    if terms:
+        columns += [
+            _number(f"{kind} ms", f"token_{kind}_ms")
+            for kind in KINDS
+            if any(f"token_{kind}_ms" in row for row in rows)
+        ]
+    title = _title([one.of for one in loads])
+    return Report("loads", rows, columns, title=title, notes=_notes(loads))
+
+
+def _title(of: Sequence[Deployment]) -> str:
+    """What is served, in which formats; a cache's goes by the engine."""
+    caches = " or ".join(dict.fromkeys(one.cache_type for one in of))
+    return f"{of[0].network.name}, weights {of[0].weights}, cache {caches}"
+
+
+def _notes(loads: Sequence[Served]) -> list[str]:
+    """What a reader has to know of the numbers."""
+    found = {
+        f"{one.of.engine.name}: no host time is known of it; its kernels' time alone"
+        for one in loads
+        if one.of.engine.name != "ideal" and not one.of.engine.fitted
+    }
+    return ["TTFT and TPOT with their 80 % ranges", *sorted(found)]
+
+
+def size_name(loads: Sequence[Served]) -> str:
+    """What the size of a load is called."""
+    return {"static batch": "batch", "concurrency": "clients", "rate": "requests/s"}.get(
+        loads[0].kind, "load"
+    )
+
+
+def _row(one: Served, *, terms: bool) -> Row:
+    row = one.as_dict()
+    if one.kind == "full":
+        row["size"] = None
+    by_kind = one.load.token.by_kind(one.place) if terms else {}
+    row |= {f"token_{kind}_ms": seconds * 1e3 for kind, seconds in by_kind.items()}
+    return row | ({"terms_us": one.terms()} if terms else {})
+
+
+def _parallel(rows: Sequence[Row]) -> list[Column]:
+    """Columns of axes that several devices lie on."""
+    axes = (("tp", "tensor"), ("pp", "pipeline"), ("ep", "expert"), ("dp", "data"))
+    return [_number(name, key) for name, key in axes if any(row[key] > 1 for row in rows)]
+
+
+def _number(header: str, key: str) -> Column:
+    return Column(header, lambda row: row.get(key), _short)
+
+
+def _ranged(header: str, key: str) -> Column:
+    def show(row: Row) -> str:
+        low, high = (_short(row[f"{end}_{key}"]) for end in ("low", "high"))
+        return f"{_short(row[key])} ({low}-{high})"
+
+    return Column(header, lambda row: row, show)
+
+
+def _short(value: float) -> str:
+    """Three digits, and never an exponent."""
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
+
+
+def _bytes(header: str, key: str) -> Column:
+    return Column(header, lambda row: row.get(key), binary)
+
+
+def fitting_batch_report(of: Sequence[Deployment], tokens: Sequence[int]) -> Report:
+    """Sequences of each length that fit."""
+    return _fitting(
+        of, tokens, "tokens", "sequences",
+        lambda one, has, size: (fitting_batch(one, size, has=has), sequence_bytes(one, size)),
+    )  # fmt: skip
+
+
+def fitting_context_report(of: Sequence[Deployment], batches: Sequence[int]) -> Report:
+    """Tokens of each of so many sequences that fit."""
+
+    def answer(one: Deployment, has: Memory, size: int) -> tuple[int, float]:
+        most = fitting_context(one, size, has=has)
+        return most, size * sequence_bytes(one, most)
+
+    return _fitting(of, batches, "batch", "context", answer)
+
+
+def _fitting(
+    of: Sequence[Deployment],
+    sizes: Sequence[int],
+    given: str,
+    asked: str,
+    answer: Callable[[Deployment, Memory, int], tuple[int, float]],
+) -> Report:
+    rows: list[Row] = []
+    for one in of:
+        has = memory(one)
+        for size in sizes:
+            found, cached = answer(one, has, size)
+            rows.append({
+                "network": one.network.name, "device": one.device.slug,
+                "engine": one.engine.name, "tensor": one.tensor, "pipeline": one.pipeline,
+                given: size, asked: found, "bytes_per_token": token_bytes(one),
+                "cache_bytes": cached, "total_bytes": has.total_bytes,
+                **{f"{name.replace(' ', '_')}_bytes": v for name, v in has.terms().items()},
+            })  # fmt: skip
+    shown = [text("device", "device"), text("engine", "engine"), _number(given, given)]
+    shown += [
+        _number(asked, asked),
+        _bytes("cache" if asked == "context" else "each", "cache_bytes"),
+    ]
+    shown += [_bytes(name, f"{name.replace(' ', '_')}_bytes") for name in memory(of[0]).terms()]
+    each = " or ".join(dict.fromkeys(binary(token_bytes(one)) for one in of))
+    return Report("fits", rows, shown, title=f"{_title(of)}: {each} a token")

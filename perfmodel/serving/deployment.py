@@ -1,0 +1,136 @@
+"""A network on devices under an engine: what is served, on what, in which formats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.elements import element
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device, System, systems
+from perfmodel.networks import stack
+from perfmodel.networks.network import Network
+from perfmodel.networks.setting import Setting, Shards
+from perfmodel.serving.engine import Engine
+from perfmodel.serving.weights import WeightFormat, weight_format
+
+_NARROW = ("fp8", "fp8_block", "nvfp4")
+"""Products of checkpoints that come with an fp8 cache, under engines that have one."""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Raises `ProblemError` and `UnknownName` in one line for what cannot be served so."""
+
+    network: Network
+    """What is served."""
+    device: Device
+    """Each of the devices."""
+    engine: Engine
+    """What runs it."""
+    weights: str = "bf16"
+    """Format of the layers' weights (`weights.FORMATS`)."""
+    cache: str = ""
+    """Type of cached keys and values; empty: the engine's."""
+    tensor: int = 1
+    """Devices that share each layer."""
+    pipeline: int = 1
+    """Stages that layers are split into."""
+    expert: int = 1
+    """Copies that share the experts among them; each has tokens of its own."""
+    data: int = 1
+    """Copies of the network, each with requests of its own."""
+    system: System | None = None
+    """What joins the devices; None: the usual system of the device."""
+
+    def __post_init__(self) -> None:
+        for name in ("tensor", "pipeline", "expert", "data"):
+            if getattr(self, name) < 1:
+                raise ProblemError(f"{name} is {getattr(self, name)}; it is 1 or more")
+        network = self.network
+        if network.encoder or not all(block.attention.causal for block in network.blocks):
+            raise ProblemError(
+                f"{network.name} makes no token after token; serve a decoder such as llama-3-8b"
+            )
+        if self.pipeline > network.layers:
+            raise ProblemError(
+                f"{network.layers} layers are not {self.pipeline} stages; "
+                f"give --pp {network.layers} at most"
+            )
+        if self.data % self.expert:
+            raise ProblemError(
+                f"expert {self.expert} does not divide data {self.data}: experts are shared "
+                f"among copies; give --dp {self.expert}, or a multiple of it"
+            )
+        if self.expert > 1 and not any(block.mlp.experts for block in network.blocks):
+            raise ProblemError(f"{network.name} has no experts to share; drop --ep")
+        element(self.cache_type)
+        self.format.product  # noqa: B018  a name that is not known is said at once
+        if self.devices > 1:
+            self._check_system()
+
+    def _check_system(self) -> None:
+        most = self.fabric.devices
+        if self.tensor * self.pipeline * self.expert > most:
+            raise ProblemError(
+                f"{self.tensor * self.pipeline * self.expert:,} devices are more than the "
+                f"{most:,} of {self.fabric.slug}; name a larger --system, or take fewer"
+            )
+
+    @property
+    def devices(self) -> int:
+        """Devices in all."""
+        return self.tensor * self.pipeline * self.data
+
+    @cached_property
+    def format(self) -> WeightFormat:
+        """The format of the weights."""
+        return weight_format(self.weights)
+
+    @cached_property
+    def product(self) -> str:
+        """Format that the layers' products run in."""
+        found = self.format
+        runs = matmul_format(found.product).compute in self.device.matrix_types
+        return found.product if runs or not found.widened else found.widened
+
+    @property
+    def dtype(self) -> str:
+        """Type of activations."""
+        return "fp16" if self.format.product == "fp16" else "bf16"
+
+    @property
+    def cache_type(self) -> str:
+        """Type of cached keys and values."""
+        narrow = self.engine.cache.narrow and self.product in _NARROW
+        return self.cache or ("fp8" if narrow else self.dtype)
+
+    @cached_property
+    def fabric(self) -> System:
+        """What joins the devices."""
+        return self.system or systems.usual(self.device)
+
+    @property
+    def shards(self) -> Shards:
+        """What each device has of a layer."""
+        return Shards(tensor=self.tensor, expert=self.expert, expert_tensor=self.expert == 1)
+
+    def setting(self, tokens: int) -> Setting:
+        """A pass of so many tokens, each of which could be a sequence of its own."""
+        return Setting(
+            batch=tokens,
+            seq=1,
+            dtype=self.dtype,
+            stack=stack.load(self.engine.stack),
+            logits="last",
+            shards=self.shards,
+        )
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells its steps from those of another one."""
+        return (
+            self.network, id(self.device), self.engine, self.weights, self.cache_type,
+            self.tensor, self.pipeline, self.expert, id(self.system),
+        )  # fmt: skip

@@ -1,0 +1,142 @@
+"""Kernels of one step on one device, as an engine runs the layers of a network.
+
+The layers are those of `networks.expand`. What an engine does otherwise is done here: a residual
+sum and the norm behind it are one kernel, products read quantised weights, keys and values are
+written to a cache. Attention stands apart (`attention`): its time goes with the tokens that are
+cached, all other time with the tokens of the step.
+
+Latent attention decodes in the latent (DeepSeek-V2, 2405.04434, appendix C): the product that makes
+keys and values of the latent is absorbed, q·Wᵁᴷ before attention and ·Wᵁⱽ behind it, a product a
+head, and all heads read one head of kv_rank + rope elements, of which the values are the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from perfmodel.algorithms import Matmul, Rowwise
+from perfmodel.algorithms.matmul import is_widened
+from perfmodel.graph import Node, touches
+from perfmodel.graph.asks import Ask, ask
+from perfmodel.networks.expand import expand
+from perfmodel.networks.network import Block, Latent, Network
+from perfmodel.networks.recorder import Exchanged
+from perfmodel.networks.segment import Segment
+from perfmodel.serving.deployment import Deployment
+
+HEAD = "head"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of a step."""
+
+    name: str
+    """The operation, unique among those of a segment."""
+    segment: str
+    """The segment that it belongs to."""
+    kind: str
+    """Its class: matmul, norm, pointwise, embedding."""
+    launches: int
+    """How often a step launches it: layers, and times a layer."""
+    asked: Ask
+    """What is asked of the operator model."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """An exchange of a step."""
+
+    one: Exchanged
+    """What is exchanged in a layer."""
+    repeat: int
+    """Layers."""
+
+
+def kernels(of: Deployment, tokens: int) -> Iterator[Kernel]:
+    """Kernels of embedding, layers and head over so many tokens, attention left out."""
+    for segment in expand(_merged(of.network), of.setting(tokens)):
+        graph = segment.forward.graph
+        left = touches.reuses(graph, [0.0] * len(graph.nodes), of.device, again=False)
+        sums = _sums(segment) if of.engine.residual_norm else frozenset()
+        for node, kind, found in zip(graph.nodes, segment.forward.kinds, left, strict=True):
+            if kind == "attention" or node.name in sums:
+                continue
+            made = _run(of, segment, node, kind)
+            yield Kernel(
+                node.name, segment.name, kind, segment.repeat * node.repeat, ask(made, {}, found)
+            )
+        yield from _writes(of, segment, tokens)
+
+
+def exchanges(of: Deployment, tokens: int) -> Iterator[Exchange]:
+    """Exchanges of a step."""
+    for segment in expand(_merged(of.network), of.setting(tokens)):
+        for one in segment.forward.exchanges:
+            yield Exchange(one, segment.repeat)
+
+
+def absorbed(of: Deployment, latent: Latent, heads: int, tokens: int) -> tuple[Matmul, Matmul]:
+    """What takes the place of the product that makes keys and values, in decoding."""
+    into = Matmul(tokens, latent.kv_rank, latent.nope, heads, of.dtype)
+    return into, Matmul(tokens, latent.value, latent.kv_rank, heads, of.dtype)
+
+
+@lru_cache(maxsize=64)
+def _merged(network: Network) -> Network:
+    """The network with layers that are alike next to each other: the time of a step is a sum."""
+    kinds: dict[Block, int] = {}
+    for block in network.blocks:
+        alike = replace(block, repeat=1)
+        kinds[alike] = kinds.get(alike, 0) + block.repeat
+    blocks = tuple(replace(block, repeat=repeat) for block, repeat in kinds.items())
+    return replace(network, blocks=blocks, positions=0)
+
+
+def _sums(segment: Segment) -> frozenset[str]:
+    """Norms that read what a residual sum or the layer before leaves: one kernel with it."""
+    made = {
+        tensor
+        for node in segment.forward.graph.nodes
+        if node.name.startswith("residual")
+        for edge in node.writes
+        for tensor in edge.tensors
+    }
+    found = (
+        node.name
+        for node, kind in zip(segment.forward.graph.nodes, segment.forward.kinds, strict=True)
+        if kind == "norm"
+        and any(name in made or name == "x" for edge in node.reads for name in edge.tensors)
+    )
+    return frozenset(found) if segment.block else frozenset()
+
+
+def _run(of: Deployment, segment: Segment, node: Node, kind: str) -> Node:
+    """The node as the engine runs it."""
+    problem = node.problem
+    joins = of.engine.residual_norm and segment.block and node.name.startswith("residual")
+    if joins and isinstance(problem, Rowwise):  # reads both, writes the sum and its norm
+        return replace(node, problem=replace(problem, outputs=2))
+    if isinstance(problem, Matmul) and segment.block and not node.name.startswith("router"):
+        if of.format.wide:
+            return node
+        named = of.engine.kernels.weight_only if is_widened(of.product) else ""
+        product = replace(problem, dtype=of.product)
+        return replace(node, problem=product, implementation=named or None)
+    return node
+
+
+def _writes(of: Deployment, segment: Segment, tokens: int) -> Iterator[Kernel]:
+    """The cache's write, where it is a kernel of its own: keys and values of the step's tokens."""
+    if of.engine.cache_write or not segment.block:
+        return
+    for node, kind in zip(segment.forward.graph.nodes, segment.forward.kinds, strict=True):
+        if kind == "attention":
+            sizes = node.problem.sizes()
+            cols = int(sizes["g"] * (sizes["d"] + sizes["e"]))
+            problem = Rowwise("pointwise", tokens, cols, of.dtype)
+            name = f"{node.name} cache write"
+            asked = Ask(name, problem, "auto", None, (), {})
+            yield Kernel(name, segment.name, "pointwise", segment.repeat, asked)

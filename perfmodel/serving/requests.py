@@ -1,0 +1,228 @@
+"""From steps to requests: what users see of a load.
+
+    static batch     TTFT = prefill(B · ISL), TPOT = Σ decode(B, ISL + j) / (OSL − 1)
+    full load        n resident requests, of which n / OSL are replaced in each step
+    closed loop      c clients, each with its next request when the last one ends
+    open loop        λ requests a second; n = λ · (TTFT + OSL · step(n)) resident (Little)
+
+The time of a decode step is nearly linear in the tokens that are cached, so that three of them and
+Simpson's rule are the sum over all of a request's steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from perfmodel.errors import ProblemError
+from perfmodel.serving.memory import check_weights, fitting_batch
+from perfmodel.serving.steps import Steps
+from perfmodel.serving.times import Times
+
+_HALVINGS = 30
+_SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
+ROUNDS = 10
+"""Requests of a client: what benchmarks of a given concurrency usually send."""
+PAIR = 2
+"""Prompts that enter a step together where clients are out of step but have equal requests."""
+KNEE = 0.95
+"""Share of the largest rate from which on waiting times grow without a bound."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """Requests as arrays, one place a load."""
+
+    isl: np.ndarray
+    """Tokens of a prompt."""
+    osl: np.ndarray
+    """Tokens that are made."""
+    resident: np.ndarray
+    """Requests that are served at a time, by each copy."""
+    ttft: np.ndarray
+    """Seconds to the first token."""
+    tpot: np.ndarray
+    """Seconds between tokens."""
+    requests_per_s: np.ndarray
+    """Requests that end, by each copy."""
+    prompt: Times
+    """What the first token waits for."""
+    token: Times
+    """What each further token waits for."""
+    seconds: np.ndarray
+    """Seconds of a request from its start to its last token; of a static batch all of it."""
+
+
+def decoding(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Times:
+    """The mean step of `batch` sequences from their second token to their last."""
+    last = np.maximum(isl + osl - 2, isl)
+    past = np.stack([isl, (isl + last) / 2.0, last], axis=1).reshape(-1)
+    return steps.decode(np.repeat(batch, 3), past).mean(_SIMPSON)
+
+
+def static(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+    """Batches that start and end together.
+
+    Of a batch that does not reside at once an engine with continuous batching runs as much as fits,
+    then the rest; any other one refuses it: `ProblemError`.
+    """
+    batch, isl, osl = _together(batch, isl, osl)
+    resident = _resident(steps, batch, isl, osl)
+    waves = np.floor(batch / resident)
+    rest = batch - waves * resident
+    load = _wave(steps, resident, isl, osl)
+    seconds = waves * load.seconds
+    if np.any(rest > 0):
+        seconds = seconds + np.where(
+            rest > 0, _wave(steps, np.maximum(rest, 1.0), isl, osl).seconds, 0.0
+        )
+    return replace(load, requests_per_s=batch / seconds, seconds=seconds)
+
+
+def _wave(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+    """Sequences that reside together from start to end."""
+    prompt = steps.prefill(batch, isl)
+    token = decoding(steps, batch, isl, osl)
+    ttft = prompt.total + steps.of.engine.request_seconds
+    seconds = ttft + (osl - 1) * token.total
+    return Load(isl, osl, batch, ttft, token.total, batch / seconds, prompt, token, seconds)
+
+
+def _resident(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> np.ndarray:
+    """Sequences of each batch that fit at once."""
+    check_weights(steps.of)
+    lengths = (isl + osl).astype(int).tolist()
+    fits = np.array([fitting_batch(steps.of, length) for length in lengths], dtype=float)
+    for size, length, most in zip(batch, lengths, fits, strict=True):
+        if size > most and (most == 0 or not steps.of.engine.batching.continuous):
+            raise ProblemError(
+                f"{size:.0f} sequences of {length:,} tokens do not fit {steps.of.device.slug} "
+                f"beside {steps.of.network.name}; {most:.0f} do: give a smaller batch, or --tp"
+            )
+    return np.asarray(np.minimum(batch, fits))
+
+
+def steady(steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+    """Requests of all ages: each step ends resident / OSL of them and begins as many."""
+    resident, isl, osl = _together(resident, isl, osl)
+    prompt, step = _cycle(steps, resident, isl, osl, np.ones_like(osl))
+    ttft = prompt.total + step.total / 2.0 + steps.of.engine.request_seconds
+    rate = resident / osl / step.total
+    seconds = ttft + (osl - 1) * step.total
+    return Load(isl, osl, resident, ttft, step.total, rate, prompt, step, seconds)
+
+
+def closed(steps: Steps, clients: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+    """So many clients with `ROUNDS` requests each of one length, the first of all at once.
+
+    An engine that runs prompts before anything else keeps its clients in step: each round begins
+    with all of their prompts, and the mean first token waits for half of those steps. One that has
+    prompts beside the tokens of others spreads them out after the first round, down to `PAIR` a
+    step. Clients that do not fit wait as long as Little's law says.
+    """
+    steps = steps.streaming()
+    clients, isl, osl = _together(clients, isl, osl)
+    most = _most_of(steps, isl, osl)
+    held = np.where(clients > steps.of.engine.batching.held, steps.of.engine.batching.held, 0)
+    resident = np.minimum(clients - held, most)
+    all_ = steps.prefill(resident, isl)
+    rounds = np.ceil(resident * isl / np.maximum(steps.of.engine.batching.tokens, isl))
+    half = all_.times((rounds + 1.0) / (2.0 * rounds))
+    if steps.of.engine.batching.mixed:
+        pair, token = _cycle(steps, resident, isl, osl, np.minimum(resident, PAIR))
+        first = half.times(1.0 / ROUNDS).plus(pair.times(1.0 - 1.0 / ROUNDS))
+        waits = token.total / 2.0
+    else:
+        rest = all_.times((rounds - 1.0) / (2.0 * rounds) / np.maximum(osl - 1, 1))
+        first, token = half, decoding(steps, resident, isl, osl).plus(rest)
+        waits = np.zeros_like(isl)
+    round_ = first.total + (osl - 1) * token.total
+    waits = waits + (clients - resident) / resident * round_
+    ttft = first.total + steps.of.engine.request_seconds + waits
+    seconds = ttft + (osl - 1) * token.total
+    return Load(isl, osl, resident, ttft, token.total, resident / round_, first, token, seconds)
+
+
+def _cycle(
+    steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray, together: np.ndarray
+) -> tuple[Times, Times]:
+    """What prompts that enter together take, and the mean time between tokens.
+
+    Of OSL steps resident / (OSL · prompts) hold prompts, whole ones as far as a step has room for
+    their tokens: beside those of others, or on their own.
+    """
+    batching = steps.of.engine.batching
+    past = isl + osl / 2.0
+    prompts = np.maximum(together, resident / osl)
+    share = resident / osl / prompts
+    if not batching.mixed:
+        prompt = steps.prefill(prompts, isl)
+        return prompt, steps.decode(resident, past).plus(prompt.times(share))
+    room = np.maximum(batching.tokens - resident, batching.tokens / 8.0)
+    held = np.ceil(prompts * isl / room) if batching.chunked else np.ones_like(isl)
+    prompt = steps.mixed(resident, past, prompts / held, isl, 0.0 * isl).times(held)
+    alone = np.maximum(1.0 - share * held, 0.0)
+    return prompt, prompt.times(share).plus(steps.decode(resident, past).times(alone))
+
+
+def full(steps: Steps, isl: np.ndarray, osl: np.ndarray) -> Load:
+    """As many requests as fit."""
+    _, isl, osl = _together(1, isl, osl)
+    return steady(steps, _most_of(steps, isl, osl), isl, osl)
+
+
+def open_loop(steps: Steps, rate: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+    """So many requests a second of each copy, whoever waits.
+
+    Raises `ProblemError` for a rate beyond what can be served, and near it, where waiting times
+    depend on chance: with the largest rate, the knee.
+    """
+    steps = steps.streaming()
+    rate, isl, osl = _together(rate, isl, osl)
+    most = _most_of(steps, isl, osl)
+    top = steady(steps, most, isl, osl).requests_per_s
+    for wanted, best in zip(rate * steps.of.data, top * steps.of.data, strict=True):
+        _check_rate(steps, float(wanted), float(best))
+    low, high = np.zeros_like(rate), most
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        load = steady(steps, middle, isl, osl)
+        short = rate * load.seconds > middle
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    return steady(steps, high, isl, osl)
+
+
+def _check_rate(steps: Steps, rate: float, top: float) -> None:
+    """Complain of a rate, of all copies, at which waits grow or depend on chance."""
+    if rate > top:
+        raise ProblemError(
+            f"{rate:.4g} requests a second are more than the {top:.4g} that {steps.of.devices} x "
+            f"{steps.of.device.slug} serves; give a lower rate, or more devices"
+        )
+    if rate > KNEE * top:
+        raise ProblemError(
+            f"{rate:.4g} requests a second are beyond the knee, {KNEE * top:.4g} of at most "
+            f"{top:.4g}: waits there depend on chance; give a rate below the knee"
+        )
+
+
+def _most(steps: Steps, isl: int, osl: int) -> int:
+    """Requests that reside at a time, at half of their output on average."""
+    found = fitting_batch(steps.of, isl + osl // 2)
+    if not found:
+        raise ProblemError(
+            f"not one request of {isl:,} + {osl:,} tokens fits {steps.of.device.slug} beside "
+            f"{steps.of.network.name} in {steps.of.weights}; "
+            f"give --tp {2 * steps.of.tensor}, or a smaller format"
+        )
+    return found
+
+
+def _most_of(steps: Steps, isl: np.ndarray, osl: np.ndarray) -> np.ndarray:
+    pairs = zip(isl.astype(int).tolist(), osl.astype(int).tolist(), strict=True)
+    return np.array([_most(steps, *pair) for pair in pairs], dtype=float)
+
+
+def _together(*values: object) -> tuple[np.ndarray, ...]:
+    return tuple(np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, float)) for v in values)))

@@ -1,0 +1,214 @@
+"""What users see of a load: first token, time between tokens, rates, each with its range.
+
+serve(Steps(deployment), "concurrency", [1, 8, 64], isl=1024, osl=1024)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.serving import requests
+from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.requests import Load
+from perfmodel.serving.spread import Spread, default, group_of
+from perfmodel.serving.steps import Steps
+from perfmodel.serving.times import Times
+
+LOADS = ("static batch", "concurrency", "rate", "full")
+"""Kinds of load: a batch that starts and ends together, clients, requests a second, all that fits.
+"""
+METRICS = (
+    "ttft_ms", "tpot_ms", "e2e_ms", "output_tokens_per_s", "total_tokens_per_s",
+    "input_tokens_per_s",
+)  # fmt: skip
+"""What is said of a load."""
+_MILLI, _MICRO = 1e3, 1e6
+
+
+class Value(NamedTuple):
+    """A number with its 80 % range."""
+
+    value: float
+    """Predicted."""
+    low: float
+    """Low end."""
+    high: float
+    """High end."""
+
+    def times(self, factor: float) -> Value:
+        """In another unit."""
+        return Value(*(each * factor for each in self))
+
+    @property
+    def inverse(self) -> Value:
+        """Of a time the rate."""
+        return Value(1.0 / self.value, 1.0 / self.high, 1.0 / self.low)
+
+
+@dataclass(frozen=True)
+class Served:
+    """One load of a deployment."""
+
+    of: Deployment
+    """What is served, on what."""
+    kind: str
+    """One of `LOADS`."""
+    size: float
+    """Sequences, clients or requests a second, over all copies; 0 of a full load."""
+    load: Load
+    """Loads that were predicted together."""
+    place: int
+    """Which of them this is."""
+    spread: Spread
+    """What engines add to ranges."""
+
+    @property
+    def isl(self) -> int:
+        """Tokens of a prompt."""
+        return int(self.load.isl[self.place])
+
+    @property
+    def osl(self) -> int:
+        """Tokens that are made."""
+        return int(self.load.osl[self.place])
+
+    @property
+    def resident(self) -> float:
+        """Requests that each copy works on at a time."""
+        return float(self.load.resident[self.place])
+
+    @property
+    def known(self) -> Mapping[str, str]:
+        """Whether the engine's host is fitted, and whether devices share layers."""
+        return {
+            "engine": "fitted" if self.of.engine.fitted else "unfitted",
+            "devices": "several" if self.of.tensor > 1 else "one",
+        }
+
+    def metric(self, name: str) -> Value:
+        """One of `METRICS`, of the whole system; raises `UnknownName`."""
+        if name not in METRICS:
+            raise UnknownName("metric", name, METRICS)
+        ttft, tpot = float(self.load.ttft[self.place]), float(self.load.tpot[self.place])
+        first, later = (times.range(self.place) for times in (self.load.prompt, self.load.token))
+        decode = (self.osl - 1) * tpot
+        if name == "ttft_ms":
+            return self._ranged(name, ttft * _MILLI, first)
+        if name == "tpot_ms":
+            return self._ranged(name, tpot * _MILLI, later)
+        ends = tuple(
+            (ttft * a + decode * b) / (ttft + decode) for a, b in zip(first, later, strict=True)
+        )
+        if name == "e2e_ms":
+            return self._ranged(name, float(self.load.seconds[self.place]) * _MILLI, ends)
+        seconds = self._ranged(name, 1.0, ends)
+        return seconds.inverse.times(self._rate(name) * self.of.data)
+
+    def _rate(self, name: str) -> float:
+        """Tokens a second of one copy; an engine of one sequence is timed while it decodes."""
+        load, i = self.load, self.place
+        if name == "input_tokens_per_s" and self.kind == "static batch":
+            return self.resident * self.isl / float(load.ttft[i])
+        alone = self.of.engine.batching.sequences == 1 and self.kind == "static batch"
+        if alone and name == "output_tokens_per_s":
+            return 1.0 / float(load.tpot[i])
+        made = 0 if name == "input_tokens_per_s" else self.osl
+        read = 0 if name == "output_tokens_per_s" else self.isl
+        return float(load.requests_per_s[i]) * (made + read)
+
+    def _ranged(self, name: str, value: float, ends: Sequence[float]) -> Value:
+        group = group_of(name, fitted=bool(self.of.engine.fitted))
+        low, high = self.spread.around(group, value, value * ends[0], value * ends[1])
+        return Value(value, low, high)
+
+    @property
+    def limiter(self) -> str:
+        """The class of operations that takes most of the time between tokens."""
+        found = self.load.token.by_kind(self.place)
+        return max(found, key=lambda kind: found[kind])
+
+    def terms(self) -> Mapping[str, Mapping[str, float]]:
+        """Microseconds by operation of the first token's and a further token's steps."""
+        return {"prompt": self._terms(self.load.prompt), "token": self._terms(self.load.token)}
+
+    def _terms(self, times: Times) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for line, row in zip(times.lines, times.seconds, strict=True):
+            found[line.name] = found.get(line.name, 0.0) + float(row[self.place]) * _MICRO
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: the unit in every name that needs one."""
+        of = self.of
+        ranged = {
+            name: dict(zip(("", "low_", "high_"), self.metric(name), strict=True))
+            for name in METRICS[:4]
+        }
+        output = ranged["output_tokens_per_s"][""]
+        return {
+            "network": of.network.name,
+            "device": of.device.slug,
+            "engine": of.engine.name,
+            "weights": of.weights,
+            "cache": of.cache_type,
+            "devices": of.devices,
+            "tensor": of.tensor,
+            "pipeline": of.pipeline,
+            "expert": of.expert,
+            "data": of.data,
+            "load": self.kind,
+            "size": self.size,
+            "isl": self.isl,
+            "osl": self.osl,
+            "resident": self.resident,
+            **{f"{end}{name}": v for name, ends in ranged.items() for end, v in ends.items()},
+            "output_tokens_per_s_per_device": output / of.devices,
+            "requests_per_s": float(self.load.requests_per_s[self.place]) * of.data,
+            "limiter": self.limiter,
+            "known": dict(self.known),
+        }
+
+
+def serve(
+    steps: Steps,
+    kind: str,
+    sizes: Sequence[float] | np.ndarray,
+    isl: int | np.ndarray,
+    osl: int | np.ndarray,
+    *,
+    spread: Spread | None = None,
+) -> list[Served]:
+    """Loads of one kind, predicted together; sizes are of all copies.
+
+    Raises `UnknownName` for another kind of load, `ProblemError` for what does not fit or cannot be
+    served.
+    """
+    if kind not in LOADS:
+        raise UnknownName("load", kind, LOADS)
+    asked = np.atleast_1d(np.asarray(sizes, dtype=float))
+    if kind != "full" and not np.all(asked > 0):
+        raise ProblemError(f"{kind} {asked.min():g}: give a number above 0")
+    for name, value in (("isl", isl), ("osl", osl)):
+        if np.min(value) < 1:
+            raise ProblemError(f"{name} is {np.min(value)}; it is 1 or more")
+    each = asked / steps.of.data if kind == "rate" else np.ceil(asked / steps.of.data)
+    load = _load(steps, kind, each, np.asarray(isl), np.asarray(osl))
+    return [
+        Served(steps.of, kind, float(size), load, i, spread or default())
+        for i, size in enumerate(asked)
+    ]
+
+
+def _load(steps: Steps, kind: str, each: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+    if kind == "static batch":
+        return requests.static(steps, each, isl, osl)
+    if kind == "concurrency":
+        return requests.closed(steps, each, isl, osl)
+    if kind == "full":
+        return requests.full(steps, isl + 0 * each, osl)
+    return requests.open_loop(steps, each, isl, osl)

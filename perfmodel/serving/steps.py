@@ -1,0 +1,318 @@
+"""Steps of a deployment: what a prompt, a token of each sequence, and both together take.
+
+steps = Steps(deployment)
+steps.decode(np.array([1, 64]), np.array([1024, 4096])).total      # seconds of two steps
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from perfmodel.algorithms import Attention
+from perfmodel.algorithms.problem import Problem
+from perfmodel.graph.asks import answers
+from perfmodel.networks import hosts
+from perfmodel.networks.layers.layer import share
+from perfmodel.networks.network import SelfAttention
+from perfmodel.networks.sustained import sustained
+from perfmodel.operators import operator_of
+from perfmodel.predict import predict_arrays
+from perfmodel.serving import exchange
+from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.engine import Engine
+from perfmodel.serving.kernels import HEAD, absorbed, exchanges, kernels
+from perfmodel.serving.knots import around
+from perfmodel.serving.times import HOST, Line, Times, beside
+from perfmodel.timing.constants import default
+from perfmodel.timing.machine import machine
+
+_HARNESS = "kernel"
+_UP = "kv up"
+_SHARED_KEYS = "k rope of all heads"
+
+
+class Steps:
+    """Raises what `perfmodel.predict.predict` raises, for a format that a device cannot run."""
+
+    def __init__(self, of: Deployment, *, streams: bool = False) -> None:
+        self.of, self.streams = of, streams
+        self.values = sustained(default(), of.device)
+        self.gap_seconds = float(machine(of.device).at_clock(self.values["kernel_gap"]))
+        self._layers: dict[int, Times] = {}
+        self._heads: dict[int, Times] = {}
+        self._decoding: dict[tuple[int, int], Times] = {}
+        self._prompts: dict[tuple[int, int, int], Times] = {}
+
+    # -- whole steps ---------------------------------------------------------------------------
+
+    def decode(self, batch: np.ndarray, past: np.ndarray) -> Times:
+        """A token of each of `batch` sequences, each with `past` tokens cached."""
+        batch, past = np.broadcast_arrays(np.asarray(batch, float), np.asarray(past, float))
+        parts = [self.layers(batch), self.head(batch), self.decoding(batch, past)]
+        return self._whole(parts, batch, batch, prompt=False)
+
+    def prefill(self, prompts: np.ndarray, tokens: np.ndarray, past: np.ndarray | int = 0) -> Times:
+        """`tokens` of each of so many prompts, behind `past` that are cached.
+
+        A step holds no more tokens than the engine's most: more prompts take several steps, and a
+        prompt that is longer several as well where the engine splits prompts. Pieces of equal size
+        see half of the others on average, and attention is linear in what is seen.
+        """
+        prompts, tokens, past = np.broadcast_arrays(
+            np.asarray(prompts, float), np.asarray(tokens, float), np.asarray(past, float)
+        )
+        batching = self.of.engine.batching
+        pieces = np.ceil(tokens / batching.tokens) if batching.chunked else np.ones_like(tokens)
+        tokens, past = tokens / pieces, past + (pieces - 1.0) / 2.0 * tokens / pieces
+        steps = np.ceil(prompts * tokens / np.maximum(batching.tokens, tokens))
+        each = prompts / steps
+        parts = [self.layers(each * tokens), self.head(each), self.prompts(each, tokens, past)]
+        return self._whole(parts, each * tokens, each, prompt=True).times(steps * pieces)
+
+    def mixed(
+        self, batch: np.ndarray, past: np.ndarray, prompts: np.ndarray, tokens: np.ndarray,
+        before: np.ndarray,
+    ) -> Times:  # fmt: skip
+        """A token of each of `batch` sequences beside `tokens` of each of so many prompts."""
+        batch, past, prompts, tokens, before = np.broadcast_arrays(
+            *(np.asarray(value, float) for value in (batch, past, prompts, tokens, before))
+        )
+        work = batch + prompts * tokens
+        parts = [
+            self.layers(work),
+            self.head(batch + prompts),
+            self.decoding(batch, past),
+            self.prompts(prompts, tokens, before),
+        ]
+        return self._whole(parts, work, batch + prompts, prompt=True)
+
+    def verify(self, batch: np.ndarray, past: np.ndarray, tokens: int) -> Times:
+        """`tokens` of each sequence at once, each behind its cache: drafts that are checked."""
+        batch, past = np.broadcast_arrays(np.asarray(batch, float), np.asarray(past, float))
+        each = np.full_like(batch, tokens)
+        parts = [self.layers(batch * tokens), self.head(batch * tokens)]
+        parts.append(self.prompts(batch, each, past))
+        return self._whole(parts, batch * tokens, batch, prompt=False)
+
+    def _whole(
+        self, parts: list[Times], tokens: np.ndarray, sequences: np.ndarray, *, prompt: bool
+    ) -> Times:
+        """Kernels with gaps, launches, sends between stages, and the engine's host."""
+        found = beside(parts)
+        launches = sum(line.launches for line in found.lines if line.kind != exchange.KIND)
+        gaps = launches * self.gap_seconds
+        device = found.total + gaps
+        host = hosts.load(self.of.engine.prefill if prompt else self._stack_host)
+        waits = np.maximum(launches * host.forward_seconds - device, 0.0)
+        made = [found, Times.exactly(Line("gaps", HOST, HOST), gaps + np.zeros(len(tokens)))]
+        if np.any(waits):
+            made.append(Times.exactly(Line("launches", HOST, HOST), waits))
+        if self.of.pipeline > 1:
+            sent = tokens * self.of.network.hidden * 2.0 / self.of.tensor
+            made.append(exchange.send(self.of, sent).times(self.of.pipeline - 1))
+        engine = self.of.engine
+        own = engine.host_seconds(sequences, shared=self.of.tensor > 1)
+        made.append(Times.exactly(Line("engine", HOST, HOST), own))
+        if self.streams:
+            rest = engine.client_seconds(sequences) - device - waits - own
+            made.append(Times.exactly(Line("clients", HOST, HOST), np.maximum(rest, 0.0)))
+        return beside(made)
+
+    def under(self, engine: Engine) -> Steps:
+        """The same with other numbers of the engine's host, batching and rereads."""
+        return self._sharing(Steps(replace(self.of, engine=engine)))
+
+    def streaming(self) -> Steps:
+        """The same with tokens that are streamed to clients."""
+        return self._sharing(Steps(self.of, streams=True))
+
+    def _sharing(self, other: Steps) -> Steps:
+        """Another one that keeps and finds what is predicted already where this one does."""
+        other._layers, other._heads = self._layers, self._heads
+        other._decoding, other._prompts = self._decoding, self._prompts
+        return other
+
+    @cached_property
+    def _kinds(self) -> dict[SelfAttention, int]:
+        """Every kind of attention, and layers that have it."""
+        found: dict[SelfAttention, int] = {}
+        for block in self.of.network.blocks:
+            found[block.attention] = found.get(block.attention, 0) + block.repeat
+        return found
+
+    @cached_property
+    def _stack_host(self) -> str:
+        return self.of.setting(1).stack.host
+
+    # -- parts of a step -----------------------------------------------------------------------
+
+    def layers(self, tokens: np.ndarray) -> Times:
+        """Embedding and layers over so many tokens, attention apart, exchanges among them."""
+        return _interpolated(tokens, self._layers, self._fill_layers)
+
+    def head(self, rows: np.ndarray) -> Times:
+        """Final norm and logits of so many tokens."""
+        return _interpolated(rows, self._heads, self._fill_heads)
+
+    def decoding(self, batch: np.ndarray, past: np.ndarray) -> Times:
+        """Attention of one token of each sequence, between knots of both sizes."""
+        low, high, way = around(batch)
+        near, far, along = around(np.maximum(past, 1))
+        corners = [(low, near), (high, near), (low, far), (high, far)]
+        keys = [
+            list(zip(*(c.astype(int).tolist() for c in corner), strict=True)) for corner in corners
+        ]
+        self._fill_decoding(dict.fromkeys(key for corner in keys for key in corner))
+        places = {key: i for i, key in enumerate(dict.fromkeys(k for c in keys for k in c))}
+        table = _joined([self._decoding[key] for key in places])
+        a, b, c, d = (np.array([places[key] for key in corner]) for corner in keys)
+        short, long = table.between(a, b, way), table.between(c, d, way)
+        found = short.times(1.0 - along).added(long.times(along))
+        return found.times(self._rereads(found.lines))
+
+    def _rereads(self, lines: tuple[Line, ...]) -> np.ndarray:
+        """Factors of attention's lines: what a group's heads read again."""
+        groups = iter([kind.heads // kind.kv_heads for kind in self._kinds])
+        again = self.of.engine.kernels.reread
+        return np.array([
+            [1.0 + again * (next(groups) - 1)] if line.kind == "attention" else [1.0]
+            for line in lines
+        ])  # fmt: skip
+
+    def prompts(self, prompts: np.ndarray, tokens: np.ndarray, past: np.ndarray) -> Times:
+        """Attention of prompts; a share of a prompt takes that share of one's time."""
+        whole = np.maximum(np.round(prompts), 1).astype(int).tolist()
+        sizes = (np.maximum(np.round(tokens), 1).astype(int).tolist(), past.astype(int).tolist())
+        keys = list(zip(whole, *sizes, strict=True))
+        wanted = [key for key in dict.fromkeys(keys) if key not in self._prompts]
+        if wanted:
+            rows = np.array(wanted)
+            found = beside(list(self._attention(rows[:, 0], rows[:, 1], rows[:, 2])))
+            for i, key in enumerate(wanted):
+                self._prompts[key] = found.at(np.array([i]))
+        table = _joined([self._prompts[key] for key in keys])
+        return table.times(prompts / np.array(whole))
+
+    # -- predictions ---------------------------------------------------------------------------
+
+    def _fill_layers(self, tokens: list[int]) -> None:
+        self._fill(tokens, self._layers, head=False)
+
+    def _fill_heads(self, rows: list[int]) -> None:
+        self._fill(rows, self._heads, head=True)
+
+    def _fill(self, sizes: list[int], into: dict[int, Times], *, head: bool) -> None:
+        """Predict the layers, or the head, at some numbers of tokens: all in one call."""
+        steps = [
+            [one for one in kernels(self.of, size) if (one.segment == HEAD) == head]
+            for size in sizes
+        ]
+        asked = [one.asked for step in steps for one in step]
+        found = answers(asked, self.of.device, harness=_HARNESS, constants=self.values)
+        every = np.array([
+            [p.seconds - p.terms["launch"], p.low_seconds, p.high_seconds, p.seconds] for p in found
+        ]).reshape(len(sizes), -1, 4)  # fmt: skip
+        lines = tuple(
+            Line(one.name, one.kind, operator_of(one.asked.problem).family(one.asked.problem),
+                 one.launches) for one in steps[0]
+        )  # fmt: skip
+        repeat = np.array([[one.launches for one in step] for step in steps])
+        took = every[:, :, 0] * repeat
+        low, high = (took * every[:, :, i] / every[:, :, 3] for i in (1, 2))
+        times = Times(lines, took.T, low.T, high.T).merged()
+        crossed = None if head else exchange.times(
+            self.of, [list(exchanges(self.of, size)) for size in sizes]
+        )  # fmt: skip
+        times = times if crossed is None else times.beside(crossed)
+        into.update({size: times.at(np.array([i])) for i, size in enumerate(sizes)})
+
+    def _fill_decoding(self, keys: dict[tuple[int, int], None]) -> None:
+        wanted = [key for key in keys if key not in self._decoding]
+        if not wanted:
+            return
+        batch, past = np.array(wanted).T
+        found = beside(list(self._attention(batch, np.ones_like(batch), past)))
+        for i, key in enumerate(wanted):
+            self._decoding[key] = found.at(np.array([i]))
+
+    def _attention(self, batch: np.ndarray, seq: np.ndarray, past: np.ndarray) -> Iterator[Times]:
+        """Attention of every kind of layer; prompts (seq > 1) and tokens that follow apart."""
+        decoding = bool(np.all(seq == 1) and np.all(past > 0))
+        for of, repeat in self._kinds.items():
+            names = self.of.engine.kernels
+            named = names.decode if decoding else names.prefill
+            problem = _problem(self.of, of, batch, seq, past, decoding=decoding)
+            yield self._asked("attention", "attention", problem, named, repeat)
+            if of.latent is not None and decoding:
+                yield from self._absorbed(of, batch, repeat)
+
+    def _absorbed(self, of: SelfAttention, tokens: np.ndarray, repeat: int) -> Iterator[Times]:
+        assert of.latent is not None
+        heads = of.heads // self.of.tensor
+        for problem in absorbed(self.of, of.latent, heads, 1):
+            sized = problem.having(m=tokens)
+            yield self._asked("absorbed projections", "matmul", sized, "torch", repeat)
+
+    def _asked(self, name: str, kind: str, problem: Problem, named: str, repeat: int) -> Times:
+        found = predict_arrays(
+            problem, self.of.device, implementation=named or None, harness=_HARNESS,
+            constants=self.values,
+        )  # fmt: skip
+        took = (found.seconds - found.terms["launch"]) * repeat
+        low, high = (took * end / found.seconds for end in (found.low_seconds, found.high_seconds))
+        line = Line(name, kind, operator_of(problem).family(problem), repeat)
+        return Times((line,), took[None], low[None], high[None])
+
+
+def _problem(
+    of: Deployment, kind: SelfAttention, batch: np.ndarray, seq: np.ndarray, past: np.ndarray,
+    *, decoding: bool,
+) -> Attention:  # fmt: skip
+    """Attention of one layer on one device."""
+    heads = share("heads", kind.heads, of.tensor, "tensor")
+    reach = kind.window or kind.chunk
+    seen = np.minimum(past + seq, np.maximum(reach, seq)) if reach else past + seq
+    cached = None if of.cache_type == of.dtype else of.cache_type
+    if kind.latent is not None and decoding:
+        width = kind.latent.kv_rank + kind.latent.rope
+        return Attention(
+            batch, heads, 1, seq, seen, width, kind.latent.kv_rank, causal=True, dtype=of.dtype,
+            kv_dtype=cached, keys_only=True,
+        )  # fmt: skip
+    kv_heads = max(kind.kv_heads // of.tensor, 1)
+    wide = None if kind.value_width == kind.score_width else kind.value_width
+    window = reach if reach and not decoding and np.any(seq > reach) else None
+    return Attention(
+        batch, heads, kv_heads, seq, seen, kind.score_width, wide, causal=True, window=window,
+        dtype=of.dtype, kv_dtype=cached,
+    )  # fmt: skip
+
+
+def _interpolated(
+    sizes: np.ndarray, known: dict[int, Times], fill: Callable[[list[int]], None]
+) -> Times:
+    """Times at sizes, between those at knots."""
+    low, high, way = around(np.maximum(sizes, 1))
+    wanted = sorted({*low.astype(int).tolist(), *high.astype(int).tolist()})
+    missing = [size for size in wanted if size not in known]
+    if missing:
+        fill(missing)
+    table = _joined([known[size] for size in wanted])
+    places = np.array(wanted)
+    return table.between(np.searchsorted(places, low), np.searchsorted(places, high), way)
+
+
+def _joined(parts: list[Times]) -> Times:
+    """Steps of equal lines next to each other."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    return Times(
+        first.lines,
+        *(np.concatenate([getattr(part, name) for part in parts], axis=1)
+          for name in ("seconds", "low", "high")),
+    )  # fmt: skip

@@ -1,0 +1,79 @@
+"""Formats of weights: bits that are stored, and the product that reads them.
+
+Products of the layers read the format; embeddings, router and head stay at 16 bits, as in released
+checkpoints. Norms and biases are 16 bits always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from perfmodel.errors import UnknownName
+from perfmodel.networks.value import Weight
+
+
+@dataclass(frozen=True)
+class WeightFormat:
+    """How the weights of a layer's products are stored."""
+
+    name: str
+    """As the command line calls it."""
+    product: str
+    """Format of its products (`algorithms.matmul.FORMATS`)."""
+    bits: Fraction
+    """Bits of a weight, its share of scales and zeros included."""
+    widened: str = ""
+    """Format of the products on a device without a rate for it: weights are widened first."""
+    note: str = ""
+    """What the product leaves out of the format."""
+
+    @property
+    def wide(self) -> bool:
+        """Whether nothing is quantised."""
+        return self.product in ("fp16", "bf16")
+
+
+def _integer(bits: int, group: int, scale: int = 16, zero: int = 0) -> Fraction:
+    """b + (scale + zero) / group."""
+    return Fraction(bits) + Fraction(scale + zero, group)
+
+
+_AS_G128 = "products are timed with 4.125 bits a weight"
+FORMATS: Mapping[str, WeightFormat] = {
+    one.name: one
+    for one in (
+        WeightFormat("bf16", "bf16", Fraction(16)),
+        WeightFormat("fp16", "fp16", Fraction(16)),
+        WeightFormat("fp8", "fp8", Fraction(8)),
+        WeightFormat("fp8-block", "fp8_block", _integer(8, 128 * 128, 32)),
+        WeightFormat("int8", "w8a16", Fraction(8)),
+        WeightFormat("w8a8", "w8a8_int8", Fraction(8)),
+        WeightFormat("int4-g128", "w4a16", _integer(4, 128)),
+        WeightFormat("int4-g32", "w4a16", _integer(4, 32, 16, 16), note=_AS_G128),
+        WeightFormat("q4_k_m", "w4a16", Fraction(485, 100), note=_AS_G128),
+        WeightFormat("nvfp4", "nvfp4", _integer(4, 16, 8), "w4a16"),
+        WeightFormat("mxfp4", "mxfp4", _integer(4, 32, 8), "w4a16"),
+    )
+}
+"""Every format by name; gpt-fast's int4 has a 16-bit scale and zero for each 32 weights, and
+llama.cpp's Q4_K_M mixes blocks of 4.5 and 6.56 bits."""
+
+
+def weight_format(name: str) -> WeightFormat:
+    """The format of this name; raises `UnknownName` with the nearest ones."""
+    found = FORMATS.get(name.lower())
+    if found is None:
+        raise UnknownName("format of weights", name, FORMATS)
+    return found
+
+
+def quantised(weight: Weight) -> bool:
+    """Whether a format is this parameter's: matrices of layers, but no router."""
+    return weight.kind == "matrix" and not weight.name.startswith("router")
+
+
+def stored_bits(weight: Weight, of: WeightFormat) -> Fraction:
+    """Bits of each of a parameter's elements."""
+    return of.bits if quantised(weight) else Fraction(16)

@@ -1,0 +1,39 @@
+"""The serving-run table: a metric of a served network a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from perfmodel.validation.judging import assumptions, by_knowledge
+from perfmodel.validation.kinds.kind import Kind, Remarks
+from perfmodel.validation.serving import FIELDS, LAYOUT, predict_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN = 5  # assumptions printed in full
+
+
+def _remarks(table: pd.DataFrame, _: Sequence[str]) -> Remarks:
+    """What was assumed, and how ranges hold by what was known."""
+    assumed = assumptions(table.assign(assumed=table["assumed_of_plan"]))
+    known = by_knowledge(table, fields=FIELDS)
+    notes = [f"{count} rows assumed: {said}" for said, count in assumed.items()][:_SHOWN]
+    notes += [
+        f"engine {line['engine']}, {line['devices']} devices: {line['n']} rows, median |ln| "
+        f"{line['median_abs_ln']:.2f}, {line['coverage']:.0%} in ranges of "
+        f"{line['width_ln']:.2f} in ln"
+        for line in known
+    ]
+    return Remarks({"assumed": assumed, "known": known}, notes)
+
+
+KIND = Kind(
+    fields=FIELDS,
+    group="engine",
+    layout=LAYOUT,
+    predict=predict_table,
+    remarks=_remarks,
+    micros=False,
+)

@@ -1,0 +1,90 @@
+"""The serving-run table: first tokens, times between tokens and rates of served networks.
+
+Every row is predicted or says why not. Flagged rows are predicted and kept apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.evidence.records.runtable import Layout
+from perfmodel.serving.runs import Answers, Asked, asked
+from perfmodel.serving.served import Value
+from perfmodel.serving.spread import Spread
+from perfmodel.validation.judging import Fields
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LAYOUT = Layout(
+    needed=("device", "engine", "network", "load", "metric", "value"),
+    measured="value",
+    text=(
+        "source", "device", "engine", "engine_version", "network", "weights_dtype", "kv_dtype",
+        "activations_dtype", "load", "metric", "per", "flag", "assumed", "notes",
+    ),
+    whole=(
+        "devices", "hidden", "layers", "heads", "kv_heads", "head_dim", "inner", "vocabulary",
+        "experts", "experts_chosen", "expert_inner", "shared_experts", "dense_layers", "tensor",
+        "pipeline", "expert", "data", "batch", "concurrency", "isl", "osl",
+    ),
+    numbers=("year", "rate"),
+    truth=("gated", "tied"),
+)  # fmt: skip
+"""Columns of the table."""
+
+FIELDS = Fields("value", "predicted", "low", "high", ("known_engine", "known_devices"))
+"""Columns that errors are made of."""
+
+
+_ADDED = ("predicted", "low", "high", "assumed_of_plan", *FIELDS.known)
+
+
+def asked_of(table: pd.DataFrame) -> list[Asked | str]:
+    """What each row asks for, or why that cannot be said."""
+    names = [str(name) for name in table.columns]
+    rows = table.itertuples(index=False, name=None)
+    return [_asked(dict(zip(names, row, strict=True))) for row in rows]
+
+
+def predict_table(table: pd.DataFrame, *, spread: Spread | None = None) -> pd.DataFrame:
+    """The table with `predicted`, `low`, `high` in the unit of `value`, and `reason`."""
+    import pandas as pd
+
+    wanted = asked_of(table)
+    good = [one for one in wanted if not isinstance(one, str)]
+    answers = iter(Answers(spread).values(good))
+    found = [_columns(one, one if isinstance(one, str) else next(answers)) for one in wanted]
+    added = {name: [row[name] for row in found] for name in (*_ADDED, "reason")}
+    return table.assign(**{name: pd.Series(v, table.index) for name, v in added.items()})
+
+
+def _asked(row: dict[str, Any]) -> Asked | str:
+    try:
+        return asked({name: _plain(cell) for name, cell in row.items()})
+    except PerfmodelError as error:
+        return str(error)
+
+
+def _columns(one: Asked | str, value: Value | str) -> dict[str, Any]:
+    """The columns that a prediction adds to a row."""
+    nothing = float("nan")
+    out: dict[str, Any] = {"predicted": nothing, "low": nothing, "high": nothing, "reason": ""}
+    out |= {"assumed_of_plan": "", "known_engine": "", "known_devices": ""}
+    if isinstance(one, str) or isinstance(value, str):
+        return {**out, "reason": str(one if isinstance(one, str) else value)}
+    out |= {"predicted": value.value, "low": value.low, "high": value.high}
+    of = one.deployment
+    return out | {
+        "assumed_of_plan": "; ".join(one.assumed),
+        "known_engine": "fitted" if of.engine.fitted else "unfitted",
+        "known_devices": "several" if of.tensor > 1 else "one",
+    }
+
+
+def _plain(cell: Any) -> Any:
+    """A cell as Python has it: None where it says nothing."""
+    import pandas as pd
+
+    return None if cell is pd.NA or cell is None or cell != cell else cell

@@ -1,0 +1,135 @@
+"""`perfmodel infer`: loads, what fits, charts, every format, and one line for bad input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from perfmodel.cli import run
+
+
+@pytest.fixture
+def said(capsys):
+    """Standard output of a command that succeeds."""
+
+    def call(*arguments):
+        assert run(["infer", *arguments]) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    return call
+
+
+ONE = ("llama-3-8b", "-d", "h100-sxm", "--engine", "tensorrt-llm")
+
+
+def test_a_batch_is_a_row(said):
+    text = said(*ONE, "--isl", "1k", "--osl", "1k", "--batch", "1:256:x2", "-f", "csv")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["size"] for row in rows] == [f"{2.0**i}" for i in range(9)]
+    rates = [float(row["output_tokens_per_s"]) for row in rows[:8]]
+    assert rates == sorted(rates)
+    assert all(float(row["low_tpot_ms"]) < float(row["tpot_ms"]) for row in rows)
+
+
+@pytest.mark.parametrize(
+    "load",
+    [("--load", "full"), ("--concurrency", "1,8"), ("--rate", "0.5,2"), ("--batch", "4")],
+    ids=lambda load: load[0],
+)
+def test_loads_and_their_terms_as_json(said, load):
+    document = json.loads(said(*ONE, *load, "--terms", "-f", "json"))
+    for row in document["loads"]:
+        assert row["limiter"] in ("matmul", "attention", "host", "communication")
+        token = row["terms_us"]["token"]
+        assert sum(token.values()) == pytest.approx(row["tpot_ms"] * 1e3)
+        assert all(isinstance(value, float) for value in token.values())
+        made = row["output_tokens_per_s_per_device"] * row["devices"]
+        assert made == pytest.approx(row["output_tokens_per_s"])
+
+
+@pytest.mark.parametrize("format", ["table", "markdown"])
+def test_terms_are_columns_for_people(said, format):
+    text = said(*ONE, "--tp", "2", "--terms", "-f", format)
+    assert "attention ms" in text
+    assert "communication ms" in text
+    assert "host ms" in text
+
+
+def test_several_devices_engines_and_copies(said):
+    text = said(
+        "qwen3-32b", "-d", "h100-sxm", "-d", "b200", "--engine", "vllm,sglang", "--tp", "2",
+        "--dp", "2", "--concurrency", "16", "-f", "json",
+    )  # fmt: skip
+    rows = json.loads(text)["loads"]
+    assert [(row["device"], row["engine"]) for row in rows] == [
+        (device, engine) for device in ("h100-sxm", "b200") for engine in ("vllm", "sglang")
+    ]
+    assert {row["devices"] for row in rows} == {4}
+
+
+def test_experts_are_shared_among_copies(said):
+    text = said(
+        "qwen3-30b-a3b", "-d", "h100-sxm", "--engine", "vllm", "--ep", "4", "--dp", "4",
+        "--batch", "64", "--terms",
+    )  # fmt: skip
+    assert "communication ms" in text
+
+
+@pytest.mark.parametrize("what", ["batch", "context"])
+def test_every_term_of_what_fits(said, what):
+    document = json.loads(said(*ONE, "--fit", what, "-f", "json"))
+    (row,) = document["fits"]
+    terms = {
+        f"{name}_bytes"
+        for name in ("weights", "context", "exchange_buffers", "graphs", "activations",
+                     "cache_room", "left_alone")
+    }  # fmt: skip
+    assert sum(row[name] for name in terms) == pytest.approx(row["total_bytes"])
+    assert row["sequences" if what == "batch" else "context"] > 0
+    assert "cache room" in said(*ONE, "--fit", what)
+
+
+def test_charts(said, tmp_path):
+    front, bars = tmp_path / "front.svg", tmp_path / "bars.svg"
+    said(*ONE, "--batch", "1,8,64", "--chart", str(front), "--operators", str(bars))
+    assert "tokens a second that a request sees" in front.read_text()
+    assert "milliseconds between tokens" in bars.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (("llama-9",), "no network named"),
+        (("bert-large",), "makes no token after token"),
+        (("llama-3-8b", "--engine", "vlm"), "did you mean vllm"),
+        (("llama-3-8b", "--tp", "3"), "tensor of"),
+        (("llama-3-8b", "--ep", "2"), "--dp 2"),
+        (("llama-3-8b", "--weights", "int5"), "no format of weights named"),
+        (("llama-3-8b", "--batch", "1", "--rate", "2"), "give one"),
+        (("llama-3-8b", "--load", "half"), "no load named"),
+        (("llama-3-8b", "--rate", "fast"), "is no list of numbers"),
+        (("llama-3-8b", "--rate", "1e6"), "give a lower rate"),
+        (("llama-3-8b", "--rate", "0"), "give a number above 0"),
+        (("llama-3-8b", "--batch", "0"), "must be at least 1"),
+        (("llama-3-70b",), "give --tp 2"),
+        (("llama-3-8b", "--fit", "size"), "batch"),
+        (("llama-3-8b", "--fit", "batch", "--terms"), "drop one"),
+        (("llama-3-8b", "--fit", "context", "--load", "full"), "give one"),
+        (("llama-3-8b", "--chart", "x.gif"), "a chart is written as"),
+        (("llama-3-8b", "--isl", "1:100000"), "narrow a range"),
+        (("llama-3-8b", "--system", "dgx-x"), "no system named"),
+    ],
+)
+def test_bad_input_is_one_line(capsys, options, line):
+    assert run(["infer", *options, "-d", "h100-sxm"]) == 2
+    error = capsys.readouterr().err
+    assert line in error
+    assert error.count("\n") == 1
+
+
+def test_a_format_that_a_device_cannot_run(capsys):
+    assert run(["infer", "llama-3-8b", "-d", "a100", "--weights", "fp8"]) == 2
+    assert "no fp8 matrix rate" in capsys.readouterr().err

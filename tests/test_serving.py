@@ -1,0 +1,441 @@
+"""Serving: laws of steps, memory and loads; worked examples; formulas with their sources."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
+from perfmodel.hardware import load as load_device
+from perfmodel.networks.expand import active_count
+from perfmodel.networks.library import load as load_network
+from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
+from perfmodel.networks.operations.experts import touched
+from perfmodel.serving import requests
+from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.disaggregated import pools
+from perfmodel.serving.engine import MOST_FITTED, engines, load, read, released
+from perfmodel.serving.kernels import kernels
+from perfmodel.serving.knots import KNOTS, around
+from perfmodel.serving.memory import (
+    fitting_batch,
+    fitting_context,
+    memory,
+    sequence_bytes,
+    token_bytes,
+    weight_bytes,
+)
+from perfmodel.serving.served import METRICS, serve
+from perfmodel.serving.speculative import best, expected_tokens, speculate, speedup
+from perfmodel.serving.steps import Steps
+from perfmodel.serving.weights import FORMATS, weight_format
+
+LAW = settings(max_examples=25, deadline=None)
+NETWORK, DEVICE = "llama-3-8b", "h100-sxm"
+
+
+def deployment(network=NETWORK, device=DEVICE, engine="ideal", **options):
+    return Deployment(load_network(network), load_device(device), load(engine), **options)
+
+
+@lru_cache
+def steps(*arguments, **options):
+    return Steps(deployment(*arguments, **options))
+
+
+def total(times):
+    return float(times.total[0])
+
+
+# -- steps ---------------------------------------------------------------------------------------
+
+
+@LAW
+@given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 8000), st.integers(1, 8000))
+def test_a_step_of_more_sequences_or_longer_ones_takes_no_less(batch, more, past, further):
+    small, wide, long = steps().decode(
+        np.array([batch, batch + more, batch]), np.array([past, past, past + further])
+    ).total  # fmt: skip
+    assert wide >= small * 0.999
+    assert long >= small * 0.999
+
+
+@LAW
+@given(st.integers(1, 6000), st.integers(1, 2000))
+def test_a_longer_prompt_takes_longer(tokens, more):
+    one, other = steps().prefill(np.array([1, 1]), np.array([tokens, tokens + more])).total
+    assert other > one
+
+
+@LAW
+@given(st.integers(1, 512), st.integers(16, 8000))
+def test_decoding_beats_neither_bandwidth_nor_matrix_rate(batch, past):
+    of = steps().of
+    seconds = total(steps().decode(np.array([batch]), np.array([past])))
+    active = active_count(of.network, input_embedding=False)
+    moved = 2.0 * active + batch * past * token_bytes(of)
+    assert seconds > 0.98 * moved / of.device.memory.hbm.bandwidth.si
+    flops = 2.0 * active * batch
+    assert seconds > flops / of.device.matrix_flops("bf16")
+
+
+@LAW
+@given(st.sampled_from([1, 2, 4, 8]), st.integers(0, 10))
+def test_devices_that_share_a_layer_do_its_operations_between_them(tensor, power):
+    """Products of the layers; norms run on every device."""
+
+    def flops(ranks):
+        return sum(
+            one.launches * one.asked.problem.flops()
+            for one in kernels(deployment(tensor=ranks), 2**power)
+            if one.kind == "matmul"
+        )
+
+    assert tensor * flops(tensor) == pytest.approx(flops(1), rel=1e-3)
+
+
+@LAW
+@given(st.integers(1, 300), st.integers(50, 6000))
+def test_a_step_between_knots_is_what_it_is_there(batch, past):
+    """Steps are interpolated between knots; the kernels themselves are asked here."""
+    of = steps()
+    exact = Steps(of.of)
+    exact._fill([batch], exact._layers, head=False)
+    exact._fill([batch], exact._heads, head=True)
+    (attention,) = exact._attention(np.array([batch]), np.array([1]), np.array([past]))
+    whole = total(exact._layers[batch]) + total(exact._heads[batch]) + total(attention)
+    parts = (of.layers, of.head)
+    near = sum(total(part(np.array([float(batch)]))) for part in parts)
+    near += total(of.decoding(np.array([float(batch)]), np.array([float(past)])))
+    assert near == pytest.approx(whole, rel=0.04)
+
+
+@given(st.floats(1, 5e6))
+def test_values_lie_between_their_knots(value):
+    low, high, way = around(np.array([value]))
+    assert low[0] <= value <= high[0]
+    assert low[0] * (1 - way[0]) + high[0] * way[0] == pytest.approx(value)
+    assert {int(low[0]), int(high[0])} <= set(KNOTS.tolist())
+
+
+def test_prompts_in_pieces_read_keys_again():
+    """Sarathi (2308.16369): products do the same work, attention reads earlier keys again."""
+    whole = deployment(engine="vllm")
+    pieces = replace(whole, engine=whole.engine.having({"batching.tokens": 512}))
+    took = [Steps(one).prefill(np.array([1]), np.array([8192])) for one in (whole, pieces)]
+    long, short = (times.by_kind()["attention"] for times in took)
+    assert short > long
+
+
+def test_a_mixed_step_takes_less_than_its_parts_and_more_than_each():
+    of = steps()
+    one = (np.array([64.0]), np.array([1024.0]))
+    both = total(of.mixed(*one, np.array([1.0]), np.array([512.0]), np.array([0.0])))
+    alone, prompt = total(of.decode(*one)), total(of.prefill(np.array([1]), np.array([512])))
+    assert max(alone, prompt) < both < alone + prompt
+
+
+def test_the_latent_is_what_deepseek_decodes_over():
+    """Its cache is 576 numbers a token and layer; expanded heads would be 40,960."""
+    of = Steps(deployment("deepseek-v3", engine="vllm", weights="fp8", tensor=8))
+    near, far = (of.decode(np.array([64]), np.array([past])).by_kind() for past in (1024, 8192))
+    grown = far["attention"] - near["attention"]
+    read_again = 64 * (8192 - 1024) * 61 * 576 * 2 / of.of.device.memory.hbm.bandwidth.si
+    assert 0.8 * read_again < grown < 8 * read_again
+
+
+def test_exchanges_grow_with_the_devices_that_share():
+    found = [
+        steps(engine="vllm", tensor=tensor).decode(np.array([16]), np.array([512])).by_kind()
+        for tensor in (1, 2, 8)
+    ]
+    said = [one.get("communication", 0.0) for one in found]
+    assert said[0] == 0.0 < said[1] < said[2]
+    assert found[2]["matmul"] < found[0]["matmul"]
+
+
+def test_stages_send_to_each_other():
+    one, two = (
+        steps(engine="vllm", pipeline=stages).decode(np.array([8]), np.array([256]))
+        for stages in (1, 2)
+    )
+    assert total(two) > total(one)
+    assert "send-receive" in {line.name for line in two.lines}
+
+
+# -- memory --------------------------------------------------------------------------------------
+
+
+@LAW
+@given(st.floats(1e9, 4e11), st.floats(0, 1e11), st.integers(1, 100_000))
+def test_more_memory_never_lowers_the_batch_that_fits(size, more, tokens):
+    of = deployment(engine="vllm")
+    has = memory(of)
+    small, large = (replace(has, total_bytes=total) for total in (size, size + more))
+    assert fitting_batch(of, tokens, has=small) <= fitting_batch(of, tokens, has=large)
+    assert fitting_context(of, 8, has=small) <= fitting_context(of, 8, has=large)
+
+
+@LAW
+@given(st.integers(1, 512), st.sampled_from(sorted(engines())))
+def test_what_fits_does_and_one_more_does_not(batch, engine):
+    of = deployment(engine=engine)
+    room = memory(of).cache_bytes
+    context = fitting_context(of, batch)
+    assert batch * sequence_bytes(of, context) <= room < batch * sequence_bytes(of, context + 1)
+
+
+@LAW
+@given(st.integers(1, 5000), st.integers(0, 5000))
+def test_a_shared_prefix_is_kept_once(tokens, shared):
+    of = deployment(engine="vllm")
+    own = sequence_bytes(of, tokens + shared, shared=shared)
+    assert own <= sequence_bytes(of, tokens + shared)
+    assert own >= sequence_bytes(of, tokens) - 1
+
+
+@pytest.mark.parametrize("name", sorted(engines()))
+def test_terms_of_memory_add_up(name):
+    has = memory(deployment(engine=name))
+    assert sum(has.terms().values()) == pytest.approx(has.total_bytes)
+    assert all(value >= 0 for value in has.terms().values())
+
+
+def test_formats_of_more_bits_take_more_memory():
+    sizes = {name: weight_bytes(deployment(weights=name)) for name in FORMATS}
+    for one, small in FORMATS.items():
+        for other, large in FORMATS.items():
+            if small.bits < large.bits:
+                assert sizes[one] < sizes[other]
+
+
+def test_integer_caches_carry_scales():
+    whole, half = (token_bytes(deployment(cache=kind)) for kind in ("bf16", "int8"))
+    assert whole / 2 < half < 0.6 * whole
+
+
+def test_a_window_bounds_what_a_layer_keeps():
+    attention = SelfAttention(heads=8, kv_heads=8, head_size=64, window=128)
+    blocks = (
+        Block(attention, Mlp(2048), repeat=12),
+        Block(replace(attention, window=0), Mlp(2048), repeat=12),
+    )
+    network = Network("windows", 512, 32000, blocks)
+    of = Deployment(network, load_device(DEVICE), load("ideal"))
+    each = 2 * 8 * 64 * 2
+    assert sequence_bytes(of, 8192) == 12 * each * (128 + 8192)
+
+
+def test_heads_are_copied_where_devices_are_more_than_they():
+    each = [
+        sequence_bytes(deployment("llama-3-70b", weights="fp8", tensor=t), 1024) for t in (4, 8)
+    ]
+    of = deployment("qwen3-30b-a3b", tensor=8)
+    assert each[0] == 2 * each[1]
+    assert sequence_bytes(of, 1024) == sequence_bytes(replace(of, tensor=4), 1024)
+
+
+# -- loads ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "nim"])
+def test_throughput_and_times_grow_with_clients(engine):
+    of = steps(engine=engine)
+    found = serve(of, "concurrency", [1, 4, 16, 64], 1024, 256)
+    for name in ("ttft_ms", "tpot_ms", "output_tokens_per_s"):
+        values = [one.metric(name).value for one in found]
+        assert values == sorted(values), name
+
+
+@pytest.mark.parametrize("kind", ["static batch", "concurrency"])
+def test_metrics_have_ranges_and_agree(kind):
+    (one,) = serve(steps(engine="vllm"), kind, [8], 512, 128)
+    for name in METRICS:
+        value = one.metric(name)
+        assert 0 < value.low < value.value < value.high
+    seconds = one.metric("e2e_ms").value / 1e3
+    first, each = (one.metric(name).value / 1e3 for name in ("ttft_ms", "tpot_ms"))
+    assert seconds == pytest.approx(first + 127 * each)
+
+
+def test_copies_serve_each_their_share():
+    one, two = (serve(steps(engine="vllm", data=d), "full", [0], 512, 512)[0] for d in (1, 2))
+    made = [each.metric("output_tokens_per_s").value for each in (one, two)]
+    assert made[1] == pytest.approx(2 * made[0])
+
+
+def test_littles_law_holds_for_clients_and_rates():
+    """Clients = requests a second x seconds of each (Little 1961), waits included."""
+    (rated,) = serve(steps(engine="sglang"), "rate", [2.0], 1024, 256)
+    assert rated.resident == pytest.approx(2.0 * rated.metric("e2e_ms").value / 1e3, rel=1e-3)
+    (closed,) = serve(steps(engine="sglang"), "concurrency", [32], 1024, 256)
+    made = closed.load.requests_per_s[0] * closed.metric("e2e_ms").value / 1e3
+    assert made == pytest.approx(32, rel=1e-3)
+
+
+def test_beyond_the_knee_there_is_no_number():
+    of = steps(engine="vllm")
+    top = float(requests.full(of.streaming(), 1024, 256).requests_per_s[0])
+    serve(of, "rate", [0.5 * top], 1024, 256)
+    with pytest.raises(ProblemError, match="beyond the knee"):
+        serve(of, "rate", [0.97 * top], 1024, 256)
+    with pytest.raises(ProblemError, match=r"are more than the .* serves; give a lower rate"):
+        serve(of, "rate", [1.5 * top], 1024, 256)
+
+
+def test_what_does_not_reside_at_once_runs_in_waves():
+    of = steps("llama-2-7b", "a100-sxm4-40gb", "vllm-v0", weights="fp16")
+    most = fitting_batch(of.of, 2048)
+    once, twice = serve(of, "static batch", [most, 2 * most], 1024, 1024)
+    assert twice.metric("e2e_ms").value == pytest.approx(2 * once.metric("e2e_ms").value)
+
+
+def test_tokens_to_clients_bound_a_step():
+    """TensorRT-LLM's server streams; a static batch does not."""
+    of = steps(engine="tensorrt-llm", tensor=8)
+    (batch,) = serve(of, "static batch", [127], 16, 4096)
+    (clients,) = serve(of, "concurrency", [128], 16, 4096)
+    assert clients.resident == 127
+    streamed = 127 * of.of.engine.host.client_us / 1e3
+    assert batch.metric("tpot_ms").value < streamed <= clients.metric("tpot_ms").value * 1.001
+
+
+# -- drafts and pools ----------------------------------------------------------------------------
+
+
+def test_speculation_by_its_theorem():
+    """2211.17192, equation 1 and theorem 3.8."""
+    assert expected_tokens(0.8, 5) == pytest.approx(3.68928)
+    assert speedup(0.8, 5, 0.05) == pytest.approx(2.95142, rel=1e-4)
+    assert expected_tokens(0.9, 3) == pytest.approx(3.439)
+    assert speedup(0.9, 3, 0.02) == pytest.approx(3.24434, rel=1e-4)
+
+
+@given(st.floats(0, 1), st.integers(0, 16))
+def test_a_pass_makes_one_token_at_least_and_all_at_most(accept, gamma):
+    assert 1 <= expected_tokens(accept, gamma) <= gamma + 1 + 1e-9
+
+
+def test_checking_drafts_costs_more_in_a_larger_batch():
+    target, draft = (
+        steps(name, "a100-sxm4-80gb", "gpt-fast", weights="int4-g32")
+        for name in ("llama-2-70b", "llama-2-7b")
+    )
+    found = [speculate(target, draft, 0.72, 5, batch, 128) for batch in (1, 16, 256)]
+    assert [one.verify for one in found] == sorted(one.verify for one in found)
+    assert found[0].speedup > 1.5 > 1 > found[2].speedup
+    assert best(target, draft, 0.72, 256, 128).gamma == 0
+    # gpt-fast README: 25.25 tokens/s, 48.4 with this draft, of which 0.72 follows.
+    assert found[0].speedup == pytest.approx(48.4 / 25.25, rel=0.15)
+
+
+def test_pools_in_balance():
+    of = steps("llama-3-70b", engine="vllm", weights="fp8", tensor=4)
+    short, long = (pools(of, of, isl, 256) for isl in (512, 4096))
+    assert 0 < short.prefill_share < long.prefill_share < 1
+    assert short.transfer_seconds < long.transfer_seconds
+    made = long.requests_per_s * 256 / of.of.devices
+    assert long.output_tokens_per_s_per_device == pytest.approx(made)
+
+
+@pytest.mark.parametrize(
+    ("experts", "chosen", "tokens", "met"),
+    [(128, 8, 4, 29.123), (256, 8, 16, 101.9622), (256, 8, 64, 222.4425)],
+)
+def test_experts_that_a_step_touches(experts, chosen, tokens, met):
+    assert touched(experts, chosen, tokens) == pytest.approx(met, rel=1e-4)
+
+
+# -- engines -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", engines().values(), ids=lambda one: one.name)
+def test_an_engine_has_sources_and_few_fitted_numbers(one):
+    assert len(one.fitted) <= MOST_FITTED
+    assert all(part.source for part in (one, one.host, one.cache, one.batching))
+    assert all(one.constant(name) > 0 for name in one.fitted)
+    numbers = {f"host.{name}" for name in ("step_us", "sequence_us", "sharing_us", "client_us")}
+    assert {name for name in numbers if one.constant(name)} <= set(one.fitted)
+
+
+def test_no_engine_knows_a_device():
+    from perfmodel.serving.engine import FOLDER
+
+    for path in FOLDER.glob("*.yaml"):
+        body = [line for line in path.read_text().splitlines() if "source" not in line]
+        assert not any(word in " ".join(body).lower() for word in ("h100", "a100", "b200"))
+
+
+def test_a_release_is_its_own_engine():
+    assert released("vllm", "0.5.3").name == "vllm-v0"
+    assert released("vllm", "0.12.0").name == released("vllm", "").name == "vllm"
+    assert released("trtllm", "0.6.1").name == "tensorrt-llm-session"
+    assert released("tensorrt-llm", "0.11.0").name == "tensorrt-llm-v0"
+    assert released("tensorrt-llm", "1.0.0rc3").name == "tensorrt-llm"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("stack: nothing", "no stack named"),
+        ("cache: {block: 0}", "a block has 1 token or more"),
+        ("cache: {share: 1.5}", "above 0 and at most 1"),
+        ("all_reduce: gossip", "no library of collectives named"),
+        ("fitted: [host.step_us, host.sequence_us, host.client_us, host.request_us]", "3 at most"),
+        ("fitted: [host.luck]", "no number of an engine named"),
+        ("speed: 3", "there is no such key"),
+    ],
+)
+def test_a_file_that_is_wrong_says_where(tmp_path, line, said):
+    entry = {"about": "x", "version": "1", "stack": "vllm", "source": "x"}
+    key = line.partition(":")[0]
+    lines = ["engine: mine", line, *(f"{k}: {v!r}" for k, v in entry.items() if k != key)]
+    path = tmp_path / "mine.yaml"
+    path.write_text("\n".join(lines))
+    with pytest.raises(PerfmodelError, match=said):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"network": "bert-large"}, "makes no token after token"),
+        ({"tensor": 3}, "do not divide by tensor 3"),
+        ({"pipeline": 100}, "give --pp 32 at most"),
+        ({"expert": 4}, "does not divide data 1"),
+        ({"expert": 2, "data": 2}, "has no experts to share"),
+        ({"tensor": 0}, "it is 1 or more"),
+        ({"weights": "fp5"}, "no format of weights named"),
+        ({"cache": "fp5"}, "no element type named"),
+        ({"weights": "fp8", "device": "a100-sxm4-80gb"}, "no fp8 matrix rate"),
+        ({"network": "llama-3-70b"}, "nothing is left for its cache; give --tp 2"),
+    ],
+)
+def test_what_cannot_be_served_says_what_would(options, said):
+    with pytest.raises((ProblemError, UnknownName), match=said):
+        serve(Steps(deployment(**options)), "static batch", [1], 128, 16)
+
+
+@pytest.mark.parametrize(
+    ("load", "sizes", "said"),
+    [("burst", [1], "no load named"), ("concurrency", [0], "give a number above 0")],
+)
+def test_loads_without_meaning_are_refused(load, sizes, said):
+    with pytest.raises((ProblemError, UnknownName), match=said):
+        serve(steps(), load, sizes, 128, 16)
+
+
+def test_bits_of_formats():
+    """Integers with a 16-bit scale a group, microscaling with 8 bits."""
+    said = {"int4-g128": 4.125, "int4-g32": 5.0, "mxfp4": 4.25, "nvfp4": 4.5, "int8": 8.0}
+    assert {name: float(weight_format(name).bits) for name in said} == said
+
+
+def test_formats_without_a_rate_are_widened():
+    assert deployment(weights="mxfp4").product == "w4a16"
+    assert deployment(device="b200", weights="mxfp4").product == "mxfp4"
