@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from perfmodel.cli import run
+from perfmodel.evidence.records.runtable import read_runs
 from perfmodel.fitting.engines import fitted, fitting_rows
 from perfmodel.fitting.servingranges import inside, widths
 from perfmodel.hardware import load as load_device
@@ -24,7 +25,7 @@ from perfmodel.serving.memory import (
     token_bytes,
     weight_bytes,
 )
-from perfmodel.validation.serving import predict_table, read
+from perfmodel.validation.serving import LAYOUT, predict_table
 
 SHARED = Path(__file__).parents[2] / "shared"
 TABLE = SHARED / "data" / "serving_runs_dev.csv.gz"
@@ -41,7 +42,7 @@ ROW = {
 def table(tmp_path, *changes):
     path = tmp_path / "runs.csv"
     pd.DataFrame([ROW | change for change in changes]).to_csv(path, index=False)
-    return read([str(path)])
+    return read_runs([str(path)], LAYOUT)
 
 
 def test_rows_are_predicted_or_say_why(tmp_path):
@@ -192,7 +193,7 @@ MISSED = {
 
 @published
 def test_every_vector_is_answered_or_named(vectors):
-    rows = read([str(TABLE)])
+    rows = read_runs([str(TABLE)], LAYOUT)
     found = rows["notes"].str.extract(r"vector ([\w.\-]+)")[0].str.rstrip(".")
     known = found.isin(list(vectors))
     predicted = predict_table(rows[known])
@@ -220,7 +221,7 @@ def test_every_vector_is_answered_or_named(vectors):
 @published
 def test_times_come_within_the_targets():
     """A few rows of each kind, so that the test stays short; the whole stands in accuracy.md."""
-    rows = read([str(TABLE)])
+    rows = read_runs([str(TABLE)], LAYOUT)
     rows = rows[rows["flag"] == ""]
     of = {
         "tensorrt-llm": (rows["source"].str.startswith("argonne"), 0.08),

@@ -15,7 +15,7 @@ from perfmodel.compression.comparing import Compared, compare, runnable
 from perfmodel.compression.scheme import Scheme
 from perfmodel.compression.unstructured import NONZERO_BITS, TiledCsl
 from perfmodel.errors import ProblemError
-from perfmodel.hardware import Device, load
+from perfmodel.hardware import Device
 from perfmodel.networks import library
 from perfmodel.onchip.latency import is_on_chip
 from perfmodel.render import Report
@@ -80,7 +80,7 @@ def compress(
     found = library.load(network)
     if not device:
         raise ProblemError("compress needs a device; name one with --device")
-    devices = [load(name) for name in device]
+    devices = known.devices(device)
     sizes = [int(value) for value in ranges.parse(batch, "--batch")]
     tokens = ranges.one(context, "--context")
     for each in devices:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from perfmodel.cli import ranges
+from perfmodel.cli import known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.embeddings import dlrm
 from perfmodel.embeddings.bag import Bags, equal_tables
@@ -75,7 +75,7 @@ def embedding(
     of = dlrm.load(model) if model is not None else None
     asked = {name: ranges.one(said, f"--{name}") for name, said in
              (("tables", tables), ("rows", rows), ("dim", dim), ("lookups", lookups))}  # fmt: skip
-    devices = [load(name) for name in device]
+    devices = known.devices(device)
     behind = load(host) if host is not None else None
     many = [int(n) for n in ranges.parse(shards, "--shards")] if shards is not None else []
     found: list[dict[str, Any]] = []

@@ -12,7 +12,7 @@ from perfmodel.cli import known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.compression import naming
 from perfmodel.compression.network import Compressed
-from perfmodel.hardware import Device, load
+from perfmodel.hardware import Device
 from perfmodel.networks import library
 from perfmodel.onchip.holding import holding
 from perfmodel.onchip.latency import is_on_chip, latency
@@ -62,7 +62,7 @@ def hold(
     made = Compressed(found, naming.scheme(known.one("--weights", weights)), of_head)
     sizes = ranges.one(batch, "--batch"), ranges.one(context, "--context")
     rate = parse(stream_rate, "bandwidth") if stream_rate is not None else None
-    devices = [load(name) for name in device]
+    devices = known.devices(device)
     rows = [_row(made, each, sizes, price, rate) for each in devices]
     title = (
         f"{made.network.name}, {made.scheme.name}: {sizes[0]:,} sequences of {sizes[1]:,} tokens"

@@ -151,7 +151,6 @@ def _deployments(
     system: str | None,
 ) -> list[Deployment]:
     """The network on every device under every engine."""
-    from perfmodel.hardware import load as load_device
     from perfmodel.hardware import systems
     from perfmodel.networks.library import load as load_network
     from perfmodel.serving.deployment import Deployment
@@ -160,10 +159,8 @@ def _deployments(
     found = load_network(network)
     joined = None if system is None else systems.load(system)
     return [
-        Deployment(
-            found, load_device(name), load_engine(each), weights, cache, **axes, system=joined
-        )
-        for name in devices
+        Deployment(found, one, load_engine(each), weights, cache, **axes, system=joined)
+        for one in known.devices(devices)
         for each in engines
     ]
 

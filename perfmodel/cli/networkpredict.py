@@ -79,8 +79,7 @@ def predict(
     known.named("pass", pass_, PASSES)
     found = library.load(network)
     setting = _setting(pass_, _one(batch, "--batch"), _one(seq, "--seq"), dtype, stack_, attention)
-    names = [name for text in device for name in known.names(text)]
-    made = [predict_network(found, setting, load(name)) for name in names]
+    made = [predict_network(found, setting, one) for one in known.devices(device)]
     if chart is not None:
         _draw(found, made, chart)
     emit(render.data(made) if wanted == "json" else render.report(made, by), format, output)

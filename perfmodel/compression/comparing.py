@@ -112,7 +112,7 @@ def _compared(
         _matrix_bytes(plain) / _matrix_bytes(made),
         balanced_tokens(scheme, n, k, device, multiplied),
         next(iter(found.limiters)),
-        held <= device.hbm_capacity_bytes,
+        held <= device.memory_bytes,
     )
 
 

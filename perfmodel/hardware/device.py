@@ -179,6 +179,13 @@ class Device(Block):
         return self.memory.hbm.capacity.si
 
     @property
+    def memory_bytes(self) -> float:
+        """What the driver has of the main memory: 2³⁰ bytes for each whole gigabyte of the label
+        (an H100 of 80 GB has 79.6 GiB), since memory is made in binary sizes."""
+        said = self.hbm_capacity_bytes
+        return said / 1e9 * 2**30 if said % 1e9 == 0 else said
+
+    @property
     def hbm_bytes_per_s(self) -> float:
         """Theoretical bandwidth of the main memory."""
         return self.memory.hbm.bandwidth.si

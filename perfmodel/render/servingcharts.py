@@ -52,34 +52,44 @@ def pareto_chart(loads: Sequence[Served], page: Page | None = None) -> Chart:
 
 
 def operator_chart(loads: Sequence[Served], page: Page | None = None) -> Chart:
-    """Time between tokens by class of operation, a bar a load."""
+    """Time between tokens by class of operation: a panel a device and engine, a bar a load."""
     from matplotlib.figure import Figure
 
     page = page or Page()
-    title = f"{loads[0].of.network.name} on {loads[0].of.device.slug}: time between tokens"
-    found = [one.load.token.by_kind(one.place) for one in loads]
-    kinds = [kind for kind in KINDS if any(kind in each for each in found)]
-    places = np.arange(len(loads))
+    title = f"{loads[0].of.network.name}: time between tokens"
+    groups = _groups(loads)
+    found = {label: [_classes(one) for one in group] for label, group in groups.items()}
+    kinds = [kind for kind in KINDS if any(kind in one for each in found.values() for one in each)]
     with styled(page) as palette:
-        figure = Figure(figsize=page.size(5.2, 3.6), layout="constrained")
-        axes = figure.add_subplot()
-        below = np.zeros(len(loads))
-        for kind, colour in zip(kinds, cycle(palette.cycle)):
-            heights = np.array([each.get(kind, 0.0) * 1e3 for each in found])
-            axes.bar(places, heights, bottom=below, color=colour, label=kind, width=0.8)
-            below += heights
-        axes.set_xticks(places, [f"{one.size:g}" for one in loads])
-        axes.set_xlabel(size_name(loads))
-        axes.set_ylabel("ms between tokens")
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        figure = Figure(figsize=page.size(2.6 + 2.2 * len(groups), 3.4), layout="constrained")
+        panels = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
+        for axes, (label, group) in zip(panels, groups.items(), strict=True):
+            places, below = np.arange(len(group)), np.zeros(len(group))
+            for kind, colour in zip(kinds, cycle(palette.cycle)):
+                heights = np.array([each.get(kind, 0.0) * 1e3 for each in found[label]])
+                axes.bar(places, heights, bottom=below, color=colour, label=kind, width=0.8)
+                below += heights
+            axes.set_xticks(places, [f"{one.size:g}" for one in group], fontsize=palette.small)
+            axes.tick_params(axis="x", rotation=90 if len(group) > 6 else 0)
+            axes.set_title(label, fontsize=palette.small)
+            axes.set_xlabel(size_name(loads))
+        panels[0].set_ylabel("ms between tokens")
+        panels[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         dress(figure, page, palette, title)
     rows: list[Row] = [
-        {"size": one.size, "class": kind, "seconds": each.get(kind, 0.0)}
-        for one, each in zip(loads, found, strict=True)
+        {"deployment": label, "size": one.size, "class": kind, "seconds": each.get(kind, 0.0)}
+        for label, group in groups.items()
+        for one, each in zip(group, found[label], strict=True)
         for kind in kinds
     ]
     said = f"{len(loads)} loads; each bar is a time between tokens, by class of operation."
     return Chart(figure, title, said, rows, page=page)
+
+
+def _classes(one: Served) -> dict[str, float]:
+    """Seconds of a time between tokens, by class; those that are no hundredth of it left out."""
+    found = one.load.token.by_kind(one.place)
+    return {kind: took for kind, took in found.items() if took >= 0.01 * sum(found.values())}
 
 
 def _groups(loads: Sequence[Served]) -> dict[str, list[Served]]:

@@ -18,7 +18,6 @@ from fractions import Fraction
 
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
-from perfmodel.hardware import Device
 from perfmodel.networks.expand import parameters
 from perfmodel.networks.network import SelfAttention
 from perfmodel.networks.summary import cached_elements
@@ -97,18 +96,12 @@ def memory(of: Deployment, *, share: float | None = None, reserve: float | None 
         else (reserve, 0.0, 0.0, 0.0)
     )  # fmt: skip
     return Memory(
-        total_bytes(of.device),
+        of.device.memory_bytes,
         cache.share if share is None else share,
         cache.of == "free",
         weight_bytes(of),
         *said,
     )
-
-
-def total_bytes(device: Device) -> float:
-    """Memory of a device; whole gigabytes are binary ones."""
-    said = device.hbm_capacity_bytes
-    return said / 1e9 * _GIB if said % 1e9 == 0 else said
 
 
 def weight_bytes(of: Deployment) -> float:

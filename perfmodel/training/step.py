@@ -205,7 +205,7 @@ def _memory(
             most[key] = (each, held)
     losses = _losses_in_flight(order)
     found = (
-        memory(held, plan, copies.precision, device.hbm_capacity_bytes, flight, losses)
+        memory(held, plan, copies.precision, device.memory_bytes, flight, losses)
         for flight, held in most.values()
     )
     return max(found, key=lambda one: one.total_bytes)
