@@ -130,7 +130,7 @@ def test_notebooks_run():
 
 
 # Notebooks that are read without being run, so that they keep what they print and draw.
-KEPT = {"03-training-against-three-walls.ipynb"}
+KEPT = {"03-training-against-three-walls.ipynb", "04-serving-which-wall-when.ipynb"}
 
 
 def test_notebooks_carry_no_output_or_all_of_it():
