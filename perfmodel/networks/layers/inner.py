@@ -100,8 +100,9 @@ def _sent(layer: Layer, of: Mlp, x: Value, how: Way) -> Value:
 def _rows(of: Mlp, tokens: int, ranks: int, local: int) -> tuple[int, int]:
     """Experts of a device that any row comes to, and rows of each: an even share of all devices'
     tokens, times what the fullest expert has over that."""
-    sent = tokens * of.chosen * ranks
+    sent = tokens * of.chosen * ranks * of.capacity
     met = touched(of.experts, of.chosen, tokens * ranks)
     used = min(local, max(round(met * local / of.experts), 1))
-    among = of.experts if used == local else used
-    return used, max(int(-(-sent * of.capacity // among)), 1)
+    if used == local:
+        return used, max(int(-(-sent // of.experts)), 1)
+    return used, max(round(sent * local / of.experts / used), 1)
