@@ -37,6 +37,7 @@ EXTRAS = {
     "sympy": "explain",
     "pyarrow": "parquet",
     "scipy": "fit",
+    "sklearn": "fit",
     "distributed": "dask",
     "torch": "gpu",
     "triton": "gpu",

@@ -139,13 +139,17 @@ class Answers:
 
     def values(self, rows: Sequence[Asked]) -> list[Value | str]:
         """The metric of each row, or why there is none."""
+        return [self._value(*pair) for pair in zip(rows, self.served(rows), strict=True)]
+
+    def served(self, rows: Sequence[Asked]) -> list[Served | str]:
+        """The load of each row, or why it cannot be served."""
         groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for i, row in enumerate(rows):
             groups[(row.deployment.key, row.load)].append(i)
         found: dict[int, Served | str] = {}
         for members in groups.values():
             found.update(zip(members, self._group([rows[i] for i in members]), strict=True))
-        return [self._value(row, found[i]) for i, row in enumerate(rows)]
+        return [found[i] for i in range(len(rows))]
 
     @staticmethod
     def _value(row: Asked, found: Served | str) -> Value | str:

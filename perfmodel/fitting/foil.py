@@ -1,0 +1,278 @@
+"""A learned correction as a foil: what it adds to the model of serving, on what it has not seen.
+
+    python -m perfmodel.fitting.foil serving_runs.csv.gz
+
+Devices, then engines, are left out whole and in turn. Each foil learns ln(measured) less the ln of
+what it starts from, on the other rows, and is scored on the rows left out. It starts from the
+model, from the model with nothing fitted of its engines, or from nothing: then it has sizes and
+hardware numbers alone. Rates are taken as times, so that an error has the sign of a time. Nothing
+that is learned here is kept.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.errors import TableError, exit_code, needs
+from perfmodel.evidence.records.runtable import read_runs
+from perfmodel.fitting.engines import names_of
+from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.memory import weight_bytes
+from perfmodel.serving.runs import MEMORY, SIZES, Answers, Asked
+from perfmodel.serving.served import METRICS, Served
+from perfmodel.serving.spread import Spread
+from perfmodel.validation.serving import LAYOUT, asked_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HELD_OUT = ("device", "engine")
+"""Columns whose values are left out one at a time."""
+CLASSES = ("matmul", "attention", "communication", "host")
+"""Classes of operations whose shares of the model's time are features; the rest is one more."""
+MODEL, UNFITTED, NOTHING = "model", "model, engines unfitted", "nothing"
+"""What a foil starts from: columns of ln seconds, of which the last is 0."""
+SHARES = tuple(f"share {kind}" for kind in (*CLASSES, "rest"))
+UNFITTED_SHARES = tuple(f"unfitted {name}" for name in SHARES)
+LOADS = (
+    "ln requests", "ln isl", "ln osl", "ln devices",
+    *(f"metric {name}" for name in METRICS), *(f"load {name}" for name in SIZES),
+)  # fmt: skip
+HARDWARE = ("ln weight bytes", "ln bytes/s", "ln FLOP/s")
+_RIDGE = 1.0
+_SEED = 0
+
+Learner = Callable[["pd.DataFrame", np.ndarray, "pd.DataFrame"], np.ndarray]
+"""Learns a residual from rows, and says it of others: (rows, residuals, other rows)."""
+
+
+@dataclass(frozen=True)
+class Foil:
+    """A learner and what it starts from."""
+
+    name: str
+    """As the table of scores calls it."""
+    start: str
+    """`MODEL`, `UNFITTED` or `NOTHING`."""
+    learner: Learner
+    """What learns the rest."""
+
+
+# -- learners --------------------------------------------------------------------------------------
+
+
+def as_it_is(rows: pd.DataFrame, residual: np.ndarray, others: pd.DataFrame) -> np.ndarray:
+    """Learns nothing."""
+    return np.zeros(len(others))
+
+
+def bias(column: str) -> Learner:
+    """The mean residual of each value of `column`; of a value that is new, the mean of those."""
+
+    def learn(rows: pd.DataFrame, residual: np.ndarray, others: pd.DataFrame) -> np.ndarray:
+        import pandas as pd
+
+        means = pd.Series(residual, rows.index).groupby(rows[column]).mean()
+        return others[column].map(means).fillna(means.mean()).to_numpy(float)
+
+    return learn
+
+
+def ridge(features: Sequence[str]) -> Learner:
+    """Ridge regression on standardised features (Hoerl and Kennard, 1970)."""
+
+    def learn(rows: pd.DataFrame, residual: np.ndarray, others: pd.DataFrame) -> np.ndarray:
+        from sklearn.linear_model import Ridge
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        made = make_pipeline(StandardScaler(), Ridge(alpha=_RIDGE))
+        made.fit(rows[list(features)].to_numpy(), residual)
+        return np.asarray(made.predict(others[list(features)].to_numpy()))
+
+    return learn
+
+
+def trees(features: Sequence[str]) -> Learner:
+    """Gradient-boosted trees (Friedman, 2001) with scikit-learn's own settings."""
+
+    def learn(rows: pd.DataFrame, residual: np.ndarray, others: pd.DataFrame) -> np.ndarray:
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        made = HistGradientBoostingRegressor(random_state=_SEED, early_stopping=False)
+        made.fit(rows[list(features)].to_numpy(), residual)
+        return np.asarray(made.predict(others[list(features)].to_numpy()))
+
+    return learn
+
+
+def _from(start: str, shares: Sequence[str]) -> Iterator[Foil]:
+    seen = (*shares, *LOADS)
+    yield Foil("as it is", start, as_it_is)
+    yield Foil("one bias a device", start, bias("device"))
+    yield Foil("one bias an engine", start, bias("engine"))
+    yield Foil("ridge", start, ridge(seen))
+    yield Foil("trees", start, trees(seen))
+
+
+FOILS = (
+    *_from(MODEL, SHARES),
+    *_from(UNFITTED, UNFITTED_SHARES),
+    Foil("ridge", NOTHING, ridge((*HARDWARE, *LOADS))),
+    Foil("trees", NOTHING, trees((*HARDWARE, *LOADS))),
+)
+"""What is compared."""
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+def rows_of(table: pd.DataFrame) -> pd.DataFrame:
+    """The unflagged rows that are predicted: `device`, `engine`, ln seconds `measured` and from
+    each start, features. Raises `TableError` where there are none."""
+    import pandas as pd
+
+    kept = table[(table["flag"] == "") & (table["metric"] != MEMORY)]
+    wanted = asked_of(kept)
+    kept = kept[[isinstance(row, Asked) for row in wanted]]
+    asked = [row for row in wanted if isinstance(row, Asked)]
+    answers = Answers(Spread.none())
+    fitted, bare = answers.served(asked), answers.served([_unfitted(row) for row in asked])
+    values = kept["value"].to_numpy(float)
+    found = {
+        i: _row(row, value, a, b)
+        for i, row, value, a, b in zip(kept.index, asked, values, fitted, bare, strict=True)
+        if isinstance(a, Served) and isinstance(b, Served)
+    }
+    if not found:
+        raise TableError("no row is predicted; perfmodel compare --kind serving says why")
+    named = kept.loc[list(found), list(HELD_OUT)].astype(str)
+    return named.join(pd.DataFrame.from_dict(found, orient="index"))
+
+
+def _unfitted(row: Asked) -> Asked:
+    """The row under its engine with every constant at 0 that was fitted by search."""
+    of = row.deployment
+    bare = of.engine.having(dict.fromkeys(names_of(of.engine), 0.0))
+    return replace(row, deployment=replace(of, engine=bare))
+
+
+def _row(row: Asked, value: float, fitted: Served, bare: Served) -> dict[str, float]:
+    of = row.deployment
+    whole = value * of.devices if row.per_device and _is_rate(row) else value
+    return {
+        "measured": _ln_seconds(row, whole),
+        MODEL: _ln_seconds(row, fitted.metric(row.metric).value),
+        UNFITTED: _ln_seconds(row, bare.metric(row.metric).value),
+        NOTHING: 0.0,
+        **dict(zip(SHARES, _shares(row.metric, fitted), strict=True)),
+        **dict(zip(UNFITTED_SHARES, _shares(row.metric, bare), strict=True)),
+        **dict(zip(HARDWARE, map(math.log, _hardware(of)), strict=True)),
+        **dict(zip(LOADS, _load(row), strict=True)),
+    }
+
+
+def _is_rate(row: Asked) -> bool:
+    return row.metric.endswith("_per_s")
+
+
+def _ln_seconds(row: Asked, value: float) -> float:
+    """ln of a time, or of how long the tokens of all requests take at a rate."""
+    if not _is_rate(row):
+        return math.log(value / 1e3)
+    tokens = row.isl if row.metric == "input_tokens_per_s" else row.osl
+    return math.log(max(row.size, 1.0) * tokens / value)
+
+
+def _shares(metric: str, served: Served) -> list[float]:
+    """Shares of a request's time; of its first token or the later ones where `metric` is of one."""
+    load, i = served.load, served.place
+    seconds = float(load.ttft[i]), (served.osl - 1) * float(load.tpot[i])
+    weights = {"ttft_ms": (1.0, 0.0), "tpot_ms": (0.0, 1.0)}.get(metric, seconds)
+    by_class = dict.fromkeys(CLASSES, 0.0)
+    for times, weight in zip((load.prompt, load.token), weights, strict=True):
+        kinds = times.by_kind(i)
+        for kind in CLASSES:
+            by_class[kind] += weight / sum(weights) * kinds.get(kind, 0.0) / sum(kinds.values())
+    return [*by_class.values(), 1.0 - sum(by_class.values())]
+
+
+def _hardware(of: Deployment) -> tuple[float, float, float]:
+    """Bytes of a device's weights, its bandwidth, and the peak that its products run at."""
+    device, dtype = of.device, matmul_format(of.product).compute
+    has = dtype in device.matrix_types
+    flops = device.matrix_flops(dtype) if has else device.vector_flops(dtype)
+    return weight_bytes(of), device.hbm_bytes_per_s, flops
+
+
+def _load(row: Asked) -> list[float]:
+    """As `LOADS` has them; a full load has no number of requests that is known."""
+    sizes = (max(row.size, 1.0), row.isl, row.osl, row.deployment.devices)
+    return [
+        *map(math.log, sizes),
+        *(float(name == row.metric) for name in METRICS),
+        *(float(name == row.load) for name in SIZES),
+    ]
+
+
+# -- scores ----------------------------------------------------------------------------------------
+
+
+def predictions(rows: pd.DataFrame, foil: Foil, column: str) -> np.ndarray:
+    """ln seconds of each row from a foil that learned without any row of its `column`'s value.
+
+    Raises `TableError` for rows of one value.
+    """
+    found = rows[foil.start].to_numpy(float).copy()
+    residual = rows["measured"].to_numpy(float) - found
+    values = rows[column].to_numpy()
+    names = sorted(set(values))
+    if len(names) < 2:
+        raise TableError(f"nothing to leave out: give rows of more than one {column}")
+    for name in names:
+        mine = values == name
+        found[mine] += foil.learner(rows[~mine], residual[~mine], rows[mine])
+    return found
+
+
+def scores(rows: pd.DataFrame, column: str, foils: Sequence[Foil] = FOILS) -> pd.DataFrame:
+    """A row a foil: `start`, `foil`, `n`, `median` and `p90` of |ln(predicted / measured)|, and
+    `groups`, the median of each value of `column` averaged: every device counts alike."""
+    import pandas as pd
+
+    def score(foil: Foil) -> dict[str, object]:
+        off = (predictions(rows, foil, column) - rows["measured"]).abs()
+        return {
+            "start": foil.start,
+            "foil": foil.name,
+            "n": len(off),
+            "median": off.median(),
+            "p90": off.quantile(0.9),
+            "groups": off.groupby(rows[column]).median().mean(),
+        }
+
+    return pd.DataFrame([score(foil) for foil in foils])
+
+
+def main(paths: Sequence[str]) -> int:
+    """Print the scores of the rows of tables; the exit code."""
+    return exit_code("perfmodel.fitting.foil", lambda: _compare(paths))
+
+
+def _compare(paths: Sequence[str]) -> None:
+    needs("sklearn", "a learned residual")
+    rows = rows_of(read_runs(paths, LAYOUT))
+    for column in HELD_OUT:
+        print(f"{len(rows):,} rows, left out: each of {rows[column].nunique()} {column}s")
+        print(scores(rows, column).to_string(index=False, float_format="%.3f"))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
