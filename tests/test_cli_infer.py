@@ -53,9 +53,9 @@ def test_loads_and_their_terms_as_json(said, load):
 @pytest.mark.parametrize("format", ["table", "markdown"])
 def test_terms_are_columns_for_people(said, format):
     text = said(*ONE, "--tp", "2", "--terms", "-f", format)
-    assert "attention ms" in text
-    assert "communication ms" in text
-    assert "host ms" in text
+    assert "attention" in text
+    assert "communication" in text
+    assert "host" in text
 
 
 def test_several_devices_engines_and_copies(said):
@@ -75,7 +75,7 @@ def test_experts_are_shared_among_copies(said):
         "qwen3-30b-a3b", "-d", "h100-sxm", "--engine", "vllm", "--ep", "4", "--dp", "4",
         "--batch", "64", "--terms",
     )  # fmt: skip
-    assert "communication ms" in text
+    assert "communication" in text
 
 
 @pytest.mark.parametrize("what", ["batch", "context"])

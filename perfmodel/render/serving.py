@@ -17,43 +17,61 @@ from perfmodel.serving.memory import (
 from perfmodel.serving.served import Served
 from perfmodel.units import binary
 
+_AXES = (("tp", "tensor"), ("pp", "pipeline"), ("ep", "expert"), ("dp", "data"))
+_TOKENS = (("isl", "isl"), ("osl", "osl"))
 KINDS = ("matmul", "attention", "norm", "pointwise", "embedding", "communication", "host")
 
 
 def report(loads: Sequence[Served], *, terms: bool) -> Report:
-    """A load a row; with `terms` the time between tokens by class."""
+    """A load a row; with `terms` the time between tokens by class. What all rows have in common
+    stands in the title, and classes of less than a hundredth of the time have no column."""
     rows = [_row(one, terms=terms) for one in loads]
-    columns = [text("device", "device"), text("engine", "engine"), *_parallel(rows)]
-    columns += [_number("isl", "isl"), _number("osl", "osl"), _number(size_name(loads), "size")]
+    common = {key: value for key, value in rows[0].items() if all(r[key] == value for r in rows)}
+    columns = [text(key, key) for key in ("device", "engine") if key not in common]
+    columns += [_number(name, key) for name, key in (*_AXES, *_TOKENS) if key not in common]
+    columns += [_number(size_name(loads), "size")]
+    if any(row["resident"] != row["size"] for row in rows):
+        columns += [_number("resident", "resident")]
     columns += [
-        _number("resident", "resident"), _ranged("TTFT ms", "ttft_ms"),
-        _ranged("TPOT ms", "tpot_ms"), _number("tokens/s", "output_tokens_per_s"),
-        _number("tokens/s/device", "output_tokens_per_s_per_device"), text("limiter", "limiter"),
+        _ranged("TTFT ms", "ttft_ms"), _ranged("TPOT ms", "tpot_ms"),
+        _number("tokens/s", "output_tokens_per_s"),
     ]  # fmt: skip
-    if terms:
-        columns += [
-            _number(f"{kind} ms", f"token_{kind}_ms")
-            for kind in KINDS
-            if any(f"token_{kind}_ms" in row for row in rows)
-        ]
-    title = _title([one.of for one in loads])
-    return Report("loads", rows, columns, title=title, notes=_notes(loads))
+    if any(one.of.devices > 1 for one in loads):
+        columns += [_number("a device", "output_tokens_per_s_per_device")]
+    columns += [_number(kind, f"token_{kind}_ms") for kind in KINDS if _counts(kind, rows)]
+    columns += [] if terms else [text("limiter", "limiter")]
+    return Report(
+        "loads", rows, columns, title=_said(loads[0], common), notes=_notes(loads, terms=terms)
+    )
 
 
-def _title(of: Sequence[Deployment]) -> str:
-    """What is served, in which formats; a cache's goes by the engine."""
-    caches = " or ".join(dict.fromkeys(one.cache_type for one in of))
-    return f"{of[0].network.name}, weights {of[0].weights}, cache {caches}"
+def _counts(kind: str, rows: Sequence[Row]) -> bool:
+    """Whether a class is a hundredth of the time between tokens anywhere."""
+    return any(row.get(f"token_{kind}_ms", 0.0) >= 0.01 * row["tpot_ms"] for row in rows)
 
 
-def _notes(loads: Sequence[Served]) -> list[str]:
+def _said(first: Served, common: Row) -> str:
+    """The network, and what all rows have in common."""
+    of = first.of
+    words = [f"{of.network.name}, weights {of.weights}, cache {of.cache_type}"]
+    words += [str(common[key]) for key in ("device", "engine") if key in common]
+    words += [
+        f"{name} {common[key]}"
+        for name, key in (*_AXES, *_TOKENS)
+        if key in common and (common[key] > 1 or (name, key) in _TOKENS)
+    ]
+    return ", ".join(words)
+
+
+def _notes(loads: Sequence[Served], *, terms: bool) -> list[str]:
     """What a reader has to know of the numbers."""
     found = {
         f"{one.of.engine.name}: no host time is known of it; its kernels' time alone"
         for one in loads
         if one.of.engine.name != "ideal" and not one.of.engine.fitted
     }
-    return ["TTFT and TPOT with their 80 % ranges", *sorted(found)]
+    classes = ["classes: milliseconds of a time between tokens"] if terms else []
+    return ["TTFT and TPOT with their 80 % ranges", *classes, *sorted(found)]
 
 
 def size_name(loads: Sequence[Served]) -> str:
@@ -72,10 +90,10 @@ def _row(one: Served, *, terms: bool) -> Row:
     return row | ({"terms_us": one.terms()} if terms else {})
 
 
-def _parallel(rows: Sequence[Row]) -> list[Column]:
-    """Columns of axes that several devices lie on."""
-    axes = (("tp", "tensor"), ("pp", "pipeline"), ("ep", "expert"), ("dp", "data"))
-    return [_number(name, key) for name, key in axes if any(row[key] > 1 for row in rows)]
+def _title(of: Sequence[Deployment]) -> str:
+    """What is served, in which formats; a cache's goes by the engine."""
+    caches = " or ".join(dict.fromkeys(one.cache_type for one in of))
+    return f"{of[0].network.name}, weights {of[0].weights}, cache {caches}"
 
 
 def _number(header: str, key: str) -> Column:
