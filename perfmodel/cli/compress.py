@@ -49,7 +49,7 @@ def compress(
         ),
     ] = None,
     batch: Annotated[
-        str, typer.Option("--batch", metavar="SIZES", help="Sequences of the step: 1,16 or 1:64:x2.")
+        str, typer.Option("--batch", metavar="SIZES", help="Sequences of the step: 1,16.")
     ] = "1",
     context: Annotated[
         str,
