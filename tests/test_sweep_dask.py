@@ -88,3 +88,31 @@ def test_a_scheduler_without_workers_is_one_line(tmp_path):
         pytest.raises(OutputError, match="has no workers"),
     ):
         run(small(side=5), tmp_path / "sweep", dask=empty.scheduler_address)
+
+
+def test_plans_on_workers_are_those_of_this_process(cluster):
+    from perfmodel.analysis.plans import steps
+    from perfmodel.hardware import load, systems
+    from perfmodel.networks import library
+    from perfmodel.training.plan import Plan
+
+    place = library.load("gpt2-xl"), load("a100"), systems.load("dgx-a100")
+    plans = [
+        Plan(seq=512, micro_batch=micro, tensor=tensor, sequence=tensor > 1, data=8 // tensor)
+        for micro in (1, 2)
+        for tensor in (1, 2, 8)  # 25 heads do not divide by 2 or 8
+    ]
+    here = steps(place, plans)
+    there = steps(place, plans, dask=cluster.scheduler_address)
+    assert [isinstance(one, str) for one in here] == [False, True, True] * 2
+    assert [one if isinstance(one, str) else one.seconds for one in there] == [
+        one if isinstance(one, str) else one.seconds for one in here
+    ]
+    assert all(isinstance(one, str) or one.seconds > 0 for one in here)
+
+
+def test_a_grid_of_plans_runs_on_a_scheduler(cluster, cli):
+    command = ["train", "gpt2", "-d", "a100", "--gpus", "1,2,4,8", "--seq", "512", "-f", "csv"]
+    code, here, _ = cli(*command)
+    assert (code, len(here.splitlines())) == (0, 5)
+    assert cli(*command, "--dask", cluster.scheduler_address)[:2] == (0, here)

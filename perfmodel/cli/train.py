@@ -24,7 +24,6 @@ from perfmodel.render import steps as render
 from perfmodel.training.pipeline import KINDS
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
-from perfmodel.training.step import predict_step
 
 MOST = 100_000
 """The most plans of one command."""
@@ -108,6 +107,10 @@ def train(
             help="Of one plan its pipeline's timeline, of a grid memory against speed.",
         ),
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option("--dask", metavar="ADDRESS", help="Plans on this Dask scheduler."),
+    ] = None,
     format: Format = None,
     output: Output = None,
 ) -> None:
@@ -148,7 +151,7 @@ def train(
             "recompute_layers": recompute_layers,
         },
     )
-    found, refused = _predicted(library.load(network), grid, here)
+    found, refused = _predicted(library.load(network), grid, here, dask)
     if chart is not None:
         _draw(found, chart, whole=len(grid) > 1)
     if len(grid) == 1:
@@ -236,19 +239,24 @@ def _place(device: str | None, system: str | None) -> _Place:
 
 
 def _predicted(
-    network: Network, grid: _Grid, here: _Place
+    network: Network, grid: _Grid, here: _Place, dask: str | None
 ) -> tuple[list[Step], list[tuple[str, str]]]:
+    """Steps of the plans, and of those that cannot be laid out some words and why."""
     if len(grid) > MOST:
         raise ProblemError(f"{len(grid):,} plans are more than {MOST:,}; narrow a range")
+    from perfmodel.analysis.plans import steps
+
+    named = list(grid.plans())
+    asked = [plan for _, plan in named if isinstance(plan, Plan)]
+    answers = iter(steps((network, here.device, here.system), asked, dask=dask))
     found: list[Step] = []
     refused: list[tuple[str, str]] = []
-    for words, plan in grid.plans():
-        try:
-            if isinstance(plan, PerfmodelError):
-                raise plan
-            found.append(predict_step(network, plan, here.device, here.system))
-        except PerfmodelError as error:
-            refused.append((words, str(error)))
+    for words, plan in named:
+        answer = next(answers) if isinstance(plan, Plan) else str(plan)
+        if isinstance(answer, str):
+            refused.append((words, answer))
+        else:
+            found.append(answer)
     return found, refused
 
 
