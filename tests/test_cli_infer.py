@@ -133,3 +133,17 @@ def test_bad_input_is_one_line(capsys, options, line):
 def test_a_format_that_a_device_cannot_run(capsys):
     assert run(["infer", "llama-3-8b", "-d", "a100", "--weights", "fp8"]) == 2
     assert "no fp8 matrix rate" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("network", "device", "advice"),
+    [
+        ("llama-3-70b", "h100", "give --tp 2, or a smaller format"),
+        ("deepseek-v3", "h100", "give --tp 32, or a smaller format"),
+        ("llama-3-70b", "t4", "give a smaller format"),  # eight of them are too few
+    ],
+)
+def test_what_does_not_fit_is_told_what_would(cli, network, device, advice):
+    code, out, err = cli("infer", network, "-d", device)
+    assert (code, out) == (2, "")
+    assert advice in err

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from perfmodel.elements import element
@@ -32,6 +32,8 @@ BUFFERS_BYTES = 0.5 * _GIB
 """Buffers of exchanges among devices."""
 GRAPHS_BYTES = 1.0 * _GIB
 """Captured graphs of decode steps."""
+_MOST_TENSOR = 64
+"""Devices that share a layer, beyond which none are proposed."""
 _SCALES_BITS = 32
 """A scale and a zero of each token and head, of integer caches (KIVI, 2402.02750)."""
 _LONGEST = 2**24
@@ -206,5 +208,18 @@ def check_weights(of: Deployment) -> None:
         raise ProblemError(
             f"{of.network.name} in {of.weights} takes {binary(has.weights_bytes)} of the "
             f"{binary(has.total_bytes)} of {of.device.slug}, and nothing is left for its cache; "
-            f"give --tp {2 * of.tensor}, or a smaller format"
+            f"give {_more(of)}a smaller format"
         )
+
+
+def _more(of: Deployment) -> str:
+    """The fewest devices, of twice as many at a time, that leave room for a cache, as an option."""
+    tensor = 2 * of.tensor
+    while tensor <= _MOST_TENSOR:
+        try:
+            if memory(replace(of, tensor=tensor)).cache_bytes > 0.0:
+                return f"--tp {tensor}, or "
+        except ProblemError:  # heads do not divide, or no system joins so many
+            break
+        tensor *= 2
+    return ""
