@@ -5,8 +5,8 @@
                          it prints; a first line `# some/file.py` makes it a file instead
     <!-- not run -->     before a block: left alone
 
-`python tests/transcripts.py` (`make docs`) writes the output anew and copies the charts that the
-commands drew into docs/images/, after a change that moves predictions.
+`python tests/transcripts.py [FILE...]` (`make docs`) writes the output anew and copies the charts that
+the commands drew into docs/images/, after a change that moves predictions.
 """
 
 from __future__ import annotations
@@ -202,10 +202,10 @@ def refreshed(document: str) -> str:
     return document
 
 
-def main() -> None:
-    """Bring every document up to date."""
+def main(names: list[str]) -> None:
+    """Bring the named documents up to date, or all."""
     sys.path.insert(0, str(ROOT))
-    for path in documents():
+    for path in [Path(name).resolve() for name in names] or documents():
         with workplace() as folder:
             old = path.read_text(encoding="utf-8")
             new = refreshed(old)
@@ -219,4 +219,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
