@@ -155,6 +155,10 @@ def test_shown_output_may_be_elided():
     assert not transcripts.matches("a\n", "a\nb\n")
     assert transcripts.elided("a\n...\nz\n", "A\nb\nc\nZ\n") == "A\n...\nZ\n"
     assert transcripts.elided("old\n", "new\n") == "new\n"
+    shown = "...\nhbm 1 us\n...\npower 3 us\n"
+    assert transcripts.elided(shown, "head\nhbm 2 us\nl2 4 us\npower 9 us\n") == (
+        "...\nhbm 2 us\n...\npower 9 us\n"
+    )
 
 
 def test_console_blocks_are_cut_into_commands():
