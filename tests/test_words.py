@@ -1,0 +1,55 @@
+"""What is written for people is short enough to be read."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+LONGEST_PARAGRAPH = 80  # words
+LONGEST_README = 200  # lines
+
+
+def docstrings(source):
+    """(name, text) of a module, its classes and functions, and the docstrings of fields."""
+    for node in ast.walk(ast.parse(source)):
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else []:
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                text = statement.value.value
+                if isinstance(text, str):
+                    yield getattr(node, "name", "module"), text
+
+
+def long_paragraphs(source):
+    """(name, words) of paragraphs that are too long; blank lines and list items start a new one."""
+    for name, text in docstrings(source):
+        for paragraph in text.replace("\n    - ", "\n\n").split("\n\n"):
+            count = len(paragraph.split())
+            if count > LONGEST_PARAGRAPH:
+                yield name, count
+
+
+@pytest.mark.parametrize("folder", ["perfmodel", "kernels"])
+def test_no_paragraph_of_a_docstring_is_long(folder):
+    files = sorted((ROOT / folder).rglob("*.py"))
+    assert len(files) > 10
+    found = [
+        f"{path.relative_to(ROOT)}: {name}: {count} words"
+        for path in files
+        if not path.name[0].isdigit() and path.parent.name != "compiled"
+        for name, count in long_paragraphs(path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_a_long_paragraph_is_found():
+    words = "word " * 81
+    assert list(long_paragraphs(f'"""{words}"""')) == [("module", 81)]
+    assert not list(long_paragraphs(f'"""{words[:300]}\n\n{words[:300]}"""'))
+    assert list(long_paragraphs(f'class A:\n    a: int\n    """{words}"""')) == [("A", 81)]
+
+
+def test_the_readme_is_read_in_one_sitting():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert 50 < len(lines) < LONGEST_README
