@@ -1,6 +1,7 @@
 """What is written for people is short enough to be read."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,14 @@ def docstrings(source):
                     yield getattr(node, "name", "module"), text
 
 
+# A blank line, an item of a list, or a line of a table: a name, two spaces and what it is.
+NEW_PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*] |\S+(?: \S+)*  +\S))")
+
+
 def long_paragraphs(source):
-    """(name, words) of paragraphs that are too long; blank lines and list items start a new one."""
+    """(name, words) of paragraphs that are too long."""
     for name, text in docstrings(source):
-        for paragraph in text.replace("\n    - ", "\n\n").split("\n\n"):
+        for paragraph in NEW_PARAGRAPH.split(text):
             count = len(paragraph.split())
             if count > LONGEST_PARAGRAPH:
                 yield name, count
@@ -47,6 +52,7 @@ def test_a_long_paragraph_is_found():
     words = "word " * 81
     assert list(long_paragraphs(f'"""{words}"""')) == [("module", 81)]
     assert not list(long_paragraphs(f'"""{words[:300]}\n\n{words[:300]}"""'))
+    assert not list(long_paragraphs(f'"""\n    a  {words[:300]}\n    b  {words[:300]}"""'))
     assert list(long_paragraphs(f'class A:\n    a: int\n    """{words}"""')) == [("A", 81)]
 
 
