@@ -33,9 +33,13 @@ class Nest:
     """A kernel's loops with the sizes they run over, and the mask that couples two of them."""
 
     kernel: Kernel
+    """The kernel."""
     sizes: Sizes
+    """Extent of each axis."""
     mask: Band | None
+    """The mask; None: none."""
     visits: Visits | None
+    """Sums over the visited tile pairs; None without a mask."""
 
     def trips(self, axis: str, loops: tuple[Loop, ...]) -> Number:
         """Trips of the given loops over one axis together: as many as the finest tile makes."""

@@ -32,16 +32,18 @@ Held = Callable[[Number], Number]
 
 @dataclass(frozen=True, slots=True)
 class GridLoop:
-    """A grid loop with its trips and how many blocks one of its iterations spans.
-
-    `extent` is how far an iteration reaches along the axis: a tile, and no further than the end.
-    """
+    """A grid loop with its trips."""
 
     axis: str
+    """Its axis."""
     trips: Number
+    """Its trips."""
     stride: Number
+    """Blocks that one of its iterations spans."""
     tile: Number
+    """Indices of a trip."""
     extent: Number
+    """How far an iteration reaches along the axis: a tile, and no further than the end."""
 
 
 def grid_loops(nest: Nest) -> list[GridLoop]:
@@ -184,7 +186,9 @@ class WaveWalk:
     """Elements of one tensor fetched over all waves, and the tiles each wave touches."""
 
     elements: int
+    """Elements fetched over all waves."""
     waves: int
+    """Waves of the grid."""
 
 
 def walk_waves(
