@@ -59,3 +59,36 @@ def test_a_long_paragraph_is_found():
 def test_the_readme_is_read_in_one_sitting():
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert 50 < len(lines) < LONGEST_README
+
+
+def fields_without_docstring(source):
+    """(class, field) of public dataclasses whose fields do not say what they are."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+            continue
+        if not any("dataclass" in ast.unparse(item) for item in node.decorator_list):
+            continue
+        for statement, below in zip(node.body, [*node.body[1:], None], strict=True):
+            if not isinstance(statement, ast.AnnAssign) or not isinstance(
+                statement.target, ast.Name
+            ):
+                continue
+            said = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+            if not said and not statement.target.id.startswith("_"):
+                yield node.name, statement.target.id
+
+
+@pytest.mark.parametrize("folder", ["perfmodel", "kernels"])
+def test_every_field_says_what_it_is(folder):
+    found = [
+        f"{path.relative_to(ROOT)}: {name}.{field}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if not path.name[0].isdigit() and path.parent.name != "compiled"
+        for name, field in fields_without_docstring(path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_a_field_without_a_docstring_is_found():
+    source = '@dataclass\nclass A:\n    a: int\n    b: int\n    """That."""\n    _c: int = 0\n'
+    assert list(fields_without_docstring(source)) == [("A", "a")]
