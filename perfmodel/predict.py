@@ -60,7 +60,7 @@ def predict(
       the device's own memory
     - `reuse`: what earlier kernels left of the inputs in the caches (`perfmodel.timing.reuse`); by
       default what the run itself leaves there
-    - `mesh`: the devices that axes are split over, and the links between them ({"k": (2, "nvlink")})
+    - `mesh`: the devices that axes are split over and their links ({"k": (2, "nvlink")})
     - `stored`: the axis that a tensor's shards lie along in memory ({"C": "n"}; "whole": on every
       device); by default as they are used
     - `tile`: the tile of a kernel of one's own ({"m": 128, "n": 128, "k": 64, "warps": 8,
