@@ -394,7 +394,9 @@ def fill_seconds(
     The first tile is loaded before anything multiplies it, and the last result leaves after: of a
     block's n tiles one goes through every stage by itself. With T the sum and M the longest of the
     stages over all tiles, that leaves (T − M) / n unhidden where a unit holds one block after the
-    other. Where it holds more, a share of it is left, for the others work meanwhile. A persistent
+    other.
+
+    Where it holds more, a share of it is left, for the others work meanwhile. A persistent
     block loads the next tile's operands meanwhile.
 
     A block that starts its stream anew fills anew, as FlashAttention-1 does for every tile of keys.

@@ -5,8 +5,8 @@ and 90th percentile of ln(measured / predicted) of runs that the constants had n
 predicted time. Sources, devices and implementations count alike, however many runs they have. That
 is the width where everything is known.
 
-What is not known (`perfmodel.timing.knowledge`) widens each side by a factor of its own. It is found
-in the same way, from errors with that knowledge taken away. The upper side grows more, for unknown
+What is not known (`perfmodel.timing.knowledge`) widens each side by a factor of its own, found in
+the same way from errors with that knowledge taken away. The upper side grows more, for unknown
 overheads only add time. All of it is read from `spread.yaml`.
 """
 
