@@ -2,18 +2,23 @@
 
 Blocks launch in grid order, innermost grid loop fastest, `concurrent` at a time. Those that ask for
 the same tile at once share one fetch, so a tensor crosses once per *wave* that touches a tile, not
-once per block; and a tile that an earlier wave fetched is still held while what came between fits
-the cache. `hbm_passes` is the closed form of that, `walk_waves` the same thing counted block by
-block, slow and exact, that the closed form is tested against.
+once per block. A tile that an earlier wave fetched is still held while what came between fits the
+cache.
+
+`hbm_passes` is the closed form of that. `walk_waves` counts the same block by block, slowly and
+exactly; the closed form is tested against it.
 
 Closed form. Take the grid loops innermost first, with trips t and stride s (blocks an iteration
 spans). A loop that indexes T changes nothing. A loop that does not repeats the set of blocks that
-touch a tile t times, s blocks apart: those lie in t times as many waves, but never in more than
-the blocks from the first to the last of them do. With D blocks between these two and the first at
-multiples of g (the gcd of W and the strides of the loops that index T; waves start at multiples
-of W), that is 1 + ⌊D/g⌋·g / W in the mean over where it falls; nor in more than there are waves or
-touching blocks. Each such repeat costs a fetch unless the cache still holds the tile: its reuse
-distance is the footprint of the blocks in between, at least one wave.
+touch a tile t times, s blocks apart, so those lie in t times as many waves.
+
+They never lie in more waves than the blocks from the first to the last of them do. With D blocks
+between these two, and the first at multiples of g (the gcd of W and the strides of the loops that
+index T; waves start at multiples of W), that is 1 + ⌊D/g⌋·g / W in the mean over where it falls.
+Nor do they lie in more than there are waves or touching blocks.
+
+Each such repeat costs a fetch unless the cache still holds the tile: its reuse distance is the
+footprint of the blocks in between, at least one wave.
 """
 
 from __future__ import annotations

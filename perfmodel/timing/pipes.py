@@ -122,8 +122,8 @@ def beyond_even(uneven: Number, resident: Number, rows_per_unit: Number | None) 
     Units take blocks in launch order, all rows of a head before those of the next. When the last
     block starts, what a unit runs has E[l²] / 2E[l] left on average (the inspection paradox).
 
-    If the last is a longest one, as where rows start in order, it ends λ − E[l²] / 2E[l]² later than
-    by an even share. Lengths spread evenly about their mean have E[l²] / E[l]² = 1 + (λ − 1)² / 3.
+    Where rows start in order, the last is a longest one: it ends λ − E[l²] / 2E[l]² later than an
+    even share would. Lengths spread evenly about their mean have E[l²] / E[l]² = 1 + (λ − 1)² / 3.
     Resident blocks of a unit share its rate, so that less of what is left is done meanwhile.
 
     `rows_per_unit`, the rows of a head over the units, is given where a head's longest rows start
