@@ -3,8 +3,10 @@
 w8a16 has a scale per output column. w4a16 has one per column and group of 128 along k; the groups
 are an axis of their own here, so that the scales are declared and counted like any other tensor.
 A packed byte holds weight i of its group in the low half and weight i + 64 in the high half, so
-both halves meet contiguous activations. Weights are stored column by column (k contiguous), as
-libraries keep the weights of a linear layer: what a thread multiplies lies side by side.
+both halves meet contiguous activations.
+
+Weights are stored column by column (k contiguous), as libraries keep the weights of a linear layer:
+what a thread multiplies lies side by side.
 
 Integers become floats without a conversion instruction: their bits go into the mantissa of a power
 of two, which is then subtracted.

@@ -1,8 +1,9 @@
 """What if the hardware were different: elasticities, and answers to changes such as "HBM x2".
 
 An elasticity is the per cent of time per per cent of a hardware number, ∂ ln t / ∂ ln x: −1 where
-the number alone decides, 0 where it does not matter, +1 for a time that everything waits for. It is
-a central difference of two predictions on copies of the device; because the time is a sum and
+the number alone decides, 0 where it does not matter, +1 for a time that everything waits for.
+
+It is a central difference of two predictions on copies of the device; because the time is a sum and
 maximum of work ÷ rate, the elasticities of all rates, less those of all times, add up to −1.
 """
 

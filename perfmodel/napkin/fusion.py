@@ -1,12 +1,13 @@
 """Which axes may be grouped and which streamed, and which loop nests a fused kernel may have.
 
 Grouping spreads an axis over independent blocks: legal where no step of the kernel contracts or
-normalises along it. Streaming feeds it in chunks: legal where f(x ⊕ y) = B(f(x), y). By the fusion
-theorem (FlashAttention on a Napkin, appendix A.1, Theorem 1) composing and weaving a streamable
-algorithm keeps it streamable as long as the streamed axis is not removed and used again, and a
-normalised contraction N(x)_i = a(x_i) / b(Σ a'(x_j)) followed by a contraction streams, because the
-running sum can be rescaled (2505.09326, Theorem 2). A result that keeps a normalised axis does not:
-its first element waits for the last.
+normalises along it. Streaming feeds it in chunks: legal where f(x ⊕ y) = B(f(x), y).
+
+By the fusion theorem (FlashAttention on a Napkin, appendix A.1, Theorem 1) composing and weaving a
+streamable algorithm keeps it streamable as long as the streamed axis is not removed and used again,
+and a normalised contraction N(x)_i = a(x_i) / b(Σ a'(x_j)) followed by a contraction streams,
+because the running sum can be rescaled (2505.09326, Theorem 2). A result that keeps a normalised
+axis does not: its first element waits for the last.
 """
 
 from __future__ import annotations

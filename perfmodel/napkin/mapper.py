@@ -1,10 +1,12 @@
 """The mapper: fusion × loop nests × tiles, searched for least time on a device.
 
 Kernels of a schedule run one after another, so each run of consecutive steps is searched by itself
-and the fusions are compared by a shortest path over the steps. Within a kernel the search is branch
-and bound: counts give every candidate a time that it cannot beat (the largest of its matrix, L2
-and memory seconds), nests are tried in the order of that bound, and a candidate whose bound is no
-better than the best time found is not timed. Nothing that could win is lost.
+and the fusions are compared by a shortest path over the steps.
+
+Within a kernel the search is branch and bound: counts give every candidate a time that it cannot
+beat (the largest of its matrix, L2 and memory seconds), nests are tried in the order of that bound,
+and a candidate whose bound is no better than the best time found is not timed. Nothing that could
+win is lost.
 """
 
 from __future__ import annotations

@@ -74,10 +74,12 @@ def nests(fused: Algorithm, sizes: Mapping[str, int]) -> Iterator[Nest]:
     """Every legal nest of a fused kernel: each axis grouped, streamed or held, in every order.
 
     An axis that every tensor carries is spread one index at a time: traffic does not depend on it
-    and the footprint only grows with it. Axes of extent 1 have no loop. Blocks of all grid axes
-    start empty, so their order does not matter at this boundary; nor does that of two neighbouring
-    loops which index the same tensors. Where more than `_MANY` axes are free (a convolution), axes
-    that index the same tensors are all grouped or all streamed, and keep their order.
+    and the footprint only grows with it. Axes of extent 1 have no loop.
+
+    Blocks of all grid axes start empty, so their order does not matter at this boundary; nor does
+    that of two neighbouring loops which index the same tensors. Where more than `_MANY` axes are
+    free (a convolution), axes that index the same tensors are all grouped or all streamed, and keep
+    their order.
     """
     steps = tuple(step.name for step in fused.steps)
     batch = batch_axes(fused)

@@ -239,8 +239,8 @@ def tiled_gradients(
     group, or (`spread`) has one of them and leaves fp32 dK and dV of that head, which a combining
     kernel adds up. dQ is added atomically in fp32 and converted by a kernel of its own.
 
-    With `queries` = (rows, keys) a second kernel makes dQ: a block has so many query rows, streams key
-    tiles and computes the scores again, so that nothing is atomic.
+    With `queries` = (rows, keys) a second kernel makes dQ: a block has so many query rows, streams
+    key tiles and computes the scores again, so that nothing is atomic.
     """
     delta = Kernel("delta", ("delta",), (*_HEADS, Loop("q", 32, grid=True)), masked=False)
     apart = queries is not None

@@ -3,9 +3,11 @@
 Two things are compiled: each kernel's small cases (all its types, masks and forms) and each config
 of its menus on full-size problems, none of which may spill or be too large for its target. Of the
 second kind the facts are kept in a table beside the kernels (`compilefacts`); `--write` makes it
-anew. `--kernel NAME`, which may be repeated, is for these alone: `--write` then leaves the others'
-rows as they are. Prints a line per kernel and target, and leaves with 1 where anything fails that
-the target could do.
+anew.
+
+`--kernel NAME`, which may be repeated, is for these alone: `--write` then leaves the others' rows
+as they are. Prints a line per kernel and target, and leaves with 1 where anything fails that the
+target could do.
 """
 
 from __future__ import annotations
