@@ -30,6 +30,7 @@ class Chart:
     """One picture, ready to be written."""
 
     figure: Figure = field(repr=False)
+    """The picture."""
     title: str
     """One line: what is shown, and of what."""
     description: str = field(repr=False)
