@@ -40,16 +40,17 @@ _PLANNED = {"sm_90": "h200-sxm", "sm_100": "b200"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one request: compiled, unfit (too much on-chip memory), refused, or failed.
-
-    Refused is what the target has no instruction for: 8-bit floats before sm_89. `facts` are the
-    rows of the table that it gives.
-    """
+    """What became of one request."""
 
     request: Request
+    """The request."""
     status: str
+    """`compiled`, `unfit` (too much on-chip memory), `refused` (the target has no instruction for
+    it, as for 8-bit floats before sm_89) or `failed`."""
     reason: str = ""
+    """Why it is none."""
     facts: tuple[LaunchFacts, ...] = ()
+    """Rows of the table that it gives."""
 
 
 def cases(
