@@ -67,6 +67,7 @@ gpu-plan: $(VENV)/.ready ## Anywhere: what such a day will try: make gpu-plan OU
 
 docs: $(VENV)/.ready ## Run the documents' examples again and write their output and charts in place
 	$(BIN)/python tests/transcripts.py
+	$(BIN)/python tests/notebooks.py
 	$(BIN)/python tests/goldentables.py
 	$(BIN)/python -m perfmodel.render.heldout docs/accuracy.md
 

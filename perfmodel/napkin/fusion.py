@@ -20,17 +20,19 @@ from perfmodel.errors import ProblemError
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What may be done with one axis of a fused kernel, and why not more.
-
-    `passes` is how often a streamed axis must go by: 2 where a normaliser needs its row first and
-    the row can be read again, 0 where it cannot stream at all.
-    """
+    """What may be done with one axis of a fused kernel, and why not more."""
 
     axis: str
+    """The axis."""
     groupable: bool
+    """Whether it may be spread over blocks."""
     passes: int
+    """Times that a streamed axis must go by: 2 where a normaliser needs its row first and the row
+    can be read again, 0 where it cannot stream at all."""
     group_reason: str
+    """Why it may be spread, or not."""
     stream_reason: str
+    """Why it may be streamed, or not."""
 
     @property
     def streamable(self) -> bool:

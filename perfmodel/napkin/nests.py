@@ -23,14 +23,16 @@ _MANY = 5
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """Fused steps, the axes spread over blocks (one at a time where `single`), and the streamed
-    axes, outermost first. An axis in none of them is held whole.
-    """
+    """Fused steps under one loop nest. An axis that is not in it is held whole."""
 
     steps: tuple[str, ...]
+    """The steps."""
     grid: tuple[str, ...]
+    """Axes spread over blocks."""
     stream: tuple[str, ...]
+    """Axes that are streamed, outermost first."""
     single: frozenset[str] = frozenset()
+    """Axes of `grid` that are spread one index at a time."""
 
     @property
     def tiled(self) -> tuple[str, ...]:
