@@ -96,7 +96,7 @@ def test_what_to_expect_is_the_worst_of_what_was_left_out():
     assert wording.worst({"line": "c", "in sample": "0.2 / 0.9"}) == (0.2, 0.9)
     said = " ".join(wording.expected(LINES).split())
     assert "off by 5% to 10% in the median" in said
-    assert said.endswith("25% of the best kind, and by more than 30% of the worst, a.")
+    assert said.endswith("a factor of 1.28 of the best kind, and of 1.35 of the worst, a.")
 
 
 def test_the_chart_draws_the_first_table():

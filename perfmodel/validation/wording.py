@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import exp
 from pathlib import Path
 
 from perfmodel.timing import constants
@@ -80,8 +81,8 @@ def expected(rows: Sequence[Mapping[str, str]]) -> str:
     return (
         "With its source, framework, kernel, architecture or device left out of the fit, a run is\n"
         f"off by {min(medians):.0%} to {max(medians):.0%} in the median, by kind of run.\n"
-        f"One run in ten is off by more than {min(tails):.0%} of the best kind, and by more than "
-        f"{max(tails):.0%}\nof the worst, {last}."
+        f"One run in ten is off by more than a factor of {exp(min(tails)):.2f} of the best kind,\n"
+        f"and of {exp(max(tails)):.2f} of the worst, {last}."
     )
 
 
