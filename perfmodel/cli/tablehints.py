@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,9 @@ import typer
 from perfmodel.cli.known import named as known_name
 from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
+from perfmodel.render import Column, Report
+from perfmodel.render.report import Row, listed, text
+from perfmodel.validation.kinds import KINDS, load
 
 if TYPE_CHECKING:
     from perfmodel.evidence.tables.reading import Hints
@@ -46,8 +50,17 @@ Template = Annotated[
     str | None,
     typer.Option(
         "--template",
-        metavar="OPERATOR",
-        help="Print a table of this operator to fill in, and stop.",
+        metavar="NAME",
+        help="Print a table to fill in, and stop: of an operator, or training, collective, "
+        "serving.",
+    ),
+]
+Reference = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="KIND",
+        help=f"Print what each column of a kind of table means, and stop: {', '.join(KINDS)}.",
     ),
 ]
 
@@ -89,9 +102,40 @@ def named(tables: list[str] | None) -> list[str]:
     return tables
 
 
-def print_template(operator: str) -> None:
-    """A table of an operator on standard output; raises `UnknownName`."""
+def print_template(name: str) -> None:
+    """A table of an operator or of another kind on standard output; raises `UnknownName`."""
     from perfmodel.cli.output import to_stdout
     from perfmodel.evidence.records.template import template
 
-    to_stdout(iter([template(operator.strip())]))
+    name = name.strip()
+    has_own = name in KINDS and load(name).example
+    to_stdout(iter([load(name).template if has_own else template(name)]))
+
+
+def reference(kind: str) -> Report:
+    """The columns of a kind of table as a report; raises `UnknownName`."""
+    from perfmodel.evidence.tables.reference import columns
+
+    kind = kind.strip()
+    rows = [
+        {**asdict(column), "names": list(column.names)}
+        for column in columns(load(kind).layout, kind)
+    ]
+    return Report("columns", rows, _COLUMNS, f"columns of {kind} tables", {"kind": kind})
+
+
+def _meaning(row: Row) -> str:
+    """What a column says, with its unit."""
+    return f"{row['about']} ({row['unit']})" if row["unit"] else str(row["about"])
+
+
+_COLUMNS = (
+    text("column", "name"),
+    text("needed", "needed", wrap=10, fold=9),
+    text("cells", "holds", rank=2),
+    Column("meaning", _meaning, number=False, wrap=38, fold=20),
+    text("if empty", "empty", wrap=20, fold=12),
+    Column(
+        "also read as", lambda row: listed(row["names"], 32), number=False, wrap=18, fold=14, rank=1
+    ),
+)

@@ -72,6 +72,10 @@ class Layout:
         """The needed columns that a table does not have."""
         return [name for name in self.needed if name not in frame and name != self.measured]
 
+    def needed_by(self, name: str) -> list[str]:
+        """The operators whose rows need a column that others do without."""
+        return []
+
     def sound(self, values: np.ndarray) -> np.ndarray:
         """Which measurements can be one."""
         return (values > 0) & (values < np.inf)
