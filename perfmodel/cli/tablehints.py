@@ -11,12 +11,11 @@ import typer
 from perfmodel.cli.known import named as known_name
 from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
-from perfmodel.render import Column, Report
-from perfmodel.render.report import Row, listed, text
 from perfmodel.validation.kinds import KINDS, load
 
 if TYPE_CHECKING:
     from perfmodel.evidence.tables.reading import Hints
+    from perfmodel.render import Report
 
 Mapping = Annotated[
     list[str] | None,
@@ -115,27 +114,10 @@ def print_template(name: str) -> None:
 def reference(kind: str) -> Report:
     """The columns of a kind of table as a report; raises `UnknownName`."""
     from perfmodel.evidence.tables.reference import columns
+    from perfmodel.render import tablecolumns
 
     kind = kind.strip()
-    rows = [
-        {**asdict(column), "names": list(column.names)}
-        for column in columns(load(kind).layout, kind)
-    ]
-    return Report("columns", rows, _COLUMNS, f"columns of {kind} tables", {"kind": kind})
-
-
-def _meaning(row: Row) -> str:
-    """What a column says, with its unit."""
-    return f"{row['about']} ({row['unit']})" if row["unit"] else str(row["about"])
-
-
-_COLUMNS = (
-    text("column", "name"),
-    text("needed", "needed", wrap=10, fold=9),
-    text("cells", "holds", rank=2),
-    Column("meaning", _meaning, number=False, wrap=38, fold=20),
-    text("if empty", "empty", wrap=20, fold=12),
-    Column(
-        "also read as", lambda row: listed(row["names"], 32), number=False, wrap=18, fold=14, rank=1
-    ),
-)
+    found = columns(load(kind).layout, kind)
+    return tablecolumns.report(
+        kind, [{**asdict(column), "names": list(column.names)} for column in found]
+    )

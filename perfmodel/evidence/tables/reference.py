@@ -18,7 +18,7 @@ class ColumnReference:
     name: str
     """What the table calls it."""
     needed: str
-    """`yes` where every row has to say it, else the operators whose rows have to; empty for none."""
+    """`yes` where every row has to say it, else the operators whose rows have to; may be empty."""
     holds: str
     """What its cells are: text, whole (a whole number), number, yes/no."""
     unit: str
