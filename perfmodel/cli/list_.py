@@ -258,16 +258,17 @@ _OPERATORS = Column(
 
 
 def _runs_on(row: Mapping[str, Any]) -> str:
-    """Architectures that a kernel exists for, or those that it does not where these are fewer."""
-    left = [name for name in architectures() if name not in row["runs_on"]]
-    if not left:
-        return "all"
-    return f"all but {', '.join(left)}" if len(left) < 4 else ", ".join(row["runs_on"])
+    """Architectures that a kernel exists for, as many as there is room for."""
+    names = row["runs_on"]
+    return "all" if len(names) == len(architectures()) else listed(names, 22)
+
+
+_SYMBOLS = re.compile(r" \((?![\d.]+\))[^)]*\)")  # names of functions, but no arXiv numbers
 
 
 def _source(row: Mapping[str, Any]) -> str:
     """What the facts of a kernel were taken from, without what was taken."""
-    return re.split(r"[:;.] ", row["about"])[0]
+    return re.split(r"[:;.] |, recalled", _SYMBOLS.sub("", row["about"]))[0]
 
 
 def _library(row: Mapping[str, Any]) -> str:
@@ -285,7 +286,7 @@ _OWN: Mapping[str, list[Column]] = {
         text("name", "name"),
         _OPERATORS,
         Column("library", _library, number=False, wrap=13, fold=12),
-        Column("runs on", _runs_on, number=False, wrap=15, fold=15, rank=1),
+        Column("runs on", _runs_on, number=False, wrap=15, fold=12, rank=1),
         Column("source", _source, number=False, wrap=22, fold=20, rank=2),
     ],
     "architectures": [text("name", "name"), *map(_usual, CASES)],
