@@ -102,8 +102,14 @@ class OperatorLayout(Layout):
         return list(dict.fromkeys(found))
 
     def needed_by(self, name: str) -> list[str]:
-        """The built-in operators that need a size; `row-wise` where all of these do."""
-        found = [op for op, operator in BUILT_IN.items() if name in operator.needed]
+        """The built-in operators that need a size; `row-wise` where all of these do.
+
+        A size that equals another one where it is missing is not needed.
+        """
+        follow = {
+            item.name for operator in BUILT_IN.values() for item in operator.sizes if item.follows
+        }
+        found = [op for op, has in BUILT_IN.items() if name in has.needed and name not in follow]
         others = [op for op in found if op not in _ROWWISE]
         return [*others, "row-wise"] if len(found) - len(others) == len(_ROWWISE) else found
 
