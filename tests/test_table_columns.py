@@ -110,6 +110,14 @@ def test_a_template_with_a_value_in_it_is_predicted(name, predicted, cli):
     assert predicted(kind, row | {kind.layout.measured: "100"}) > 0
 
 
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_table_without_its_columns_is_told_of_the_template(name, cli, tmp_path):
+    (tmp_path / "runs.csv").write_text("device,seconds\nh100-sxm,1\n")
+    code, out, err = cli("compare", tmp_path / "runs.csv", "--kind", name)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"or see: perfmodel compare --template {name}" in err
+
+
 def test_the_schema_of_measured_runs_says_the_same():
     said = {one.name: (one.about, one.unit) for one in columns(OPERATORS, "operator")}
     for name, entry in schema("runs")["items"]["properties"].items():

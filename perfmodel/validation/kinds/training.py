@@ -33,6 +33,7 @@ LAYOUT = Layout(
     ),
     numbers=("dropout", "tokens_total", "year"),
     truth=("gated", "tied", "sequence_parallel"),
+    template="training",
 )  # fmt: skip
 """Columns of the table."""
 
