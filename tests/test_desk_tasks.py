@@ -351,3 +351,16 @@ def test_help_says_what_is_accepted_and_shows_two_examples(asked, command):
         assert "..." not in re.sub(r"\.\.\.\s+\(|=SIZE,\.\.\.", "", out.split("Options:")[1])
         assert "{" not in out
         assert not re.search(r"<(str|int|float)", out)
+
+
+def test_plans_of_a_grid_are_told_apart(asked):
+    """What was varied is a column, what was not stands in the title; no two lines are alike."""
+    grid = ("--gpus", 4, "--seq", "4k", "--recompute", "none,full", "--zero", "0:3")
+    out = asked("train", "llama-3-8b", "-d", "a100", *grid, "-f", "csv")
+    told = [(row["recompute"], row["zero"]) for row in csv.DictReader(io.StringIO(out))]
+    assert sorted(told) == sorted((mode, str(z)) for mode in ("none", "full") for z in range(4))
+    title, header, _, *lines = asked("train", "llama-3-8b", "-d", "a100", *grid).splitlines()
+    assert {"recompute", "zero"} <= set(header.split())
+    assert not {"recompute", "zero"} & set(re.findall(r"[\w-]+(?==)", title))
+    assert {"data", "seq", "stack"} <= set(re.findall(r"[\w-]+(?==)", title))
+    assert len({tuple(line.split()[:3]) for line in lines}) == len(lines) == 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perfmodel.render.report import (
@@ -16,6 +16,7 @@ from perfmodel.render.report import (
     quantity,
     text,
 )
+from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
 
 
@@ -58,22 +59,36 @@ def single(step: Step, convention: str) -> Report:
 
 def title(step: Step) -> str:
     """Network, device and plan on one line."""
-    plan = step.plan
-    axes = {
+    where = f"{step.network.name} on {step.plan.devices:,} x {step.device}"
+    return f"{where}: {_in_words(_said(step.plan))}"
+
+
+def _said(plan: Plan) -> dict[str, int | str]:
+    """What lays a plan out, by the names of titles and columns."""
+    return {
         "tensor": plan.tensor,
         "pipeline": plan.pipeline,
         "chunks": plan.chunks,
         "data": plan.data,
         "context": plan.context,
         "expert": plan.expert,
+        "seq": plan.seq,
+        "micro-batch": plan.micro_batch,
+        "global-batch": plan.global_batch,
+        "recompute": plan.recompute,
+        "zero": plan.zero,
+        "dtype": plan.dtype,
+        "stack": plan.stack,
     }
-    laid = " ".join(f"{name}={count}" for name, count in axes.items() if count > 1)
-    return (
-        f"{step.network.name} on {plan.devices:,} x {step.device}: "
-        f"{laid + ' ' if laid else ''}seq={plan.seq} micro-batch={plan.micro_batch} "
-        f"global-batch={plan.global_batch} recompute={plan.recompute} zero={plan.zero} "
-        f"dtype={plan.dtype} stack={plan.stack}"
-    )
+
+
+_SPLITS = ("tensor", "pipeline", "chunks", "data", "context", "expert")
+"""Numbers of devices or pieces, of which 1 is nothing to say."""
+
+
+def _in_words(said: Mapping[str, int | str]) -> str:
+    shown = (f"{name}={value}" for name, value in said.items() if name not in _SPLITS or value != 1)
+    return " ".join(shown)
 
 
 def notes(step: Step, convention: str) -> list[str]:
@@ -103,38 +118,47 @@ def fit(step: Step) -> str:
 def several(
     found: Sequence[Step], refused: Sequence[tuple[str, str]], convention: str, shown: int
 ) -> Report:
-    """A line a plan, as given; plans that cannot be laid out below, with what would work."""
+    """A line a plan, as given; plans that cannot be laid out below, with what would work.
+
+    What all plans share stands in the title, what sets them apart in columns.
+    """
+    said = [_said(step.plan) for step in found]
+    apart = [name for name in (said[0] if said else ()) if len({one[name] for one in said}) > 1]
     rows = [_row(step, convention) for step in found]
     columns = [
-        *(integer(name, name) for name in ("devices", "tensor", "pipeline", "data", "context")),
-        integer("micro", "micro_batch"),
-        text("recompute", "recompute"),
+        integer("devices", "devices"),
+        *(_axis(name) for name in apart),
         Column("step", lambda row: row["step_us"], micros),
         Column("tokens/s a device", lambda row: row["tokens_per_s_per_device"], quantity("")),
-        percent("MFU", "mfu"),
+        percent("MFU", "mfu", rank=1),
         Column("memory", lambda row: row["memory_bytes"], binary),
         text("fits", "fits"),
-        text("limiter", "limiter"),
+        text("limiter", "limiter", rank=3),
     ]
     why = [f"left out: {plan}: {reason}" for plan, reason in refused[:shown]]
     if len(refused) > shown:
         why.append(f"left out: {len(refused) - shown} more plans (--format json lists all)")
-    network = (
-        f"{found[0].network.name} on {found[0].device}" if found else "no plan can be laid out"
-    )
-    return Report("steps", rows, columns, network, notes=why, examples=rows)
+    title = "no plan can be laid out"
+    if found:
+        alike = {name: value for name, value in said[0].items() if name not in apart}
+        title = f"{found[0].network.name} on {found[0].device}: {_in_words(alike)}"
+    return Report("steps", rows, columns, title, notes=why, examples=rows)
+
+
+def _axis(name: str) -> Column:
+    """A column of what sets plans apart; the copies (`data`) follow from the other splits."""
+    key, rank = name.replace("-", "_"), 2 if name == "data" else 0
+    return Column(name, lambda row: row[key], number=name not in _WORDS, rank=rank)
+
+
+_WORDS = ("recompute", "dtype", "stack")
 
 
 def _row(step: Step, convention: str) -> Row:
     plan = step.plan
     return {
         "devices": plan.devices,
-        "tensor": plan.tensor,
-        "pipeline": plan.pipeline,
-        "data": plan.data,
-        "context": plan.context,
-        "micro_batch": plan.micro_batch,
-        "recompute": plan.recompute,
+        **{name.replace("-", "_"): value for name, value in _said(plan).items()},
         "step_us": step.seconds * 1e6,
         "low_us": step.low_seconds * 1e6,
         "high_us": step.high_seconds * 1e6,
