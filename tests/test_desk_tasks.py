@@ -364,3 +364,12 @@ def test_plans_of_a_grid_are_told_apart(asked):
     assert not {"recompute", "zero"} & set(re.findall(r"[\w-]+(?==)", title))
     assert {"data", "seq", "stack"} <= set(re.findall(r"[\w-]+(?==)", title))
     assert len({tuple(line.split()[:3]) for line in lines}) == len(lines) == 8
+
+
+def test_a_case_without_a_window_is_called_so(asked):
+    """Of cases with and without a window the sentences say which is which in words."""
+    out = asked("predict", "attention", "-d", "h100", "--window", "0,1k", "--seq", "8k", "--causal")
+    assert re.findall(r"^why h100-sxm flash3 (.*?):", out, re.MULTILINE) == [
+        "no window",
+        "window=1024",
+    ]
