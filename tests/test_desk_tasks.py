@@ -214,7 +214,7 @@ def test_a_kernel_is_replayed_from_its_file(tmp_path):
     assert "equal, byte for byte" in done[0].stdout, done[0].stderr
     assert done[1].returncode == 2
     assert done[1].stderr.endswith(
-        "name a kernel of the file, as double.py:KERNEL; it has double\n"
+        "name a kernel of the file, as double.py:double; it has double\n"
     )
 
 
