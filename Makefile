@@ -18,8 +18,8 @@ CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench evidence gpu-day gpu-plan docs fit scoreboard fuzz physics mutants coverage \
-        clean
+.PHONY: help demo test check bench evidence gpu-day gpu-plan docs site fit scoreboard fuzz physics mutants \
+        coverage clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,11 @@ gpu-plan: $(VENV)/.ready ## Anywhere: what such a day will try: make gpu-plan OU
 docs: $(VENV)/.ready ## Run the documents' examples again and write their output and charts in place
 	$(BIN)/python tests/transcripts.py
 	$(BIN)/python tests/goldentables.py
+
+# Sphinx reports a fault only when it reads the page, so after a failure it reads all pages again.
+site: $(VENV)/.ready ## Build the documents, notebooks and docstrings as a site, into build/site
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --conf-dir docs --doctree-dir build/doctrees . build/site \
+	    || { rm -rf build/doctrees; exit 1; }
 
 fit: $(VENV)/.ready ## Fit the constants to a measured-run table: make fit DATA=runs.parquet
 	@test -n "$(DATA)" || { echo "say which measured runs: make fit DATA=runs.parquet" >&2; exit 2; }
