@@ -32,12 +32,14 @@ autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "undoc-members": True}
 maximum_signature_line_length = 80
 toc_object_entries = False
+smartquotes = False
 nitpicky = True
 # Only exported names have to resolve: no inventories of Python and NumPy are downloaded.
 nitpick_ignore_regex = [("py:.*", r"(?!perfmodel\.(triton\.)?\w+$).*")]
 
 html_theme = "furo"
 html_title = "perfmodel"
+pygments_dark_style = "github-dark"
 html_static_path = ["site/style.css"]
 html_css_files = ["style.css"]
 html_extra_path = ["site/index.html"]
