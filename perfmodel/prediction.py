@@ -29,44 +29,61 @@ _SHOWN = 20  # predictions that a notebook shows of many
 class Prediction:
     """One case on one device. Times in seconds, traffic in bytes, intensity in FLOP per byte.
 
-    `terms` holds every resource's own time; their sum is not the total because resources overlap.
-    The `limiter` is the largest and the `runner_up` the next, except that power counts only
-    where it binds (`rank`). `flops` counts executed matrix operations, vector operations, special
-    functions; `useful_flops` the operations that the mask leaves, by the papers' convention.
-    `footprint_bytes` lie in the device's own memory, `footprints` in each level. `fits_at` says
-    whether a level holds its own where its capacity is known, `fits` whether all of these do.
-    `levels` is what the device calls its levels: HBM3, GDDR6X, L3. `dispatch` is the host's part
-    (`perfmodel.timing.floors.Dispatch`), in seconds. Where the problem is split over devices, all
-    counts are those of one of them, and `exchanges` what it exchanges with others. `known` says how
-    much is known of the device, the implementation and the harness: the range goes by it.
+    Where the problem is split over devices, all counts are those of one of them.
     """
 
     device: str
+    """Slug of the device."""
     algorithm: str
+    """Name of the operator: attention, gemm, softmax ..."""
     schedule: str
+    """Name of the schedule that was timed."""
     implementation: str
+    """The library's kernel that was timed; empty where the schedule says all."""
     problem: Mapping[str, Any]
+    """Sizes, types and flags of the problem by name."""
     seconds: float
+    """Predicted time, as the harness reports it."""
     low_seconds: float
+    """Lower end of the 80 % range."""
     high_seconds: float
+    """Upper end of the 80 % range."""
     limiter: str
+    """The resource whose term is the largest; power counts only where it binds (`rank`)."""
     runner_up: str
+    """The resource whose term is the next largest."""
     terms: Mapping[str, float]
+    """Seconds of each resource alone. They overlap, so that their sum is not the total."""
     flops: Mapping[str, float]
+    """Executed operations of each unit: `matrix`, `vector`, `special`."""
     useful_flops: float
+    """Operations that the mask leaves, by the papers' convention."""
     bytes: Mapping[str, float]
+    """Bytes that cross each memory level and each link."""
     footprint_bytes: float
+    """Bytes that lie in the device's own memory."""
     footprints: Mapping[str, float]
+    """Bytes that lie in each level of memory."""
     fits: bool
+    """Whether every level with a known capacity holds its footprint."""
     fits_at: Mapping[str, bool]
+    """Whether a level holds its footprint, for each level with a known capacity."""
     levels: Mapping[str, str]
+    """What the device calls each level: HBM3, GDDR6X, L3."""
     tile: Mapping[str, float]
+    """Dimensions of the tile that was timed."""
     waves: float
+    """Thread blocks over those that the whole device holds at once."""
     occupancy: float
+    """Thread blocks that a unit holds at once."""
     assumptions: tuple[str, ...]
+    """What the prediction assumes, a sentence each."""
     dispatch: Mapping[str, float]
+    """Seconds of the host by their kind (`perfmodel.timing.floors.Dispatch`)."""
     known: Known
+    """How much is known of device, implementation and harness; the range goes by it."""
     exchanges: tuple[Exchanged, ...] = ()
+    """What a device exchanges with others, where the problem is split over devices."""
 
     @property
     def intensity(self) -> dict[str, float]:
@@ -141,36 +158,58 @@ class Prediction:
 class Predictions:
     """Predictions of n problems of one kind on one device, as arrays of length n.
 
-    `schedule` and `implementation` join the labels of all of them, where decode and prefill or
-    batched and plain products stand side by side; `kinds` has each kind's schedule, implementation,
-    assumptions and what is known, `kind` the kind of each problem. Tile dimensions that a schedule
-    does not have are NaN.
+    Decode and prefill, or batched and plain products, may stand side by side: each is a kind of its
+    own.
     """
 
     device: Device
+    """The device."""
     algorithm: str
+    """Name of the operator: attention, gemm, softmax ..."""
     schedule: str
+    """Names of the schedules that were timed, joined by a slash."""
     implementation: str
+    """Names of the kernels that were timed, joined by a slash."""
     problem: Problem
+    """The n problems."""
     seconds: np.ndarray
+    """Predicted times, as the harness reports them, shape (n,)."""
     low_seconds: np.ndarray
+    """Lower ends of the 80 % ranges, shape (n,)."""
     high_seconds: np.ndarray
+    """Upper ends of the 80 % ranges, shape (n,)."""
     limiter: np.ndarray
+    """The resource whose term is the largest, as text, shape (n,)."""
     runner_up: np.ndarray
+    """The resource whose term is the next largest, as text, shape (n,)."""
     terms: Mapping[str, np.ndarray]
+    """Seconds of each resource alone, shape (n,) each."""
     flops: Mapping[str, np.ndarray]
+    """Executed operations of each unit: `matrix`, `vector`, `special`, shape (n,) each."""
     useful_flops: np.ndarray
+    """Operations that the mask leaves, by the papers' convention, shape (n,)."""
     bytes: Mapping[str, np.ndarray]
+    """Bytes that cross each memory level and each link, shape (n,) each."""
     footprint_bytes: np.ndarray
+    """Bytes that lie in the device's own memory, shape (n,)."""
     footprints: Mapping[str, np.ndarray]
+    """Bytes that lie in each level of memory, shape (n,) each."""
     tile: Mapping[str, np.ndarray]
+    """Dimensions of the tiles, shape (n,) each; NaN where a schedule has no such dimension."""
     waves: np.ndarray
+    """Thread blocks over those that the whole device holds at once, shape (n,)."""
     occupancy: np.ndarray
+    """Thread blocks that a unit holds at once, shape (n,)."""
     assumptions: tuple[str, ...]
+    """What the predictions assume, a sentence each."""
     dispatch: Mapping[str, np.ndarray]
+    """Seconds of the host by their kind, shape (n,) each."""
     kind: np.ndarray
+    """Place of each problem's kind in `kinds`, shape (n,)."""
     kinds: tuple[Kind, ...]
+    """Schedule, implementation, assumptions and what is known, once for each kind of problem."""
     exchanges: tuple[Exchanged, ...] = ()
+    """What a device exchanges with others, where the problems are split over devices."""
 
     def __len__(self) -> int:
         return len(self.seconds)

@@ -44,30 +44,40 @@ DROPOUT_VECTOR = 2 * 7 * 6 / 16 + 2
 class Attention(Problem):
     """One attention problem, or arrays of problems of one kind.
 
-    `head_dim_v` defaults to `head_dim`. `causal` aligns the last query with the last key. `window`
-    lets a query see the nearest `window` keys only (None or 0: all). `padding_mask` hides padded
-    keys by a mask that saves no work, `dropout` drops scores in training: unfused kernels pay each
-    in passes of their own, fused ones in registers. `keys_only` says that values lie in the memory
-    of the keys, so that both cross the memory boundary once. Raises `ProblemError` for sizes below
-    1 or too large (`perfmodel.algorithms.sizes`) and for query heads that are not a multiple of the
-    key-value heads.
+    Raises `ProblemError` for sizes below 1 or too large (`perfmodel.algorithms.sizes`) and for
+    query heads that are not a multiple of the key-value heads.
     """
 
     batch: Number
+    """Sequences."""
     heads_q: Number
+    """Query heads, a multiple of the key-value heads."""
     heads_kv: Number
+    """Key-value heads: `heads_q` is multi-head attention, 1 multi-query."""
     seq_q: Number
+    """Queries of each sequence."""
     seq_kv: Number
+    """Keys of each sequence."""
     head_dim: Number
+    """Elements of a head of queries and keys."""
     head_dim_v: Number | None = None
+    """Elements of a head of values; None is `head_dim`."""
     causal: bool = False
+    """Whether a query sees no later key; the last query is aligned with the last key."""
     window: Number | None = None
+    """Nearest keys that a query sees; None or 0 is all."""
     dtype: str = "bf16"
+    """Type of the queries and the output, and of all else where nothing says otherwise."""
     kv_dtype: str | None = None
+    """Type of the keys and values as stored; None is `dtype`."""
     direction: Direction = "fwd"
+    """Forward, backward, or both."""
     padding_mask: bool = field(default=False, metadata=UNSAID)
+    """Whether a mask that saves no work hides padded keys. Unfused: a pass of its own."""
     dropout: bool = field(default=False, metadata=UNSAID)
+    """Whether scores are dropped, in training. Unfused: a pass of its own."""
     keys_only: bool = field(default=False, metadata=UNSAID)
+    """Whether values lie in the memory of the keys, so that both cross memory once."""
 
     def __post_init__(self) -> None:
         for item in fields(self):

@@ -90,17 +90,22 @@ def kernel_type(dtype: str) -> str:
 class Matmul(Problem):
     """`batch` products of [m, k] by [k, n], or arrays of such problems.
 
-    `gradient` marks one of a backward pass, which autograd calls as a plain function. Raises
-    `ProblemError` for sizes below 1 or too large (`perfmodel.algorithms.sizes`) and `UnknownName`
-    for an unknown `dtype`.
+    Raises `ProblemError` for sizes below 1 or too large (`perfmodel.algorithms.sizes`) and
+    `UnknownName` for an unknown `dtype`.
     """
 
     m: Number
+    """Rows of the output."""
     n: Number
+    """Columns of the output."""
     k: Number
+    """Length of the sums."""
     batch: Number = 1
+    """Independent products."""
     dtype: str = "bf16"
+    """Type of the operands; `w8a16` and `w4a16` are narrow weights beside 16-bit activations."""
     gradient: bool = field(default=False, metadata=UNSAID)
+    """Whether it belongs to a backward pass, which autograd calls as a plain function."""
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k", "batch"):

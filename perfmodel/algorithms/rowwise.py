@@ -65,27 +65,34 @@ MAPS = tuple(dict.fromkeys((*_PLAIN, *VARIANTS, *_LINEAR)))
 class Rowwise(Problem):
     """A row-wise or element-wise problem: `op` over rows × cols.
 
-    `op` is softmax, layernorm, rmsnorm, pointwise or quantise. `inputs` and `outputs` say how many
-    tensors of rows × cols a pointwise map reads and writes (0 outputs: a sum, 0 inputs: a fill);
-    `variant` names the map. `also_inputs`
-    and `also_outputs` are further ones in another type, `also_dtype`: the byte mask of a dropout,
-    the fp32 copy of a weight. Raises `ProblemError` for sizes below 1 or too large
-    (`perfmodel.algorithms.sizes`) and for tensors of another type without one or of another
-    operator, and `UnknownName` for an unknown op.
+    Raises `ProblemError` for sizes below 1 or too large (`perfmodel.algorithms.sizes`) and for
+    tensors of another type without one or of another operator, and `UnknownName` for an unknown op.
     """
 
     op: str
+    """softmax, layernorm, rmsnorm, pointwise or quantise."""
     rows: Number
+    """Rows of the data."""
     cols: Number
+    """Columns of the data, over which softmax and norms reduce."""
     dtype: str = "bf16"
+    """Type of the data."""
     variant: str = ""
+    """Name of a pointwise map, such as gelu."""
     inputs: Number = 1
+    """Tensors of rows × cols that a pointwise map reads; 0 is a fill."""
     outputs: Number = 1
+    """Tensors of rows × cols that a pointwise map writes; 0 is a sum."""
     output_dtype: str | None = None
+    """Type of the outputs; None is `dtype`, for quantise fp8."""
     direction: Direction = "fwd"
+    """Forward or backward."""
     also_inputs: Number = field(default=0, metadata=UNSAID)
+    """Further inputs, of the type `also_dtype`: the byte mask of a dropout."""
     also_outputs: Number = field(default=0, metadata=UNSAID)
+    """Further outputs, of the type `also_dtype`: the fp32 copy of a weight."""
     also_dtype: str = ""
+    """Type of the further tensors; empty where there are none."""
 
     def __post_init__(self) -> None:
         if self.op not in OPS:

@@ -74,8 +74,11 @@ class Cost:
     """Counts of a whole schedule, kernel by kernel in launch order."""
 
     schedule: Schedule
+    """What was counted."""
     kernels: tuple[KernelCost, ...]
+    """Counts of each kernel, in launch order."""
     memory_bytes: Number
+    """Device memory that all tensors take that some kernel reads or writes."""
 
     def total(self, what: Callable[[KernelCost], Number]) -> Number:
         """Sum of one count over all kernels."""

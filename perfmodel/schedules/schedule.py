@@ -23,8 +23,11 @@ class Loop:
     """
 
     axis: str
+    """The axis of the algorithm that it runs over."""
     tile: Number
+    """Elements of the axis that one pass takes."""
     grid: bool = False
+    """Whether its passes are thread blocks instead of one after another."""
     mesh: str | None = None
     """The mesh axis that the loop is spread over; None within a device."""
     ranks: Number = 1
@@ -33,40 +36,46 @@ class Loop:
 
 @dataclass(frozen=True)
 class Kernel:
-    """Fused steps under one loop nest, outermost first: mesh loops, grid loops, then the others.
-
-    An axis without a loop is held whole. `first_pass` maps a tensor to the loop axis on whose first
-    pass alone it is touched. `atomic` outputs are added to in memory when a grid loop reduces them;
-    any other such output leaves one partial result per slice. `zeroed` outputs are read back on
-    every pass, the first included. `spill` maps an output that is rewritten to the element role it
-    has until its last write. `streamed` tensors pass through on-chip memory in `stages` buffers;
-    `registers` are operands and results kept in registers or tensor memory, so that they never
-    cross the shared-memory boundary; `staged` outputs leave through it. `operand_tile` is the
-    (rows, columns) of output that share one fetch of their operands: the warp tile of a
-    register-fed matrix instruction, the instruction's own shape where it reads shared memory.
-    `threads` is the size of a thread block. A kernel without steps `combines` partial results that
-    an earlier kernel left, some of them exponential `weights`. `clears` are tensors that it sets to
-    zero for a later kernel to add to. `row_passes` are the times that a
-    row streamed for its normaliser goes by: 2, or 3 where maximum and sum are taken apart.
-    """
+    """Fused steps under one loop nest: mesh loops, grid loops, then the others."""
 
     name: str
+    """Name of the kernel in its schedule."""
     steps: tuple[str, ...]
+    """The algorithm's steps that it fuses."""
     nest: tuple[Loop, ...]
+    """Its loops, outermost first. An axis without a loop is held whole."""
     first_pass: Mapping[str, str] = field(default_factory=dict)
+    """Tensor to the loop axis on whose first pass alone it is touched."""
     atomic: frozenset[str] = frozenset()
+    """Outputs that are added to in memory where a grid loop reduces them; any other such output
+    leaves one partial result for each slice."""
     zeroed: frozenset[str] = frozenset()
+    """Outputs that are read back on every pass, the first included."""
     spill: Mapping[str, str] = field(default_factory=dict)
+    """Output that is rewritten, to the element role that it has until its last write."""
     registers: frozenset[str] = frozenset()
+    """Operands and results in registers or tensor memory, which never cross the shared-memory
+    boundary."""
     staged: frozenset[str] = frozenset()
+    """Outputs that leave through shared memory."""
     operand_tile: tuple[Number, Number] | None = None
+    """(rows, columns) of output that share one fetch of their operands: the warp tile of a
+    register-fed matrix instruction, the instruction's own shape where it reads shared memory."""
     combines: tuple[str, ...] = ()
+    """Partial results of an earlier kernel that it combines; it then has no steps."""
     weights: frozenset[str] = frozenset()
+    """Those of `combines` that are exponential weights."""
     clears: tuple[str, ...] = ()
+    """Tensors that it sets to zero for a later kernel to add to."""
     row_passes: Number = 2
+    """Times that a row streamed for its normaliser goes by: 2, or 3 where maximum and sum are
+    taken apart."""
     stages: Number = 2
+    """Buffers in shared memory of each tensor that streams through it."""
     threads: Number = 128
+    """Threads of a block."""
     masked: bool = True
+    """Whether it skips the tiles that the algorithm's mask hides."""
 
     def __post_init__(self) -> None:
         grid = [loop.grid for loop in self.nest]
@@ -101,8 +110,11 @@ class Schedule:
     """
 
     name: str
+    """Name of the schedule."""
     algorithm: Algorithm
+    """What is computed."""
     kernels: tuple[Kernel, ...]
+    """The kernels, in launch order."""
 
     def __post_init__(self) -> None:
         placed = [step for kernel in self.kernels for step in kernel.steps]
