@@ -180,6 +180,57 @@ def test_notebooks_show_the_pictures_that_they_carry(site, pages):
     assert carried
 
 
+@pytest.fixture
+def opened(browser):
+    """Opens a page without a network; at the end nothing but files of the site was asked for."""
+    asked, contexts = [], []
+
+    def open_(address, width):
+        context = browser.new_context(offline=True, viewport={"width": width, "height": 900})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert asked
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("name", ["README", "docs/api", "docs/accuracy", "docs/networks"])
+def test_pages_do_not_scroll_sideways(site, opened, name, width):
+    page = opened((site / f"{name}.html").as_uri(), width)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate("[...document.images].every((image) => image.naturalWidth > 0)")
+
+
+@pytest.mark.browser
+def test_a_line_of_output_fits(site, opened):
+    """100 columns beside the menu and the contents, with nothing to scroll."""
+    page = opened((site / "docs" / "commandline.html").as_uri(), 1400)
+    spare = """() => {
+        const block = document.querySelector("div.highlight-console pre");
+        block.textContent = "x".repeat(100);
+        return block.clientWidth - block.scrollWidth;
+    }"""
+    assert page.evaluate(spare) == 0
+
+
+@pytest.mark.browser
+def test_search_and_the_front_page_work_without_a_server(site, opened):
+    page = opened(f"{(site / 'search.html').as_uri()}?q=occupancy", 1400)
+    page.wait_for_selector("#search-results li a")
+    found = page.locator("#search-results li a").evaluate_all("all => all.map(a => a.href)")
+    assert any("docs/api.html#perfmodel.Prediction.occupancy" in link for link in found)
+    page.goto((site / "index.html").as_uri())
+    page.wait_for_url("**/README.html")
+
+
 def test_dead_ends_are_found(tmp_path):
     (tmp_path / "a.html").write_text(
         '<h1 id="top">A</h1><a href="#top">1</a><a href="#gone">2</a><a href="b.html#there">3</a>'
