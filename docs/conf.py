@@ -39,7 +39,6 @@ nitpick_ignore_regex = [("py:.*", r"(?!perfmodel\.(triton\.)?\w+$).*")]
 
 html_theme = "furo"
 html_title = "perfmodel"
-pygments_dark_style = "github-dark"
 html_static_path = ["site/style.css"]
 html_css_files = ["style.css"]
 html_extra_path = ["site/index.html"]
