@@ -35,55 +35,56 @@ class Prediction:
     device: str
     """Slug of the device."""
     algorithm: str
-    """Name of the operator: attention, gemm, softmax ..."""
+    """The operator: attention, gemm, softmax, ..."""
     schedule: str
-    """Name of the schedule that was timed."""
+    """The schedule by its name in `perfmodel list schedules`."""
     implementation: str
-    """The library's kernel that was timed; empty where the schedule says all."""
+    """The kernel of a library that is taken to run."""
     problem: Mapping[str, Any]
-    """Sizes, types and flags of the problem by name."""
+    """Sizes and types of the problem."""
     seconds: float
-    """Predicted time, as the harness reports it."""
+    """Predicted time of a call."""
     low_seconds: float
     """Lower end of the 80 % range."""
     high_seconds: float
-    """Upper end of the 80 % range."""
+    """Upper end of it."""
     limiter: str
-    """The resource whose term is the largest; power counts only where it binds (`rank`)."""
+    """The resource with the largest term; power only where it binds (`rank`)."""
     runner_up: str
-    """The resource whose term is the next largest."""
+    """The resource with the next largest term."""
     terms: Mapping[str, float]
-    """Seconds of each resource alone. They overlap, so that their sum is not the total."""
+    """Seconds that each resource takes by itself. They overlap, so their sum is not the total."""
     flops: Mapping[str, float]
-    """Executed operations of each unit: `matrix`, `vector`, `special`."""
+    """Executed operations, by unit: matrix, vector, special. A multiply-add is two on the matrix
+    unit."""
     useful_flops: float
     """Operations that the mask leaves, by the papers' convention."""
     bytes: Mapping[str, float]
-    """Bytes that cross each memory level and each link."""
+    """Bytes that cross into each level: shared, l2, hbm, links."""
     footprint_bytes: float
-    """Bytes that lie in the device's own memory."""
+    """Bytes of all tensors in the device's own memory."""
     footprints: Mapping[str, float]
-    """Bytes that lie in each level of memory."""
+    """Bytes of all tensors in each level that holds some."""
     fits: bool
-    """Whether every level with a known capacity holds its footprint."""
+    """Whether every level of known capacity holds what lies in it."""
     fits_at: Mapping[str, bool]
-    """Whether a level holds its footprint, for each level with a known capacity."""
+    """The same for each level whose capacity is known."""
     levels: Mapping[str, str]
-    """What the device calls each level: HBM3, GDDR6X, L3."""
+    """What the device calls its levels: HBM3, GDDR6X, L3."""
     tile: Mapping[str, float]
-    """Dimensions of the tile that was timed."""
+    """Extents of the tile that was chosen, by name."""
     waves: float
-    """Thread blocks over those that the whole device holds at once."""
+    """Waves of thread blocks on the whole device."""
     occupancy: float
     """Thread blocks that a unit holds at once."""
     assumptions: tuple[str, ...]
-    """What the prediction assumes, a sentence each."""
+    """What was taken because nothing says it, a sentence each."""
     dispatch: Mapping[str, float]
-    """Seconds of the host by their kind (`perfmodel.timing.floors.Dispatch`)."""
+    """Seconds of the host's part (`perfmodel.timing.floors.Dispatch`)."""
     known: Known
-    """How much is known of device, implementation and harness; the range goes by it."""
+    """How much is known of device, implementation and harness. The range goes by it."""
     exchanges: tuple[Exchanged, ...] = ()
-    """What a device exchanges with others, where the problem is split over devices."""
+    """What a device exchanges with others, where the problem is split over several."""
 
     @property
     def intensity(self) -> dict[str, float]:
@@ -158,58 +159,58 @@ class Prediction:
 class Predictions:
     """Predictions of n problems of one kind on one device, as arrays of length n.
 
-    Decode and prefill, or batched and plain products, may stand side by side: each is a kind of its
-    own.
+    Decode and prefill, or batched and plain products, may stand side by side: each is a kind.
     """
 
     device: Device
     """The device."""
     algorithm: str
-    """Name of the operator: attention, gemm, softmax ..."""
+    """The operator: attention, gemm, softmax, ..."""
     schedule: str
-    """Names of the schedules that were timed, joined by a slash."""
+    """Labels of all schedules that occur, joined."""
     implementation: str
-    """Names of the kernels that were timed, joined by a slash."""
+    """Labels of all kernels that occur, joined."""
     problem: Problem
-    """The n problems."""
+    """The problems: sizes are arrays of length n or one number."""
     seconds: np.ndarray
-    """Predicted times, as the harness reports them, shape (n,)."""
+    """Predicted time of a call."""
     low_seconds: np.ndarray
-    """Lower ends of the 80 % ranges, shape (n,)."""
+    """Lower end of the 80 % range."""
     high_seconds: np.ndarray
-    """Upper ends of the 80 % ranges, shape (n,)."""
+    """Upper end of it."""
     limiter: np.ndarray
-    """The resource whose term is the largest, as text, shape (n,)."""
+    """The resource with the largest term; power only where it binds (`rank`)."""
     runner_up: np.ndarray
-    """The resource whose term is the next largest, as text, shape (n,)."""
+    """The resource with the next largest term."""
     terms: Mapping[str, np.ndarray]
-    """Seconds of each resource alone, shape (n,) each."""
+    """Seconds that each resource takes by itself. They overlap, so their sum is not the total."""
     flops: Mapping[str, np.ndarray]
-    """Executed operations of each unit: `matrix`, `vector`, `special`, shape (n,) each."""
+    """Executed operations, by unit: matrix, vector, special. A multiply-add is two on the matrix
+    unit."""
     useful_flops: np.ndarray
-    """Operations that the mask leaves, by the papers' convention, shape (n,)."""
+    """Operations that the mask leaves, by the papers' convention."""
     bytes: Mapping[str, np.ndarray]
-    """Bytes that cross each memory level and each link, shape (n,) each."""
+    """Bytes that cross into each level: shared, l2, hbm, links."""
     footprint_bytes: np.ndarray
-    """Bytes that lie in the device's own memory, shape (n,)."""
+    """Bytes of all tensors in the device's own memory."""
     footprints: Mapping[str, np.ndarray]
-    """Bytes that lie in each level of memory, shape (n,) each."""
+    """Bytes of all tensors in each level that holds some."""
     tile: Mapping[str, np.ndarray]
-    """Dimensions of the tiles, shape (n,) each; NaN where a schedule has no such dimension."""
+    """Extents of the chosen tiles; NaN where a schedule has no such dimension."""
     waves: np.ndarray
-    """Thread blocks over those that the whole device holds at once, shape (n,)."""
+    """Waves of thread blocks on the whole device."""
     occupancy: np.ndarray
-    """Thread blocks that a unit holds at once, shape (n,)."""
+    """Thread blocks that a unit holds at once."""
     assumptions: tuple[str, ...]
-    """What the predictions assume, a sentence each."""
+    """What was taken for any of them because nothing says it."""
     dispatch: Mapping[str, np.ndarray]
-    """Seconds of the host by their kind, shape (n,) each."""
+    """Seconds of the host's part (`perfmodel.timing.floors.Dispatch`)."""
     kind: np.ndarray
-    """Place of each problem's kind in `kinds`, shape (n,)."""
+    """Index into `kinds` for each problem."""
     kinds: tuple[Kind, ...]
-    """Schedule, implementation, assumptions and what is known, once for each kind of problem."""
+    """Schedule, implementation, assumptions and what is known, for each kind."""
     exchanges: tuple[Exchanged, ...] = ()
-    """What a device exchanges with others, where the problems are split over devices."""
+    """What a device exchanges with others, where the problem is split over several."""
 
     def __len__(self) -> int:
         return len(self.seconds)

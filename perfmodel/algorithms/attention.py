@@ -51,33 +51,35 @@ class Attention(Problem):
     batch: Number
     """Sequences."""
     heads_q: Number
-    """Query heads, a multiple of the key-value heads."""
+    """Query heads."""
     heads_kv: Number
-    """Key-value heads: `heads_q` is multi-head attention, 1 multi-query."""
+    """Key-value heads; query heads are a multiple of them."""
     seq_q: Number
-    """Queries of each sequence."""
+    """Queries of a sequence."""
     seq_kv: Number
-    """Keys of each sequence."""
+    """Keys of a sequence."""
     head_dim: Number
-    """Elements of a head of queries and keys."""
+    """Elements of a query and of a key."""
     head_dim_v: Number | None = None
-    """Elements of a head of values; None is `head_dim`."""
+    """Elements of a value; None: as many as of a key."""
     causal: bool = False
-    """Whether a query sees no later key; the last query is aligned with the last key."""
+    """Whether a query sees earlier keys only. The last query is aligned with the last key."""
     window: Number | None = None
-    """Nearest keys that a query sees; None or 0 is all."""
+    """Nearest keys that a query sees; None or 0: all. Without a causal mask it reaches to both
+    sides."""
     dtype: str = "bf16"
-    """Type of the queries and the output, and of all else where nothing says otherwise."""
+    """Type of queries, and of keys and values unless `kv_dtype` says another."""
     kv_dtype: str | None = None
-    """Type of the keys and values as stored; None is `dtype`."""
+    """Type of keys and values; None: `dtype`."""
     direction: Direction = "fwd"
-    """Forward, backward, or both."""
+    """`fwd`, `bwd`, or `fwdbwd` for both."""
     padding_mask: bool = field(default=False, metadata=UNSAID)
-    """Whether a mask that saves no work hides padded keys. Unfused: a pass of its own."""
+    """Whether a mask hides padded keys. It saves no work: unfused kernels pay for it in a pass of
+    its own, fused ones in registers."""
     dropout: bool = field(default=False, metadata=UNSAID)
-    """Whether scores are dropped, in training. Unfused: a pass of its own."""
+    """Whether scores are dropped in training, at the same prices."""
     keys_only: bool = field(default=False, metadata=UNSAID)
-    """Whether values lie in the memory of the keys, so that both cross memory once."""
+    """Whether values lie in the memory of the keys, so that both cross the memory boundary once."""
 
     def __post_init__(self) -> None:
         for item in fields(self):

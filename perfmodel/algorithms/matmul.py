@@ -27,12 +27,16 @@ AXES = ("b", "m", "n", "k")
 
 @dataclass(frozen=True)
 class Format:
-    """Types of a matmul: A, B as stored, C, and the type whose rate the matrix unit runs at."""
+    """Types of a matmul."""
 
     activations: str
+    """Type of A."""
     weights: str
+    """Type of B, as stored."""
     output: str
+    """Type of C."""
     compute: str
+    """The type whose rate the matrix unit runs at."""
 
 
 # Weight-only formats widen the weights on the way to the matrix unit, which then runs at 16-bit
@@ -95,17 +99,17 @@ class Matmul(Problem):
     """
 
     m: Number
-    """Rows of the output."""
+    """Rows of A and of C."""
     n: Number
-    """Columns of the output."""
+    """Columns of B and of C."""
     k: Number
-    """Length of the sums."""
+    """Columns of A and rows of B: the axis that is summed over."""
     batch: Number = 1
-    """Independent products."""
+    """Products."""
     dtype: str = "bf16"
-    """Type of the operands; `w8a16` and `w4a16` are narrow weights beside 16-bit activations."""
+    """A format (`FORMATS`), or `w3.25a16`: weights of 3.25 bits beside 16-bit activations."""
     gradient: bool = field(default=False, metadata=UNSAID)
-    """Whether it belongs to a backward pass, which autograd calls as a plain function."""
+    """Whether it belongs to a backward pass, where autograd calls it as a plain function."""
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k", "batch"):

@@ -72,27 +72,28 @@ class Rowwise(Problem):
     op: str
     """softmax, layernorm, rmsnorm, pointwise or quantise."""
     rows: Number
-    """Rows of the data."""
+    """Rows."""
     cols: Number
-    """Columns of the data, over which softmax and norms reduce."""
+    """Elements of a row."""
     dtype: str = "bf16"
-    """Type of the data."""
+    """Type of its inputs."""
     variant: str = ""
-    """Name of a pointwise map, such as gelu."""
+    """Name of a pointwise map (`MAPS`)."""
     inputs: Number = 1
-    """Tensors of rows × cols that a pointwise map reads; 0 is a fill."""
+    """Tensors of rows × cols that a map reads; 0: a fill."""
     outputs: Number = 1
-    """Tensors of rows × cols that a pointwise map writes; 0 is a sum."""
+    """Tensors of rows × cols that a map writes; 0: a sum."""
     output_dtype: str | None = None
-    """Type of the outputs; None is `dtype`, for quantise fp8."""
+    """Type of its outputs; None: `dtype`."""
     direction: Direction = "fwd"
-    """Forward or backward."""
+    """`fwd` or `bwd`."""
     also_inputs: Number = field(default=0, metadata=UNSAID)
-    """Further inputs, of the type `also_dtype`: the byte mask of a dropout."""
+    """Further tensors that it reads, of another type: the byte mask of a dropout, the fp32 copy of
+    a weight."""
     also_outputs: Number = field(default=0, metadata=UNSAID)
-    """Further outputs, of the type `also_dtype`: the fp32 copy of a weight."""
+    """Further tensors that it writes, of that type."""
     also_dtype: str = ""
-    """Type of the further tensors; empty where there are none."""
+    """That type."""
 
     def __post_init__(self) -> None:
         if self.op not in OPS:

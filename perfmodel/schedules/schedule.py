@@ -23,11 +23,11 @@ class Loop:
     """
 
     axis: str
-    """The axis of the algorithm that it runs over."""
+    """The axis that it goes over."""
     tile: Number
-    """Elements of the axis that one pass takes."""
+    """Indices of a trip."""
     grid: bool = False
-    """Whether its passes are thread blocks instead of one after another."""
+    """Whether its trips are spread over thread blocks."""
     mesh: str | None = None
     """The mesh axis that the loop is spread over; None within a device."""
     ranks: Number = 1
@@ -36,46 +36,46 @@ class Loop:
 
 @dataclass(frozen=True)
 class Kernel:
-    """Fused steps under one loop nest: mesh loops, grid loops, then the others."""
+    """Fused steps under one loop nest. An axis without a loop is held whole."""
 
     name: str
-    """Name of the kernel in its schedule."""
+    """What it is called within its schedule."""
     steps: tuple[str, ...]
-    """The algorithm's steps that it fuses."""
+    """Steps of the algorithm that it carries out, in order."""
     nest: tuple[Loop, ...]
-    """Its loops, outermost first. An axis without a loop is held whole."""
+    """Its loops, outermost first: mesh loops, grid loops, then sequential ones."""
     first_pass: Mapping[str, str] = field(default_factory=dict)
-    """Tensor to the loop axis on whose first pass alone it is touched."""
+    """Tensors that are touched on the first pass of a loop alone, with the axis of that loop."""
     atomic: frozenset[str] = frozenset()
-    """Outputs that are added to in memory where a grid loop reduces them; any other such output
-    leaves one partial result for each slice."""
+    """Outputs that are added to in memory when a grid loop reduces them. Any other such output
+    leaves a partial result for each slice."""
     zeroed: frozenset[str] = frozenset()
     """Outputs that are read back on every pass, the first included."""
     spill: Mapping[str, str] = field(default_factory=dict)
-    """Output that is rewritten, to the element role that it has until its last write."""
+    """Outputs that are rewritten, with the element role that they have until their last write."""
     registers: frozenset[str] = frozenset()
-    """Operands and results in registers or tensor memory, which never cross the shared-memory
+    """Operands and results in registers or tensor memory: they never cross the shared-memory
     boundary."""
     staged: frozenset[str] = frozenset()
     """Outputs that leave through shared memory."""
     operand_tile: tuple[Number, Number] | None = None
-    """(rows, columns) of output that share one fetch of their operands: the warp tile of a
+    """Rows and columns of output that share one fetch of their operands: the warp tile of a
     register-fed matrix instruction, the instruction's own shape where it reads shared memory."""
     combines: tuple[str, ...] = ()
-    """Partial results of an earlier kernel that it combines; it then has no steps."""
+    """Partial results of an earlier kernel that a kernel without steps adds up."""
     weights: frozenset[str] = frozenset()
-    """Those of `combines` that are exponential weights."""
+    """Those of them that are exponential weights."""
     clears: tuple[str, ...] = ()
     """Tensors that it sets to zero for a later kernel to add to."""
     row_passes: Number = 2
-    """Times that a row streamed for its normaliser goes by: 2, or 3 where maximum and sum are
-    taken apart."""
+    """Times that a row streamed for its normaliser goes by: 2, or 3 where maximum and sum are taken
+    apart."""
     stages: Number = 2
-    """Buffers in shared memory of each tensor that streams through it."""
+    """Buffers that a streamed tensor passes through on chip."""
     threads: Number = 128
     """Threads of a block."""
     masked: bool = True
-    """Whether it skips the tiles that the algorithm's mask hides."""
+    """Whether it skips what the mask of the algorithm hides."""
 
     def __post_init__(self) -> None:
         grid = [loop.grid for loop in self.nest]
@@ -110,11 +110,11 @@ class Schedule:
     """
 
     name: str
-    """Name of the schedule."""
+    """What it is called."""
     algorithm: Algorithm
-    """What is computed."""
+    """What it carries out."""
     kernels: tuple[Kernel, ...]
-    """The kernels, in launch order."""
+    """Its kernels, in launch order."""
 
     def __post_init__(self) -> None:
         placed = [step for kernel in self.kernels for step in kernel.steps]
