@@ -71,10 +71,11 @@ docs: $(VENV)/.ready ## Run the documents' examples again and write their output
 	$(BIN)/python tests/goldentables.py
 	$(BIN)/python -m perfmodel.render.heldout docs/accuracy.md
 
-# Sphinx reports a fault only when it reads the page, so after a failure it reads all pages again.
+# Only changed pages are read anew, but all are written: the menu is in each of them. Sphinx reports a
+# fault when it reads the page, so after a failure it reads all of them again.
 site: $(VENV)/.ready ## Build the documents, notebooks and docstrings as a site, into build/site
-	$(BIN)/python -m sphinx --quiet --fail-on-warning --conf-dir docs --doctree-dir build/doctrees . build/site \
-	    || { rm -rf build/doctrees; exit 1; }
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --write-all --conf-dir docs --doctree-dir build/doctrees \
+	    . build/site || { rm -rf build/doctrees; exit 1; }
 
 fit: $(VENV)/.ready ## Fit the constants to a measured-run table: make fit DATA=runs.parquet
 	@test -n "$(DATA)" || { echo "say which measured runs: make fit DATA=runs.parquet" >&2; exit 2; }
