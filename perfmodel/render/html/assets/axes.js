@@ -5,7 +5,27 @@ page.logScale = ([low, high], [from, to]) => {
   return scale;
 };
 
-function ticks([low, high], room) {
+page.linearScale = ([low, high], [from, to]) => {
+  const scale = (value) => from + ((to - from) * (value - low)) / (high - low);
+  scale.domain = [low, high];
+  scale.linear = true;
+  return scale;
+};
+
+// Round numbers from `low` on, about as many as there is room for.
+function evenTicks([low, high], room) {
+  const rough = (high - low) / Math.max(room, 2);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
+  const found = [];
+  for (let i = Math.ceil(low / step); i * step <= high; i += 1)
+    found.push(Number((i * step).toPrecision(12)));
+  return found;
+}
+
+function ticks(scale, room) {
+  if (scale.linear) return evenTicks(scale.domain, room);
+  const [low, high] = scale.domain;
   const powers = [];
   for (let power = Math.ceil(Math.log10(low) - 1e-9); 10 ** power <= high * (1 + 1e-9); power += 1)
     powers.push(10 ** power);
@@ -24,7 +44,7 @@ function ticks([low, high], room) {
 // Draws the frame of a panel and gives its group; `box` is {left, top, right, bottom}.
 page.axes = (svg, box, x, y, { xLabel, yLabel, xFormat, yFormat }) => {
   const group = page.svg("g", { class: "axis" });
-  for (const value of ticks(x.domain, (box.right - box.left) / 70)) {
+  for (const value of ticks(x, (box.right - box.left) / 70)) {
     group.append(
       page.svg("line", { class: "grid", x1: x(value), x2: x(value), y1: box.top, y2: box.bottom }),
       page.svg(
@@ -34,7 +54,7 @@ page.axes = (svg, box, x, y, { xLabel, yLabel, xFormat, yFormat }) => {
       ),
     );
   }
-  for (const value of ticks(y.domain, (box.bottom - box.top) / 30)) {
+  for (const value of ticks(y, (box.bottom - box.top) / 30)) {
     group.append(
       page.svg("line", { class: "grid", x1: box.left, x2: box.right, y1: y(value), y2: y(value) }),
       page.svg(

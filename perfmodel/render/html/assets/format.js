@@ -38,6 +38,10 @@ page.formats = {
   number: (value) => (Number.isInteger(value) ? String(value) : page.ratio(value)),
   percent: page.share,
   time: page.time,
+  ms: (value) => page.si(value / 1e3, "s"),
+  seconds: (value) => page.si(value, "s"),
+  gb_per_s: (value) => page.si(value * 1e9, "B/s"),
+  watts: (value) => page.si(value, "W"),
   bytes: (value) => page.si(value, "B"),
   flops: (value) => page.si(value, "FLOP"),
   flops_per_s: (value) => page.si(value, "FLOP/s"),
@@ -45,6 +49,12 @@ page.formats = {
 
 page.shown = (value, kind) =>
   value === null || value === undefined || value === "" ? "–" : page.formats[kind](value);
+
+// A value at a tick: "10 ms" where a cell has "10.0 ms"; thousands are k, millions M.
+page.tick = (value, kind) => {
+  const text = kind === "number" && value >= 1e3 ? page.si(value, "") : page.shown(value, kind);
+  return text.replace(/\.0+(?=\D|$)/, "").replace(/(\.\d*?)0+(?=\D|$)/, "$1").trim();
+};
 
 // A case in a few words: what tells it from the others, else its operator.
 page.called = (one) => {

@@ -121,7 +121,7 @@ page.table = (parent, columns, rows, options = {}) => {
             page.download(
               `${options.name ?? "table"}.csv`,
               page.csv(
-                columns.map((column) => column.header),
+                columns.map((column) => column.key ?? column.header),
                 chosen().map((row) => columns.map((column) => value(row, column))),
               ),
             ),
