@@ -23,12 +23,12 @@ from typing import Any
 
 from perfmodel.errors import TableError, reason
 from perfmodel.plaintext import csv_text
-from perfmodel.render.html import casereaders, kinds
-from perfmodel.render.html.kinds.registry import of_header
+from perfmodel.render.html import casereaders
+from perfmodel.render.html.kinds.registry import KINDS, Document, of_header
 from perfmodel.render.html.results import Results
 
-Document = Mapping[str, Any]
-Reader = Callable[[Document, Results, str], None]
+Json = Mapping[str, Any]
+Reader = Callable[[Json, Results, str], None]
 
 READERS: dict[str, Reader] = {
     "predictions": casereaders.predictions,
@@ -74,7 +74,7 @@ def read(path: str, results: Results) -> None:
     add(document, results, name)
 
 
-def add(document: Document, results: Results, source: str) -> None:
+def add(document: Json, results: Results, source: str) -> None:
     """Add what a document holds; raises `TableError` where that is nothing."""
     known = [member for member in READERS if member in document]
     try:
@@ -88,18 +88,18 @@ def add(document: Document, results: Results, source: str) -> None:
     tables = {name: rows for name, rows in document.items() if _is_table(rows)}
     shown = [name for name, rows in tables.items() if _is_kind(name, rows)]
     if not tables:
-        names = ", ".join(sorted({*READERS, *(name for name in kinds.KINDS if " " not in name)}))
+        names = ", ".join(sorted({*READERS, *(name for name in KINDS if " " not in name)}))
         raise TableError(f"{source}: holds none of {names}, and no table; {_SAYS}")
     for name in shown:
         head = {key: value for key, value in document.items() if key != name}
-        results.add_document(name, kinds.Document(source, tables[name], head))
+        results.add_document(name, Document(source, tables[name], head))
     for name in () if shown else tables:
         results.add_table(f"{name} ({source})", tables[name])
 
 
-def _is_kind(name: str, rows: Iterable[Document]) -> bool:
+def _is_kind(name: str, rows: Iterable[Json]) -> bool:
     """Whether rows under a member of that name are of the kind, and not of a list of things."""
-    return name in kinds.KINDS and all(kinds.KINDS[name].keys <= row.keys() for row in rows)
+    return name in KINDS and all(KINDS[name].keys <= row.keys() for row in rows)
 
 
 def _is_table(rows: Any) -> bool:
@@ -128,7 +128,7 @@ def _csv(text: str, results: Results, source: str) -> None:
     values = [{name: _value(cell) for name, cell in row.items() if name} for row in rows]
     found = of_header(header)
     if found is not None:
-        results.add_document(found, kinds.Document(source, values))
+        results.add_document(found, Document(source, values))
     elif {"algorithm", "time_us", "device"} <= header:
         for row in values:
             results.add_case(_nested(row), source)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from perfmodel.errors import ProblemError, TableError
+from perfmodel.render.html import kinds  # noqa: F401 (registers the kinds)
 from perfmodel.render.html.kinds.compared import RUNS
 from perfmodel.render.html.kinds.registry import KINDS, Document
 from perfmodel.render.html.sections import Section, table

@@ -53,6 +53,8 @@ class Bars:
     """Bars by the name of the view."""
     limit_name: str = ""
     """What the bars' limit is called."""
+    ranked: bool = True
+    """Whether lengths stand by their sum over all bars, the longest first; else as given."""
 
     def as_dict(self) -> dict[str, Any]:
         """The part in the page's data."""
@@ -62,6 +64,7 @@ class Bars:
             "kind": self.kind,
             "views": [[name, [bar.as_dict() for bar in bars]] for name, bars in self.views.items()],
             "limit_name": self.limit_name or None,
+            "ranked": self.ranked,
         }
 
 
@@ -84,8 +87,8 @@ class Dots:
     """Keys of the ends of a range, by the key that it is of."""
     limits: Mapping[str, float] = field(default_factory=dict)
     """What values of a key should stay below."""
-    joined: bool = False
-    """Whether a line joins the dots of a colour, from left to right."""
+    joined: Sequence[str] = ()
+    """Keys of a line: it joins, from left to right, the dots that are alike in those not on x."""
     fits: str = ""
     """Key of whether a row's dot is filled."""
     compared: bool = False
@@ -106,7 +109,7 @@ class Dots:
             "by": list(self.by),
             "ranges": {key: list(ends) for key, ends in self.ranges.items()},
             "limits": dict(self.limits),
-            "joined": self.joined,
+            "joined": list(self.joined),
             "fits": self.fits or None,
             "compared": self.compared,
             "unit": self.unit or None,

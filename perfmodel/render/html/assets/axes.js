@@ -12,6 +12,15 @@ page.linearScale = ([low, high], [from, to]) => {
   return scale;
 };
 
+function powersOfTwo([low, high], room) {
+  const [first, last] = [Math.ceil(Math.log2(low)), Math.floor(Math.log2(high))];
+  const step = Math.max(Math.ceil((last - first + 1) / Math.max(room, 2)), 1);
+  const found = [];
+  for (let power = Math.ceil(first / step) * step; power <= last; power += step)
+    found.push(2 ** power);
+  return found;
+}
+
 // Round numbers from `low` on, about as many as there is room for.
 function evenTicks([low, high], room) {
   const rough = (high - low) / Math.max(room, 2);
@@ -23,8 +32,13 @@ function evenTicks([low, high], room) {
   return found;
 }
 
+// Round numbers of bytes are those of a binary prefix.
 function ticks(scale, room) {
-  if (scale.linear) return evenTicks(scale.domain, room);
+  const unit =
+    scale.kind === "binary" ? 1024 ** Math.floor(Math.log(scale.domain[1]) / Math.log(1024)) : 1;
+  if (scale.linear)
+    return evenTicks(scale.domain.map((end) => end / unit), room).map((value) => value * unit);
+  if (scale.kind === "binary") return powersOfTwo(scale.domain, room);
   const [low, high] = scale.domain;
   const powers = [];
   for (let power = Math.ceil(Math.log10(low) - 1e-9); 10 ** power <= high * (1 + 1e-9); power += 1)

@@ -23,16 +23,18 @@ page.bars = (parent, part) => {
   const sum = (bar) => bar.lengths.reduce((total, [, value]) => total + value, 0);
 
   // Names by their sum over all bars: the order of the lengths in a bar, and who has a colour.
-  const ranked = (bars) => {
+  const namesOf = (bars) => {
     const sums = new Map();
     for (const bar of bars)
       for (const [name, value] of bar.lengths) sums.set(name, (sums.get(name) ?? 0) + value);
-    return [...sums.keys()].sort((a, b) => sums.get(b) - sums.get(a));
+    const names = [...sums.keys()];
+    return part.ranked ? names.sort((a, b) => sums.get(b) - sums.get(a)) : names;
   };
 
   const draw = (width) => {
     const bars = part.views[view.value || 0][1];
-    const names = ranked(bars);
+    const names = namesOf(bars);
+    const limits = page.unique(bars.map((bar) => bar.limit));
     const coloured = names.length <= COLOURED + 1 ? names.length : COLOURED;
     const colour = (name) => {
       const i = names.indexOf(name);
@@ -58,13 +60,21 @@ page.bars = (parent, part) => {
       "aria-label": `${part.title}, ${bars.length} ${bars.length === 1 ? "bar" : "bars"}`,
     });
     const group = page.svg("g", { class: "lengths" });
-    bars.forEach((bar, i) => drawBar(svg, group, bar, step * i, { x, width, names, colour }));
+    bars.forEach((bar, i) => 
+      drawBar(svg, group, bar, step * i, {
+        x,
+        width,
+        names,
+        colour,
+        limited: i === 0 || limits.length > 1,
+      }),
+    );
     svg.append(group);
     page.walked([...group.children]);
     chart.replaceChildren(svg);
   };
 
-  function drawBar(svg, group, bar, top, { x, width, names, colour }) {
+  function drawBar(svg, group, bar, top, { x, width, names, colour, limited }) {
     const total = sum(bar);
     const note = [format(total), bar.note].filter(Boolean).join(", ");
     const said = page.textWidth(note, 12) * 1.05;
@@ -134,6 +144,7 @@ page.bars = (parent, part) => {
           d: `M${x(bar.limit)},${y - 3}v${BAR.height + 6}`,
         }),
       );
+      if (!limited) return;
       const word = `${part.limit_name ?? "limit"} ${format(bar.limit)}`;
       const room = page.textWidth(word, 11);
       svg.append(

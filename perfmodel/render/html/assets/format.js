@@ -25,6 +25,12 @@ page.si = (value, unit) => {
   return `${digits(value / scale)} ${prefix}${unit}`;
 };
 
+// Bytes of a capacity, with a binary prefix.
+page.binary = (value) => {
+  const power = Math.min(Math.floor(Math.log2(Math.max(Math.abs(value), 1)) / 10), 5);
+  return power ? `${digits(value / 1024 ** power)} ${"KMGTP"[power - 1]}iB` : `${digits(value)} B`;
+};
+
 page.time = (us) => (us === null || us === undefined ? "–" : page.si(us / 1e6, "s"));
 
 page.share = (value) => `${(100 * value).toFixed(Math.abs(value) < 0.0995 ? 1 : 0)}%`;
@@ -42,6 +48,7 @@ page.formats = {
   seconds: (value) => page.si(value, "s"),
   gb_per_s: (value) => page.si(value * 1e9, "B/s"),
   watts: (value) => page.si(value, "W"),
+  binary: page.binary,
   bytes: (value) => page.si(value, "B"),
   flops: (value) => page.si(value, "FLOP"),
   flops_per_s: (value) => page.si(value, "FLOP/s"),

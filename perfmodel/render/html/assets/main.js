@@ -109,13 +109,13 @@ function tools() {
 
 summary();
 page.sections(data.sections, "result");
-page.devices();
 page.roofline();
 page.terms();
 page.whatif();
 cases();
 page.sections(data.late_sections, "late");
 page.explorer();
+page.devices();
 page.sections(data.tables, "table");
 if (data.cases.length || data.assumptions.length) assumptions();
 tools();

@@ -52,7 +52,7 @@ page.scatter = (parent, part, columns, rows, id) => {
   const legend = page.el("p", { class: "legend" });
   const chart = page.el("div", { class: part.compared ? "chart square" : "chart" });
   parent.append(
-    page.el("h3", {}, part.title),
+    part.compared ? "" : page.el("h3", {}, part.title),
     page.el(
       "div",
       { class: "controls" },
@@ -130,18 +130,19 @@ page.scatter = (parent, part, columns, rows, id) => {
       part.limits[xKey],
     );
     const y = axis(part.compared ? both : [...values(yKey), ...spans], "y", [box.bottom, box.top]);
+    [x.kind, y.kind] = [kinds(xKey, kept), kinds(yKey, kept)];
     page.axes(svg, box, x, y, {
       xLabel: header(xKey),
       yLabel: header(yKey),
-      xFormat: (value) => page.tick(value, kinds(xKey, kept)),
-      yFormat: (value) => page.tick(value, kinds(yKey, kept)),
+      xFormat: (value) => page.tick(value, x.kind),
+      yFormat: (value) => page.tick(value, y.kind),
     });
     if (part.compared) exact(svg, x, y);
     if (part.limits[xKey]) limit(svg, x(part.limits[xKey]), box, xKey);
     const groups = page.unique(rows.map((row) => text(row, by)));
     const look = (row) => groups.indexOf(text(row, by)) % page.shapes.length;
     key(groups, by);
-    if (part.joined) join(svg, kept, { x, y, xKey, yKey, look, groups, by });
+    if (part.joined.length) join(svg, kept, { x, y, xKey, yKey, look });
     const bars = page.svg("g", {});
     const dots = page.svg("g", { id: `${id}-dots` });
     page.dots(
@@ -230,11 +231,11 @@ page.scatter = (parent, part, columns, rows, id) => {
     );
   }
 
-  function join(svg, kept, { x, y, xKey, yKey, look, groups, by }) {
-    const series = part.by.length ? [by, ...part.filters.filter((one) => one !== by && one !== xKey)] : [];
+  function join(svg, kept, { x, y, xKey, yKey, look }) {
+    const series = part.joined.filter((one) => one !== xKey);
     const lines = new Map();
     for (const row of kept) {
-      const name = series.filter((one) => !part.x.includes(one)).map((one) => text(row, one)).join("\t");
+      const name = series.map((one) => text(row, one)).join("\t");
       lines.set(name, [...(lines.get(name) ?? []), row]);
     }
     for (const mine of lines.values()) {
@@ -252,7 +253,7 @@ page.scatter = (parent, part, columns, rows, id) => {
     legend.replaceChildren(
       ...(part.compared ? ["Grey: within 20 % of the measured. "] : []),
       ...(part.fits ? ["Empty marks do not fit. "] : []),
-      ...(groups.length > 1 || !part.compared ? groups : []).slice(0, 12).map((name, i) =>
+      ...(by && groups.length > 1 ? groups : []).slice(0, 12).map((name, i) =>
         page.el(
           "span",
           {},
@@ -260,7 +261,7 @@ page.scatter = (parent, part, columns, rows, id) => {
             class: `${page.colours[i % page.shapes.length]} fill-${page.colours[i % page.shapes.length]}`,
             transform: "translate(17,6)",
           })),
-          by ? `${known[by]?.kind === "text" ? "" : `${header(by)} `}${name || "(none)"}` : "",
+          `${known[by]?.kind === "text" ? "" : `${header(by)} `}${name || "(none)"}`,
         ),
       ),
     );

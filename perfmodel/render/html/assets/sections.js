@@ -1,3 +1,10 @@
+// What a cell is, in tables whose rows are measured in several units: each row says its own.
+page.kindIn = (parts) => {
+  const unit = parts.find((part) => part.unit)?.unit;
+  const several = ["measured", "predicted", "low", "high"];
+  return unit ? (column, row) => (several.includes(column.key) ? row[unit] : column.kind) : null;
+};
+
 // Sections of the kinds of results: each is rows, and the charts and tables of them.
 page.sections = (found, prefix) => {
   found.forEach((one, i) => {
@@ -15,7 +22,7 @@ page.sections = (found, prefix) => {
         page.table(section, one.columns, rows, {
           caption: part.title || one.title,
           name: one.title,
-          unit: one.parts.find((other) => other.unit)?.unit,
+          kindOf: page.kindIn(one.parts),
         });
       }
     });

@@ -1,5 +1,9 @@
-"""One file a kind of results: what it says in sentences, which charts it has, and its table."""
+"""One file a kind of results: what it says in sentences, which charts it has, and its table.
 
+Importing this registers all of them.
+"""
+
+# ruff: noqa: F401
 from perfmodel.render.html.kinds import (
     collectives,
     compared,
@@ -10,10 +14,3 @@ from perfmodel.render.html.kinds import (
     training,
     weights,
 )
-from perfmodel.render.html.kinds.registry import KINDS, Document, Kind, kind
-
-__all__ = [
-    *("KINDS", "Document", "Kind", "kind"),
-    *("collectives", "compared", "larger", "networks"),
-    *("profiles", "serving", "training", "weights"),
-]

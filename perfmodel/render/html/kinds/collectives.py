@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from perfmodel.render.html.columns import columns
+from perfmodel.render.html.columns import columns, telling
 from perfmodel.render.html.kinds.registry import Document, assumptions, flat, kind
 from perfmodel.render.html.sections import Dots, Rows, Section
 from perfmodel.units import binary, seconds, si
 
+_HEADERS = {"problem_bytes": "size", "problem_ranks": "ranks", "problem_dtype": "type"}
 _SERIES = ("system", "library", "collective", "problem_ranks", "problem_dtype")
 
 
@@ -22,15 +23,11 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
             f"{row['collective']} of {row['library']} on {row['problem_ranks']} x {row['device']} "
             f"({row['system']})"
         )
-    filters = [
-        key
-        for key in ("series", *_SERIES, "algorithm", "protocol", "limiter")
-        if len({row.get(key) for row in rows}) > 1
-    ]
+    filters = telling(rows, (*_SERIES, "algorithm", "protocol", "limiter"))
     yield Section(
         "Collectives",
         rows,
-        columns(rows, ("series", *_SERIES, "problem_bytes"), "^known"),
+        columns(rows, (*_SERIES, "problem_bytes"), "^known", _HEADERS),
         [
             Dots(
                 "Time and bandwidth over the size",
@@ -38,9 +35,9 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
                 ["bus_gb_per_s", "time_us"],
                 ["series", "problem_bytes"],
                 filters=filters,
-                by=filters or ["series"],
+                by=["series", *filters],
                 ranges={"time_us": ("low_us", "high_us")},
-                joined=True,
+                joined=["series", "problem_bytes"],
             ),
             Rows("Collectives"),
         ],

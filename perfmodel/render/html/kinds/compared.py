@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from perfmodel.render.html.columns import Column, columns, kind_of
+from perfmodel.render.html.columns import Column, columns, kind_of, telling
 from perfmodel.render.html.kinds.registry import Document, kind
 from perfmodel.render.html.sections import Dots, Rows, Section
 
@@ -15,129 +16,136 @@ Row = Mapping[str, Any]
 
 RUNS = "runs"
 """The kind of measured runs of one operator each."""
-_MOST_VALUES = 60  # of a column that rows can be chosen by
+
 _FILTERS = (
     *("metric", "device", "op", "engine", "stack", "network", "library", "collective", "load"),
     *("implementation", "direction", "system", "ranks", "verdict", "source"),
 )
-_LAST = r"^(notes|row|floor_us|predicted_\w+_bytes)$"
+"""Columns that runs can be chosen by."""
+_NAMED = ("op", "network", "collective", "engine", "implementation", "device")
+_FIRST = ("device", "op", "engine", "network", "stack", "collective", "ranks", "bytes", "metric")
+_LEFT_OUT = r"^(notes|row|floor_us|predicted_\w+_bytes)$"
+_LAYERS = (
+    r"^(hidden|layers|heads|kv_heads|head_dim|inner|vocabulary|gated|tied|\w*experts\w*"
+    r"|expert_inner|dense_layers|mla_\w+)$"
+)
+"""What layers of a network are: its name says it."""
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What a kind of measured runs calls its columns."""
+
+    what: str
+    """Its rows, in words."""
+    measured: str
+    """The column of what was measured."""
+    predicted: str
+    """The column of what the model says."""
+    low: str
+    """The column of the lower end of its range."""
+    high: str
+    """The column of the upper end of its range."""
+    left_out: str = _LEFT_OUT
+    """Columns that the page leaves out."""
+    assumed: str = "assumed"
+    """The column of what the prediction assumed."""
 
 
 @kind(RUNS, keys=("measured_us", "predicted_us", "device"), late=True)
 def operators(documents: Sequence[Document]) -> Iterator[Section]:
     """Runs of operators."""
-    yield _section(documents, "runs", "scatter", "measured_us", "predicted_us", "_us")
+    table = _Table("measured runs", "measured_us", "predicted_us", "low_us", "high_us")
+    yield _section(documents, table, "scatter", "Predicted against measured")
 
 
 @kind("training runs", keys=("metric", "value", "predicted", "global_batch"), late=True)
 def training(documents: Sequence[Document]) -> Iterator[Section]:
     """Training steps."""
-    yield _section(documents, "training runs", "scatter-training", "value", "predicted", "")
+    yield _named(documents, "training")
 
 
 @kind("serving runs", keys=("metric", "value", "predicted", "engine", "load"), late=True)
 def serving(documents: Sequence[Document]) -> Iterator[Section]:
     """Served networks."""
-    yield _section(documents, "serving runs", "scatter-serving", "value", "predicted", "")
+    yield _named(documents, "serving")
+
+
+def _named(documents: Sequence[Document], what: str) -> Section:
+    """Runs of whole networks, whose rows say their metric."""
+    left_out = f"{_LEFT_OUT}|{_LAYERS}|^assumed$"
+    table = _Table(f"{what} runs", "value", "predicted", "low", "high", left_out, "assumed_of_plan")
+    return _section(documents, table, f"scatter-{what}", f"Predicted against measured: {what}")
 
 
 @kind("collective runs", keys=("latency_us", "predicted", "collective", "ranks"), late=True)
 def collectives(documents: Sequence[Document]) -> Iterator[Section]:
     """Collectives."""
+    table = _Table("collective runs", "latency_us", "predicted", "low", "high")
     yield _section(
-        documents, "collective runs", "scatter-collective", "latency_us", "predicted", ""
+        documents, table, "scatter-collective", "Predicted against measured: collectives"
     )
 
 
-def _section(
-    documents: Sequence[Document], what: str, name: str, measured: str, predicted: str, ends: str
-) -> Section:
-    rows = [
-        _judged(row, measured, predicted, ends) for document in documents for row in document.rows
-    ]
-    common = _common(rows)
-    shown = [
-        one
-        for one in columns(rows, ("device", "op", "engine", "network", "stack"), _LAST)
-        if one.key not in common
-        and one.key not in (measured, predicted, f"low{ends}", f"high{ends}")
-    ]
-    at = {one.key: one for one in shown}
-    numbers = kind_of(measured) if measured.endswith("_us") else "number"
-    pair = [Column(key, key, numbers) for key in ("measured", "predicted")]
-    ratio = [Column("ratio", "predicted / measured", "number")]
-    limits = [Column(key, key, numbers) for key in ("low", "high")]
-    filters = [
-        key for key in _FILTERS
-        if 1 < len({str(row.get(key) or "") for row in rows}) <= _MOST_VALUES
-    ]  # fmt: skip
-    unit = "unit" if len({row.get("unit") for row in rows}) > 1 else ""
+def _section(documents: Sequence[Document], table: _Table, name: str, title: str) -> Section:
+    rows = [_judged(row, table) for document in documents for row in document.rows]
+    units = {row["unit"] for row in rows}
+    unit = units.pop() if len(units) == 1 else "number"
+    own = {"measured", "predicted", "low", "high", "ratio", "unit"}
+    own |= {table.measured, table.predicted, table.low, table.high}
+    others = [one for one in columns(rows, _FIRST, table.left_out) if one.key not in own]
+    judged = [Column(key, key, unit) for key in ("measured", "predicted", "low", "high")]
+    judged.insert(2, Column("ratio", "predicted / measured", "number"))
+    there = {one.key for one in others}
+    filters = telling(rows, _FILTERS)
     dots = Dots(
-        "Predicted against measured",
+        title,
         ["measured"],
         ["predicted"],
-        [key for key in ("op", "network", "collective", "engine", "implementation", "device")
-         if key in at or key in common],
+        [key for key in _NAMED if key in there],
         filters=filters,
         by=filters,
         ranges={"predicted": ("low", "high")},
         compared=True,
-        unit=unit,
-    )  # fmt: skip
-    alike = "; ".join(f"{key} {value}" for key, value in common.items() if key in _FILTERS)
-    title = "Predicted against measured" + ("" if what == "runs" else f": {what}")
-    kept = [
-        one for one in shown if one.key not in ("ratio", "measured", "predicted", "low", "high")
-    ]
+        unit="unit" if units else "",
+    )
     return Section(
         title,
         rows,
-        [*kept[:8], *pair, *ratio, *limits, *kept[8:]],
-        [dots, Rows("Runs")],
-        [*_sentences(rows, what, alike)],
-        id=name,
-        assumptions=[
-            str(row[key])
-            for row in rows
-            for key in ("assumed", "assumed_of_plan")
-            if row.get(key) and (key != "assumed" or what in ("runs", "collective runs"))
+        [
+            *others[:_BEFORE],
+            *judged,
+            *others[_BEFORE:],
+            Column("unit", "unit", "text", hidden=True),
         ],
+        [dots, Rows("Runs")],
+        [*_sentences(rows, table.what)],
+        [str(row[table.assumed]) for row in rows if row.get(table.assumed)],
+        id=name,
     )
 
 
-def _judged(row: Row, measured: str, predicted: str, ends: str) -> dict[str, Any]:
+_BEFORE = 10  # columns before those of measurement and prediction
+
+
+def _judged(row: Row, table: _Table) -> dict[str, Any]:
+    """A run with what every kind of table has, under one name each."""
+    metric = str(row.get("metric") or table.measured)
     found = {
         **row,
-        "measured": row.get(measured),
-        "predicted": row.get(predicted),
-        "low": row.get(f"low{ends}"),
-        "high": row.get(f"high{ends}"),
+        "measured": row.get(table.measured),
+        "predicted": row.get(table.predicted),
+        "low": row.get(table.low),
+        "high": row.get(table.high),
+        "unit": kind_of(metric),
     }
-    if row.get("metric"):
-        found["unit"] = kind_of(str(row["metric"]))
     if found["measured"] and found["predicted"]:
         found["ratio"] = found["predicted"] / found["measured"]
     return found
 
 
-def _common(rows: Sequence[Row]) -> dict[str, Any]:
-    """Values that are the same in all of several rows: no column, no filter."""
-    if len(rows) < 2:
-        return {}
-    first = rows[0]
-    return {
-        key: value
-        for key, value in first.items()
-        if isinstance(value, str) and value and all(row.get(key) == value for row in rows)
-    }
-
-
-def _sentences(rows: Sequence[Row], what: str, alike: str) -> Iterator[str]:
-    said = what if what != "runs" else "measured runs"
-    if len(rows) == 1:
-        said = said.removesuffix("s")
-    if alike:
-        said += f" ({alike})"
+def _sentences(rows: Sequence[Row], what: str) -> Iterator[str]:
+    said = what.removesuffix("s") if len(rows) == 1 else what
     scored = [row for row in rows if row.get("ratio")]
     if not scored:
         yield f"{len(rows):,} {said}, none of which could be predicted."
@@ -161,5 +169,6 @@ def _sentences(rows: Sequence[Row], what: str, alike: str) -> Iterator[str]:
         within = sum(abs(np.log(row["ratio"])) <= row["noise_ln"] for row in noisy)
         yield (
             f"Repeated measurements are known of {len(noisy):,} of the {said}: they scatter by "
-            f"{noise:.1%} where predictions are off by {error:.1%}; {within:,} are within the noise."
+            f"{noise:.1%}, and predictions are off by {error:.1%}; {within:,} of {len(noisy):,} errors "
+            "are within the noise."
         )

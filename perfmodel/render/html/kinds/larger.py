@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from perfmodel.render.html.columns import columns
+from perfmodel.render.html.columns import columns, telling
 from perfmodel.render.html.kinds.registry import Document, flat, kind
 from perfmodel.render.html.sections import Bar, Bars, Dots, Rows, Section
 from perfmodel.units import seconds
@@ -36,8 +36,8 @@ def policies(documents: Sequence[Document]) -> Iterator[Section]:
         rows,
         columns(rows),
         [
-            Bars("Time", "seconds", {"": times}),
-            Bars("Memory by place", "bytes", {"": held}),
+            Bars("Time", "seconds", {"": times}, ranked=False),
+            Bars("Memory by place", "binary", {"": held}),
             Rows("Policies"),
         ],
         [
@@ -59,8 +59,8 @@ def _over(
     title: str, rows: Sequence[Row], x: Sequence[str], y: Sequence[str], said: str, **more: Any
 ) -> Section:
     """A section of dots over a size, and the table."""
-    filters = [key for key in ("batch", "context") if len({row.get(key) for row in rows}) > 1]
-    dots = Dots(title, x, y, [*x], by=filters or [x[0]], filters=filters, joined=True, **more)
+    by = telling(rows, [key for key in ("batch", "context") if key != x[0]])
+    dots = Dots(f"Over the {x[0].replace('_', ' ')}", x, y, x, by=by, joined=x, **more)
     return Section(title, rows, columns(rows), [dots, Rows()], [said])
 
 
@@ -118,8 +118,8 @@ def machines(documents: Sequence[Document]) -> Iterator[Section]:
         columns(rows),
         [*([Bars("A decoding step", "time", {"": bars})] if bars else []), Rows()],
         [
-            f"{row['devices']:,} x {row['device']} hold it: {seconds(row['time_us'] / 1e6)} a token, "
-            f"{row['joules_per_token']:.3g} J a token, mostly {row['limiter']}."
+            f"{row['devices']:,} x {row['device']} hold it: {seconds(row['time_us'] / 1e6)} a "
+            f"token, {row['joules_per_token']:.3g} J a token, mostly {row['limiter']}."
             for row in rows
             if row.get("time_us")
         ][:6],
@@ -133,7 +133,7 @@ def placements(documents: Sequence[Document]) -> Iterator[Section]:
     several = len({row["batch"] for row in rows}) > 1
     bars = [
         Bar(
-            f"{row['devices']} x {row['device']}, tables in {row['placement']}"
+            f"{row['devices']} x {row['device']}, {row['placement']} tables"
             + (f", batch {row['batch']:,}" if several else ""),
             {"look-ups": row["time_us"], "dense": row["dense_us"] or 0.0},
             note="" if row["fits"] else "does not fit",
@@ -145,9 +145,8 @@ def placements(documents: Sequence[Document]) -> Iterator[Section]:
         []
         if best is None
         else [
-            f"The most samples a second where the tables fit: {best['samples_per_s']:,.0f}, tables "
-            f"in {best['placement']} of {best['devices']} x {best['device']}, limited by "
-            f"{best['limiter']}."
+            f"The most samples a second where the tables fit: {best['samples_per_s']:,.0f}, {best['placement']} "
+            f"tables on {best['devices']} x {best['device']}, limited by {best['limiter']}."
         ]
     )
     yield Section(

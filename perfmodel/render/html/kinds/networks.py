@@ -19,7 +19,18 @@ _VIEWS: dict[str, Callable[[Row], str]] = {
     "limiter": lambda one: one["limiter"],
 }
 """What a length of a bar is, of the kernels of a network."""
-_FIRST = ("network", "device", "segment", "pass", "layers", "kernel", "class", "time_us", "share")
+_FIRST = (
+    "run",
+    "network",
+    "device",
+    "segment",
+    "pass",
+    "layers",
+    "kernel",
+    "class",
+    "time_us",
+    "share",
+)
 
 
 def _cases(documents: Sequence[Document]) -> Iterator[dict[str, Any]]:
@@ -71,11 +82,15 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
     }
     if any(one["backward_us"] for one in every):
         views["pass"] = [_passes(one, called) for one, called in zip(every, names, strict=True)]
-    rows = [row for one in every for row in _kernels(one)]
+    rows = [
+        {**({"run": name} if len(every) > 1 else {}), **row}
+        for one, name in zip(every, names, strict=True)
+        for row in _kernels(one)
+    ]
     yield Section(
         "Networks: where the time goes",
         rows,
-        columns(rows, _FIRST, r"^(flops|bytes)_(special|vector|shared|l2|llc)"),
+        columns(rows, _FIRST, headers={"hbm_bytes": "memory traffic"}),
         [Bars("Time", "time", views), Rows("Kernels of all layers")],
         [*map(_sentence, every, names), *_faster(every, names)],
         assumptions=assumptions(documents),
@@ -122,7 +137,7 @@ def _kernels(one: Row) -> Iterator[dict[str, Any]]:
             "operator": kernel["operator"],
             **({"matrix_flops": layers * kernel["flops"].get("matrix", 0.0)}
                if "flops" in kernel else {}),
-            **({"memory_bytes": layers * kernel["bytes"].get("hbm", 0.0)}
+            **({"hbm_bytes": layers * kernel["bytes"].get("hbm", 0.0)}
                if "bytes" in kernel else {}),
         }  # fmt: skip
 

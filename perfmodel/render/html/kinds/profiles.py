@@ -34,7 +34,7 @@ def profile(documents: Sequence[Document]) -> Iterator[Section]:
         if lost:
             lost.sort(key=lambda row: -row["lost_us"])
             bars = [_lost(row) for row in lost[:_DRAWN]]
-            parts.append(Bars("Time lost against the model's", "time", {"": bars}))
+            parts.append(Bars("Time lost against the model's", "time", {"": bars}, ranked=False))
         yield Section(
             f"Profile: {where}",
             rows,
@@ -48,7 +48,9 @@ def _coverage(rows: Sequence[Row], where: str) -> Bars:
     lengths: dict[str, float] = {}
     for how, said in _KNOWN.items():
         lengths[said] = sum(row["measured_us"] for row in rows if row["known_by"] == how)
-    return Bars("Coverage: how the time is known", "time", {"": [Bar(where, lengths)]})
+    return Bars(
+        "Coverage: how the time is known", "time", {"": [Bar(where, lengths)]}, ranked=False
+    )
 
 
 def _lost(row: Row) -> Bar:
@@ -61,7 +63,8 @@ def _said(rows: Sequence[Row], head: Row, where: str) -> Iterator[str]:
     total = head.get("total_us") or sum(row["measured_us"] for row in rows)
     predicted = sum(row["measured_us"] for row in rows if row.get("predicted_us"))
     yield (
-        f"{where}: {seconds(total / 1e6)} of kernels, of which {predicted / total:.0%} are predicted."
+        f"{where}: {seconds(total / 1e6)} of kernels, of which {predicted / total:.0%} are "
+        "predicted."
     )
     if head.get("idle_us"):
         yield f"The device is idle for {seconds(head['idle_us'] / 1e6)} between launches."

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from perfmodel.render.html.columns import columns
+from perfmodel.render.html.columns import columns, telling
 from perfmodel.render.html.kinds.registry import Document, assumptions, flat, kind
 from perfmodel.render.html.sections import Bar, Bars, Dots, Rows, Section
 from perfmodel.units import binary
@@ -17,7 +17,7 @@ _DRAWN = 16  # loads that have bars
 _SYSTEM = ("network", "device", "engine", "weights", "cache", "devices")
 _AXES = ("tensor", "pipeline", "expert", "data", "load", "isl", "osl")
 _FIRST = (
-    *("system", *_SYSTEM, *_AXES, "size", "resident"),
+    *("network", "device", "engine", "load", "size", "resident"),
     *("ttft_ms", "low_ttft_ms", "high_ttft_ms", "tpot_ms", "low_tpot_ms", "high_tpot_ms"),
     *("output_tokens_per_s", "output_tokens_per_s_per_device", "tokens_per_s_per_user"),
     *("requests_per_s", "e2e_ms", "limiter"),
@@ -32,9 +32,9 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
     rows = [_row(row) for document in documents for row in document.rows]
     for row, name in zip(rows, _names(rows), strict=True):
         row["system"] = name
-    filters = [key for key in ("system", *_SYSTEM, *_AXES) if _varied(rows, key)]
+    filters = telling(rows, ("system", *_SYSTEM, *_AXES))
     sizes = sorted({str(row["load"]) for row in rows})
-    over = ", ".join(_SIZES.get(size, size) for size in sizes)
+    over = [_SIZES[size] for size in sizes if size in _SIZES]
     ranges = {key: (f"low_{key}", f"high_{key}") for key in _RANGED}
     parts: list[Bars | Dots | Rows] = [
         Dots(
@@ -44,28 +44,28 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
             ["system", "size"],
             log="y",
             filters=filters,
-            by=filters or ["system"],
+            by=filters,
             ranges={"output_tokens_per_s": ranges["output_tokens_per_s"]},
-            joined=True,
+            joined=["system"],
         )
     ]
     if _varied(rows, "size"):
         parts.append(
             Dots(
-                f"Over the load: {over}",
+                f"Over the load: {', '.join(over)}",
                 ["size", "resident"],
                 ["tpot_ms", "ttft_ms", "output_tokens_per_s", "e2e_ms"],
                 ["system", "size"],
                 filters=filters,
-                by=filters or ["system"],
+                by=filters,
                 ranges=ranges,
-                joined=True,
+                joined=["system"],
             )
         )
     yield Section(
         "Served networks",
         rows,
-        columns(rows, _FIRST, r"^terms_us|^known"),
+        columns(rows, _FIRST, r"^terms_us|^known", {"size": " or ".join(over)}),
         [*parts, *_classes(rows), Rows("Loads")],
         [*_sentences(rows)],
         assumptions=assumptions(documents),
@@ -130,13 +130,17 @@ def _sentences(rows: Sequence[Row]) -> Iterator[str]:
         if best is not first:
             yield f"{system}: most tokens at {_times(best)}."
     limits = Counter(row["limiter"] for row in rows)
-    said = ", ".join(f"{name} {count}" for name, count in limits.most_common())
-    yield f"What takes longest, in loads: {said}."
+    said = ", ".join(
+        f"{name} in {count} {'load' if count == 1 else 'loads'}"
+        for name, count in limits.most_common()
+    )
+    yield f"What takes longest between tokens: {said}."
 
 
 def _times(row: Row) -> str:
     ttft, tpot = (
-        f"{name} {_short(row[key])} ms ({_short(row[f'low_{key}'])} to {_short(row[f'high_{key}'])})"
+        f"{name} {_short(row[key])} ms "
+        f"({_short(row[f'low_{key}'])} to {_short(row[f'high_{key}'])})"
         for name, key in (("TTFT", "ttft_ms"), ("TPOT", "tpot_ms"))
     )
     return f"{_sized(row)}: {ttft}, {tpot}, {row['output_tokens_per_s']:,.0f} tokens/s"
@@ -157,12 +161,12 @@ def fits(documents: Sequence[Document]) -> Iterator[Section]:
     for row in rows:
         answer = (
             f"{row['sequences']:,} sequences of {row['tokens']:,} tokens" if "sequences" in row
-            else f"{row['context']:,} tokens in each of {row['batch']:,} sequences"
+            else f"a batch of {row['batch']:,} with {row['context']:,} tokens each"
         )  # fmt: skip
         where = f"{row['network']} on {row['device']} by {row['engine']}"
         lengths = {name.replace("_", " "): row.get(f"{name}_bytes", 0.0) for name in _HELD}
         bars.append(Bar(where, lengths, limit=row["total_bytes"], note=answer))
-        said.append(f"{where}: {answer} fit; a token takes {binary(row['bytes_per_token'])}.")
+        said.append(f"{where}: room for {answer}; a token takes {binary(row['bytes_per_token'])}.")
     once = list({(bar.label, *bar.lengths.items()): bar for bar in bars}.values())
     alone = (
         once if len(once) == len(bars) else [Bar(b.label, b.lengths, limit=b.limit) for b in once]
@@ -171,6 +175,6 @@ def fits(documents: Sequence[Document]) -> Iterator[Section]:
         "What fits",
         rows,
         columns(rows),
-        [Bars("Memory by what holds it", "bytes", {"": alone[:_DRAWN]}, "capacity"), Rows()],
+        [Bars("Memory by what holds it", "binary", {"": alone[:_DRAWN]}, "capacity"), Rows()],
         said[:8],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from perfmodel.render.html.columns import columns
+from perfmodel.render.html.columns import columns, telling
 from perfmodel.render.html.kinds.registry import Document, assumptions, flat, kind
 from perfmodel.render.html.sections import Bar, Bars, Dots, Rows, Section, table
 from perfmodel.units import binary, seconds
@@ -43,7 +43,7 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
     yield Section(
         "Training steps",
         rows,
-        columns(rows, ("plan", *_FIRST), r"^(by_class|known|memory_(?!total|bytes))|^plan_"),
+        columns(rows, _FIRST, r"^(by_class|known|memory_(?!total|bytes))"),
         [*parts, Rows("Plans")],
         [*_sentences(rows)],
         assumptions=assumptions(documents),
@@ -69,7 +69,7 @@ def _row(step: Row) -> dict[str, Any]:
 def _names(rows: Sequence[Row]) -> list[str]:
     """What a plan is called: what tells it from the others."""
     keys = ("network", "device", "devices", *_PLAN, "global_batch")
-    varied = [key for key in keys if len({row.get(key) for row in rows}) > 1]
+    varied = telling(rows, keys)
     said = [
         " ".join(
             str(row[key]) if key in ("network", "device") else f"{key.replace('_', '-')}={row[key]}"
@@ -104,7 +104,7 @@ def _memories(steps: Sequence[tuple[str, Row]]) -> Iterator[Bars]:
         if isinstance(step.get("memory_bytes"), Mapping)
     ]
     if bars:
-        yield Bars("Memory of the fullest device by kind", "bytes", {"": bars}, "capacity")
+        yield Bars("Memory of the fullest device by kind", "binary", {"": bars}, "capacity")
 
 
 def _fit(step: Row) -> str:
@@ -118,7 +118,7 @@ def _fit(step: Row) -> str:
 def _tradeoff(rows: Sequence[Row]) -> Dots:
     capacities = {row["capacity_bytes"] for row in rows if row.get("capacity_bytes")}
     options = ("recompute", "devices", *_AXES, "network", "device")
-    varied = [key for key in options if len({row.get(key) for row in rows}) > 1]
+    varied = telling(rows, options)
     mfu = "mfu_megatron" if "mfu_megatron" in rows[0] else "mfu"
     return Dots(
         "Plans by memory and time",
@@ -192,7 +192,7 @@ def lines(documents: Sequence[Document]) -> Iterator[Section]:
                 Bars("Time of a step by class", "time", {"": [Bar("step", found["time"])]}),
                 Bars(
                     "Memory of the fullest device by kind",
-                    "bytes",
+                    "binary",
                     {"": [Bar("device", found["memory"])]},
                 ),
                 Rows("Lines"),

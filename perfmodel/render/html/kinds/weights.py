@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from perfmodel.render.html.columns import columns
+from perfmodel.render.html.columns import columns, telling
 from perfmodel.render.html.kinds.registry import Document, flat, kind
 from perfmodel.render.html.sections import Dots, Rows, Section, table
 from perfmodel.units import seconds, si
@@ -19,7 +19,7 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
         yield table("Weight formats", [row for row in every if row.get("time_us") is None])
     if not rows:
         return
-    filters = [key for key in ("format", "device", "batch") if len({r[key] for r in rows}) > 1]
+    filters = telling(rows, ("format", "device", "batch"))
     yield Section(
         "Networks in weight formats",
         rows,
@@ -32,7 +32,7 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
                 ["format", "device", "batch"],
                 log="y",
                 filters=filters,
-                by=filters or ["format"],
+                by=filters,
                 ranges={"time_us": ("low_us", "high_us")},
                 fits="fits",
             ),
