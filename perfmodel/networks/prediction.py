@@ -262,7 +262,7 @@ def _moved(level: str, one: Prediction) -> float:
 
 
 def _plain(each: PassTime, one: KernelTime) -> dict[str, Any]:
-    """A kernel of a pass in the JSON form: time, operations and bytes of its launches in a layer."""
+    """A kernel of a pass in the JSON form: all its launches in a layer together."""
     launch = one.prediction
     return {
         "segment": each.segment,

@@ -59,9 +59,9 @@ page.bars = (parent, part) => {
       role: "group",
       "aria-label": `${part.title}, ${bars.length} ${bars.length === 1 ? "bar" : "bars"}`,
     });
-    const group = page.svg("g", { class: "lengths" });
+    const [group, marks] = [page.svg("g", { class: "lengths" }), page.svg("g", { class: "marks" })];
     bars.forEach((bar, i) => 
-      drawBar(svg, group, bar, step * i, {
+      drawBar(svg, group, marks, bar, step * i, {
         x,
         width,
         names,
@@ -69,12 +69,12 @@ page.bars = (parent, part) => {
         limited: i === 0 || limits.length > 1,
       }),
     );
-    svg.append(group);
+    svg.append(group, marks);
     page.walked([...group.children]);
     chart.replaceChildren(svg);
   };
 
-  function drawBar(svg, group, bar, top, { x, width, names, colour, limited }) {
+  function drawBar(svg, group, marks, bar, top, { x, width, names, colour, limited }) {
     const total = sum(bar);
     const note = [format(total), bar.note].filter(Boolean).join(", ");
     const said = page.textWidth(note, 12) * 1.05;
@@ -137,12 +137,10 @@ page.bars = (parent, part) => {
       );
     }
     if (bar.limit) {
-      const over = total > bar.limit;
-      svg.append(
-        page.svg("path", {
-          class: `limit ${over ? "vermilion" : "ink"}`,
-          d: `M${x(bar.limit)},${y - 3}v${BAR.height + 6}`,
-        }),
+      const d = `M${x(bar.limit)},${y - 3}v${BAR.height + 6}`;
+      marks.append(
+        page.svg("path", { class: "limit halo", d }),
+        page.svg("path", { class: "limit ink", d }),
       );
       if (!limited) return;
       const word = `${part.limit_name ?? "limit"} ${format(bar.limit)}`;

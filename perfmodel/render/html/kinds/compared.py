@@ -96,6 +96,7 @@ def _section(documents: Sequence[Document], table: _Table, name: str, title: str
     others = [one for one in columns(rows, _FIRST, table.left_out) if one.key not in own]
     judged = [Column(key, key, unit) for key in ("measured", "predicted", "low", "high")]
     judged.insert(2, Column("ratio", "predicted / measured", "number"))
+    first = [one for one in others if one.key in _FIRST]
     there = {one.key for one in others}
     filters = telling(rows, _FILTERS)
     dots = Dots(
@@ -113,9 +114,9 @@ def _section(documents: Sequence[Document], table: _Table, name: str, title: str
         title,
         rows,
         [
-            *others[:_BEFORE],
+            *first,
             *judged,
-            *others[_BEFORE:],
+            *(one for one in others if one not in first),
             Column("unit", "unit", "text", hidden=True),
         ],
         [dots, Rows("Runs")],
@@ -123,9 +124,6 @@ def _section(documents: Sequence[Document], table: _Table, name: str, title: str
         [str(row[table.assumed]) for row in rows if row.get(table.assumed)],
         id=name,
     )
-
-
-_BEFORE = 10  # columns before those of measurement and prediction
 
 
 def _judged(row: Row, table: _Table) -> dict[str, Any]:
@@ -169,6 +167,6 @@ def _sentences(rows: Sequence[Row], what: str) -> Iterator[str]:
         within = sum(abs(np.log(row["ratio"])) <= row["noise_ln"] for row in noisy)
         yield (
             f"Repeated measurements are known of {len(noisy):,} of the {said}: they scatter by "
-            f"{noise:.1%}, and predictions are off by {error:.1%}; {within:,} of {len(noisy):,} errors "
-            "are within the noise."
+            f"{noise:.1%}, and predictions are off by {error:.1%}; {within:,} of {len(noisy):,} "
+            "errors are within the noise."
         )

@@ -145,8 +145,9 @@ def placements(documents: Sequence[Document]) -> Iterator[Section]:
         []
         if best is None
         else [
-            f"The most samples a second where the tables fit: {best['samples_per_s']:,.0f}, {best['placement']} "
-            f"tables on {best['devices']} x {best['device']}, limited by {best['limiter']}."
+            f"The most samples a second where the tables fit: {best['samples_per_s']:,.0f}, "
+            f"{best['placement']} tables on {best['devices']} x {best['device']}, limited by "
+            f"{best['limiter']}."
         ]
     )
     yield Section(

@@ -22,6 +22,8 @@ _FIRST = (
     *("bubble_us",),
 )
 
+_HEADERS = {"step_us": "time of a step", "memory_total_bytes": "memory of the fullest device"}
+
 
 @kind("steps", keys=("step_us", "tokens_per_s_per_device", "mfu"))
 def sections(documents: Sequence[Document]) -> Iterator[Section]:
@@ -43,7 +45,9 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
     yield Section(
         "Training steps",
         rows,
-        columns(rows, _FIRST, r"^(by_class|known|memory_(?!total|bytes))"),
+        columns(
+            rows, _FIRST, headers=_HEADERS, left_out=r"^(by_class|known|memory_(?!total|bytes))"
+        ),
         [*parts, Rows("Plans")],
         [*_sentences(rows)],
         assumptions=assumptions(documents),
