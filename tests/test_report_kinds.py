@@ -1,11 +1,13 @@
 """Every kind of result on the page: what is read, that charts are the rows, and what is said."""
 
 import json
+import random
+from collections import Counter
 
 import pytest
 from reportresults import COMMANDS, EVIL, RUNS, document, evil, rows
 
-from perfmodel.errors import TableError
+from perfmodel.errors import PerfmodelError, TableError
 from perfmodel.render.html import page, readers
 from perfmodel.render.html.columns import columns, header_of, kind_of, telling
 from perfmodel.render.html.kinds.registry import KINDS, kind
@@ -186,6 +188,36 @@ def test_damaged_rows_are_one_line(cli, tmp_path, rows, said):
     readers.add(rows, results, "x.json")
     with pytest.raises(TableError):
         sections(results)
+
+
+def places(value, path=()):
+    """Paths to the members of a document, of lists the first."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value[:1])
+    for key, item in inner:
+        yield (*path, key)
+        if isinstance(item, dict | list):
+            yield from places(item, (*path, key))
+
+
+def test_any_damage_is_shown_or_refused_in_one_line(report_results):
+    dice = random.Random(0)
+    outcomes = Counter()
+    for _ in range(200):
+        damaged = document(report_results, dice.choice(list(COMMANDS)))
+        *outer, last = dice.choice(list(places(damaged)))
+        member = damaged
+        for key in outer:
+            member = member[key]
+        member[last] = dice.choice([None, "x", -1, 0, 1e308, float("nan"), [], {}, True])
+        results = Results()
+        try:
+            readers.add(damaged, results, "x.json")
+            page.render(results, title="", command="")
+            outcomes["shown"] += 1
+        except PerfmodelError as error:
+            outcomes["refused"] += 1
+            assert "\n" not in str(error)
+    assert min(outcomes["shown"], outcomes["refused"]) > 20
 
 
 def test_a_package_brings_a_kind():

@@ -52,12 +52,20 @@ def whatifs(document: Document, results: Results, source: str) -> None:
 def compared(document: Document, results: Results, source: str) -> None:
     """What `perfmodel compare` reports; the runs themselves are in its `--output`."""
     results.add_table(f"errors ({source})", document["report"])
+    if document.get("known"):
+        results.add_table(f"errors by what was known ({source})", document["known"])
     total = document["report"][-1]
-    if total.get("median_abs_ln") is not None and total.get("coverage") is not None:
-        results.sentences.append(
-            f"{source}: {document['rows']} measured runs, a median |ln| of "
-            f"{total['median_abs_ln']:.3f}, {total['coverage']:.0%} inside the predicted ranges."
-        )
+    if total.get("median_abs_ln") is None or total.get("coverage") is None:
+        return
+    noise = (
+        f"; {total['within_noise']:.0%} of those with known noise are within it"
+        if total.get("within_noise") is not None
+        else ""
+    )
+    results.sentences.append(
+        f"{source}: {document['rows']} measured runs, a median |ln| of "
+        f"{total['median_abs_ln']:.3f}, {total['coverage']:.0%} inside the predicted ranges{noise}."
+    )
 
 
 def swept(document: Document, results: Results, source: str) -> None:

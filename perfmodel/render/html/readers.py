@@ -80,7 +80,7 @@ def add(document: Json, results: Results, source: str) -> None:
     try:
         for member in known:
             READERS[member](document, results, source)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
         said = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise TableError(f"{source}: {known[0]} are not as perfmodel writes them: {said}") from None
     if known:

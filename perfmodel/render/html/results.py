@@ -100,7 +100,7 @@ def _made(
     """What a kind makes of its documents, faults named by kind and files."""
     try:
         return [] if make is None else list(make(documents))
-    except (KeyError, TypeError, AttributeError, ValueError, ZeroDivisionError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         said = f"no {error}" if isinstance(error, KeyError) else str(error)
         sources = ", ".join(dict.fromkeys(one.source for one in documents))
         raise TableError(f"{sources}: {name} are not as perfmodel writes them: {said}") from None

@@ -30,6 +30,12 @@ class Bar:
     note: str = ""
     """What stands behind the sum."""
 
+    def __post_init__(self) -> None:
+        """Raise `TypeError` for a length that is no number."""
+        for name, value in self.lengths.items():
+            if not isinstance(value, int | float):
+                raise TypeError(f"{name} is {value!r}, not a number")
+
     def as_dict(self) -> dict[str, Any]:
         """The bar in the page's data."""
         return {

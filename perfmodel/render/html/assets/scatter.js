@@ -168,7 +168,9 @@ page.scatter = (parent, part, columns, rows, id) => {
           filled: !part.fits || row[part.fits] !== false,
           name: part.name
             .filter((one) => has(row[one]))
-            .map((one) => (known[one]?.kind === "text" ? row[one] : `${header(one)} ${write(row, one)}`))
+            .map((one) =>
+              known[one]?.kind === "text" ? row[one] : `${header(one)} ${write(row, one)}`,
+            )
             .join(", "),
           describe: () => describe(row, xKey, yKey, [low, high]),
           data: {},
@@ -180,18 +182,28 @@ page.scatter = (parent, part, columns, rows, id) => {
   };
 
   function describe(row, xKey, yKey, [low, high]) {
-    const line = (key) => [header(key), write(row, key)];
+    const ends = (key) => part.ranges[key] ?? [`low_${key}`, `high_${key}`];
+    const ranged = (key) => ends(key).every((end) => has(row[end]));
+    const line = (key) => {
+      const range = ranged(key)
+        ? ` (${ends(key)
+            .map((end) => write(row, end))
+            .join(" to ")})`
+        : "";
+      return [header(key), write(row, key) + range];
+    };
     const said = [xKey, yKey, low, high, ...part.name];
-    const others = columns
-      .map((column) => column.key)
-      .filter((key) => has(row[key]) && !said.includes(key));
+    const shown = columns.filter((column) => !column.hidden).map((column) => column.key);
+    const others = page
+      .unique([...part.x, ...part.y, "limiter", ...shown])
+      .filter((key) => has(row[key]) && !said.includes(key) && !/^(low|high)_/.test(key));
     const ratio = row[yKey] / row[xKey];
     return [
       line(xKey),
-      part.compared ? [header(yKey), `${write(row, yKey)} (×${ratio.toFixed(2)})`] : line(yKey),
-      ...(low && has(row[low]) && has(row[high])
-        ? [["range", `${write(row, low)} to ${write(row, high)}`]]
-        : []),
+      part.compared
+        ? [header(yKey), `${write(row, yKey)} (×${ratio.toFixed(2)})`]
+        : [header(yKey), write(row, yKey)],
+      ...(ranged(yKey) ? [["range", ends(yKey).map((end) => write(row, end)).join(" to ")]] : []),
       ...others.slice(0, 14).map((key) => {
         const [name, value] = line(key);
         return [name, value.length > 90 ? `${value.slice(0, 90)}…` : value];
@@ -257,10 +269,13 @@ page.scatter = (parent, part, columns, rows, id) => {
         page.el(
           "span",
           {},
-          page.swatch(null, page.mark(page.shapes[i % page.shapes.length], 4, {
-            class: `${page.colours[i % page.shapes.length]} fill-${page.colours[i % page.shapes.length]}`,
-            transform: "translate(17,6)",
-          })),
+          page.swatch(
+            null,
+            page.mark(page.shapes[i % page.shapes.length], 4, {
+              class: `${page.colours[i % page.shapes.length]} fill-${page.colours[i % page.shapes.length]}`,
+              transform: "translate(17,6)",
+            }),
+          ),
           `${known[by]?.kind === "text" ? "" : `${header(by)} `}${name || "(none)"}`,
         ),
       ),

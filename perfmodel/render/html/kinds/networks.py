@@ -19,18 +19,8 @@ _VIEWS: dict[str, Callable[[Row], str]] = {
     "limiter": lambda one: one["limiter"],
 }
 """What a length of a bar is, of the kernels of a network."""
-_FIRST = (
-    "run",
-    "network",
-    "device",
-    "segment",
-    "pass",
-    "layers",
-    "kernel",
-    "class",
-    "time_us",
-    "share",
-)
+_SETTING = ("stack", "dtype", "pass", "batch", "seq", "past")
+_FIRST = ("kernel", *_SETTING, "class", "time_us", "share", "network", "device", "segment")
 
 
 def _cases(documents: Sequence[Document]) -> Iterator[dict[str, Any]]:
@@ -49,7 +39,7 @@ def _case(one: Row, name: str, kernels: Sequence[Row]) -> dict[str, Any]:
     work = flops.get("matrix") or sum(flops.values())
     longest = max(zip(times, kernels, strict=True), key=lambda pair: pair[0])[1]
     return {
-        "device": one["device"],
+        "device": str(one["device"]),
         "algorithm": name,
         "label": f"{one['network']}: {name}",
         "part_of": one["network"],
@@ -82,11 +72,8 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
     }
     if any(one["backward_us"] for one in every):
         views["pass"] = [_passes(one, called) for one, called in zip(every, names, strict=True)]
-    rows = [
-        {**({"run": name} if len(every) > 1 else {}), **row}
-        for one, name in zip(every, names, strict=True)
-        for row in _kernels(one)
-    ]
+    varied = [key for key in _varied(every) if key != "pass"]
+    rows = [{**{key: one[key] for key in varied}, **row} for one in every for row in _kernels(one)]
     yield Section(
         "Networks: where the time goes",
         rows,
@@ -97,10 +84,14 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
     )
 
 
+def _varied(every: Sequence[Row]) -> list[str]:
+    """Settings that tell networks apart."""
+    return [key for key in _SETTING if len({one[key] for one in every}) > 1]
+
+
 def _names(every: Sequence[Row]) -> list[str]:
-    """What a network is called: what tells it from the others, else its name and device."""
-    keys = ("stack", "dtype", "pass", "batch", "seq", "past")
-    varied = [key for key in keys if len({one[key] for one in every}) > 1]
+    """What a network is called: its device and what tells it from the others."""
+    varied = _varied(every)
     return [
         ", ".join(
             [f"{one['network']} on {one['device']}", *(f"{key} {one[key]}" for key in varied)]
@@ -178,9 +169,8 @@ def lines(documents: Sequence[Document]) -> Iterator[Section]:
     bars = []
     rows: list[Row] = []
     for document in documents:
-        by = next(
-            key for key in ("class", "layer", "operator", "kernel") if key in document.rows[0]
-        )
+        ways = ("class", "layer", "operator", "kernel")
+        by = next((key for key in ways if key in document.rows[0]), "class")
         for network, device in dict.fromkeys((r["network"], r["device"]) for r in document.rows):
             mine = [r for r in document.rows if (r["network"], r["device"]) == (network, device)]
             lengths = {str(row[by]): row["time_us"] for row in mine if row[by] != "all"}
