@@ -1,7 +1,7 @@
 // Stacked bars on one scale from zero. The longest lengths over all bars have a colour each, the
 // rest are grey; each can be pointed at and walked with the arrow keys.
 const COLOURED = 6;
-const BAR = { gap: 24, height: 20, after: 14 }; // of a label's line, a bar, and what stands below
+const BAR = { line: 17, gap: 7, height: 20, after: 14 }; // a line of text, what is above and below a bar
 
 page.bars = (parent, part) => {
   const format = page.formats[part.kind];
@@ -20,6 +20,7 @@ page.bars = (parent, part) => {
     legend,
     chart,
   );
+  const noted = (bar) => [format(sum(bar)), bar.note].filter(Boolean).join(", ");
   const sum = (bar) => bar.lengths.reduce((total, [, value]) => total + value, 0);
 
   // Names by their sum over all bars: the order of the lengths in a bar, and who has a colour.
@@ -53,7 +54,11 @@ page.bars = (parent, part) => {
     const ends = bars.flatMap((bar) => [sum(bar), bar.high ?? 0, bar.limit ?? 0]);
     const most = Math.max(...ends) || 1;
     const x = (value) => 1 + ((width - 8) * value) / most;
-    const step = BAR.gap + BAR.height + BAR.after;
+    // Where a label and its note have no room side by side, the note has a line of its own.
+    const lines = bars.some((bar) => page.textWidth(`${bar.label}${noted(bar)}`, 12) + 30 > width)
+      ? 2
+      : 1;
+    const step = lines * BAR.line + BAR.gap + BAR.height + BAR.after;
     const svg = page.svg("svg", {
       viewBox: `0 0 ${width} ${step * bars.length}`,
       role: "group",
@@ -66,6 +71,7 @@ page.bars = (parent, part) => {
         width,
         names,
         colour,
+        lines,
         limited: i === 0 || limits.length > 1,
       }),
     );
@@ -74,23 +80,24 @@ page.bars = (parent, part) => {
     chart.replaceChildren(svg);
   };
 
-  function drawBar(svg, group, marks, bar, top, { x, width, names, colour, limited }) {
+  function drawBar(svg, group, marks, bar, top, { x, width, names, colour, lines, limited }) {
     const total = sum(bar);
-    const note = [format(total), bar.note].filter(Boolean).join(", ");
-    const said = page.textWidth(note, 12) * 1.05;
+    const note = noted(bar);
+    const y = top + lines * BAR.line + BAR.gap;
     svg.append(
       page.svg(
         "text",
-        { x: 1, y: top + BAR.gap - 7, "data-label": "" },
-        page.shortened(bar.label, width - said - 24, 12),
+        { x: 1, y: top + BAR.line, "data-label": "" },
+        page.shortened(bar.label, width - 4, 12),
       ),
       page.svg(
         "text",
-        { x: width - 2, y: top + BAR.gap - 7, "text-anchor": "end", "data-label": "" },
+        lines === 1
+          ? { x: width - 2, y: top + BAR.line, "text-anchor": "end", "data-label": "" }
+          : { x: 1, y: top + 2 * BAR.line, class: "small", "data-label": "" },
         note,
       ),
     );
-    const y = top + BAR.gap;
     const ordered = [...bar.lengths].sort((a, b) => names.indexOf(a[0]) - names.indexOf(b[0]));
     let at = 0;
     for (const [name, value] of ordered) {

@@ -22,6 +22,7 @@ _FIRST = (
     *("bubble_us",),
 )
 
+_LEFT_OUT = r"^(by_class|known|memory_bytes_)|^(loss|ends|training)$"
 _HEADERS = {"step_us": "time of a step", "memory_total_bytes": "memory of the fullest device"}
 
 
@@ -45,9 +46,7 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
     yield Section(
         "Training steps",
         rows,
-        columns(
-            rows, _FIRST, headers=_HEADERS, left_out=r"^(by_class|known|memory_(?!total|bytes))"
-        ),
+        columns(rows, _FIRST, headers=_HEADERS, left_out=_LEFT_OUT),
         [*parts, Rows("Plans")],
         [*_sentences(rows)],
         assumptions=assumptions(documents),
