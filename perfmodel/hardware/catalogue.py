@@ -2,7 +2,7 @@
 
 Folders are searched in order: PERFMODEL_HARDWARE_PATH, PERFMODEL_PATH, the shipped ones, then those
 under the entry point `perfmodel.hardware`. A slug opens one file; another spelling is looked up in
-the first lines of each file (slug, name and aliases), so the rest is never parsed.
+each file's slug, name and aliases: compiled, or in its first lines, so the rest is never parsed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 
-from perfmodel import plugins
+from perfmodel import plugins, yamltable
 from perfmodel.errors import SpecError, UnknownName, reason
 from perfmodel.hardware import specfile, yamlfile
 from perfmodel.hardware.device import Device
@@ -136,9 +136,11 @@ def _paths(where: list[Path]) -> list[Path]:
 
 @lru_cache(maxsize=1024)
 def _spellings(path: Path, _modified: int) -> list[str]:
-    """The names in the first lines of a file; a broken file has none (loading it says why)."""
+    """The names that a file gives itself; a broken file has none (loading it says why)."""
     try:
-        top = yamlfile.head(yamlfile.read(path), str(path), _HEAD)
+        text = yamlfile.read(path)
+        known = yamltable.compiled("devices", text) or yamltable.compiled("systems", text)
+        top = known or yamlfile.head(text, str(path), _HEAD)
     except SpecError:
         return []
     listed = top.get("aliases")

@@ -33,7 +33,7 @@ def checked(kind: type[_B], text: str, where: str, check: Callable[[_B], list[Fi
 def read(path: Path) -> Device:
     """The device described by the file at `path`; raises `SpecError`."""
     text = yamlfile.read(path)
-    known = yamltable.compiled(path, text)
+    known = yamltable.compiled("devices", text)
     return loads(text, str(path)) if known is None else Device.trusted(known)
 
 

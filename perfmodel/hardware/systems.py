@@ -180,7 +180,7 @@ def _read(path: Path) -> System:
 @lru_cache(maxsize=64)
 def _cached(path: Path, _modified: int) -> System:
     text = yamlfile.read(path)
-    known = yamltable.compiled(path, text)
+    known = yamltable.compiled("systems", text)
     return (
         specfile.checked(System, text, str(path), check) if known is None else System.trusted(known)
     )
