@@ -66,7 +66,14 @@ def test_no_yaml_is_a_value_error(tmp_path):
 
 @pytest.mark.parametrize(
     "document",
-    [{}, [], {"a": [1.5, None, True]}, [{"b'": 'c"\n\u2028é'}], {64: [[1, 2]], 0: {}}, float("inf")],
+    [
+        {},
+        [],
+        {"a": [1.5, None, True]},
+        [{"b'": 'c"\n\u2028é'}],
+        {64: [[1, 2]], 0: {}},
+        float("inf"),
+    ],
 )
 def test_a_line_says_all_of_a_document(document):
     line = yamltable.line("text", "name", document)

@@ -29,7 +29,8 @@ def list_(
         typer.Argument(
             metavar="KINDS",
             help="Only these, with commas: operators, implementations, schedules, harnesses, "
-            "types, variants, algorithms, graphs, levels, devices.",
+            "types, variants, algorithms, graphs, networks, engines, optimisers, precisions, "
+            "levels, devices, systems.",
             autocompletion=completing.of_list(lambda: KINDS),
         ),
     ] = None,
@@ -154,6 +155,14 @@ def _networks() -> Iterator[Row]:
         yield _row(entry.network.name, ", ".join([entry.network.source, *entry.aliases]))
 
 
+def _engines() -> Iterator[Row]:
+    from perfmodel.serving import engine
+
+    for name in engine.names():
+        found = engine.load(name)
+        yield _row(name, "; ".join([found.about, f"of {found.version}", *found.aliases]))
+
+
 def _optimisers() -> Iterator[Row]:
     from perfmodel.training import optimisers
 
@@ -183,7 +192,7 @@ def _devices() -> Iterator[Row]:
 def _systems() -> Iterator[Row]:
     from perfmodel.hardware import systems
 
-    for system in map(systems.load, systems.names()):
+    for system in systems.every():
         joined = ", ".join(f"{level.name} {level.devices.value:,}" for level in system.levels)
         yield _row(system.slug, f"{system.name}: {joined}")
 
@@ -198,6 +207,7 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "algorithms": _algorithms,
     "graphs": _graphs,
     "networks": _networks,
+    "engines": _engines,
     "optimisers": _optimisers,
     "precisions": _precisions,
     "levels": _levels,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.networkpredict import Attention, Stack
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.errors import PerfmodelError, ProblemError
@@ -36,14 +36,25 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def train(
     network: Annotated[
         str,
-        typer.Argument(metavar="NETWORK", help="A name (perfmodel network list), or a YAML file."),
+        typer.Argument(
+            metavar="NETWORK",
+            help="A name (perfmodel network list), or a YAML file.",
+            autocompletion=completing.networks,
+        ),
     ],
     device: Annotated[
         str | None,
         typer.Option("--device", "-d", metavar="NAME", help="Device, of its usual system."),
     ] = None,
     system: Annotated[
-        str | None, typer.Option("--system", "-s", metavar="NAME", help="System: dgx-h100, ...")
+        str | None,
+        typer.Option(
+            "--system",
+            "-s",
+            metavar="NAME",
+            help="System: dgx-h100, ...",
+            autocompletion=completing.systems,
+        ),
     ] = None,
     gpus: Annotated[
         str, typer.Option("--gpus", metavar="N", help="Devices in all: 8, 64:1024:x2.")

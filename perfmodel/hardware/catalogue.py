@@ -31,7 +31,7 @@ def load(name_or_path: str | Path) -> Device:
     text = str(name_or_path)
     if is_path(text):
         return _read(Path(text))
-    return _named(located("device", text, folders(), _of_packages))
+    return _named(located("device", text, folders(), of_packages))
 
 
 def is_path(text: str) -> bool:
@@ -72,27 +72,27 @@ def _found(wanted: str, where: list[Path]) -> Path | None:
 
 def names() -> list[str]:
     """Every slug, sorted; opens no file."""
-    return listed([*folders(), *_of_packages()])
+    return listed([*folders(), *of_packages()])
 
 
 def listed(where: list[Path]) -> list[str]:
     """Every slug of the files in folders, sorted; opens no file."""
-    return sorted({path.stem for path in _paths(where)})
+    return sorted({path.stem for path in plugins.files(where)})
 
 
 def specs() -> list[Device]:
-    """Every device, sorted by slug."""
-    return [load(name) for name in names()]
+    """Every device whose spec can be used, sorted by slug."""
+    return list(plugins.readable(names(), load))
 
 
 def aliases() -> dict[str, Path]:
     """Every spelling, normalised, with the file it means; the first folder wins."""
-    return _aliases([*folders(), *_of_packages()])
+    return _aliases([*folders(), *of_packages()])
 
 
 def _aliases(where: list[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
-    for path in _paths(where):
+    for path in plugins.files(where):
         if _is_file(path):  # a link may point nowhere
             for spelling in _spellings(path, path.stat().st_mtime_ns):
                 found.setdefault(spelling, path)
@@ -125,13 +125,9 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _of_packages() -> list[Path]:
-    """Where specs of other packages lie."""
+def of_packages() -> list[Path]:
+    """Where specs of other packages are looked for, after those of `folders`."""
     return list(plugins.packages("hardware"))
-
-
-def _paths(where: list[Path]) -> list[Path]:
-    return [path for folder in where for path in sorted(folder.glob("*.yaml"))]
 
 
 @lru_cache(maxsize=1024)
