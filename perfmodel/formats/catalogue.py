@@ -56,7 +56,7 @@ FORMATS = {
         "perfmodel.networks.reading:read",
     ),
     "engine": FileFormat(
-        "what an inference engine does with a network",
+        "an inference engine",
         "serving/engine.schema.json",
         ("*.engine.yaml",),
         frozenset({"engine", "stack"}),
