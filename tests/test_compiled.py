@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perfmodel import yamltable
 from perfmodel.compiled import __main__ as compiler
@@ -35,6 +37,18 @@ def test_what_is_compiled_is_what_the_file_says(path):
     assert repr(found) == repr(compiler.parse(kind, text)), "1, 1.0 and True are equal"
     assert yamltable.compiled(kind, text + "\n") is None
     assert all(yamltable.compiled(other, text) is None for other in KINDS if other != kind)
+
+
+def test_the_hash_is_the_same_under_every_python():
+    """The check value of CRC-32 (ISO 3309) is that of these nine digits."""
+    assert yamltable.hash_of("123456789") == "cbf43926" + "00000009"
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1), st.data())
+def test_an_edit_of_one_character_changes_the_hash(text, data):
+    at = data.draw(st.integers(0, len(text) - 1))
+    other = text[:at] + data.draw(st.characters(codec="utf-8")) + text[at + 1 :]
+    assert (yamltable.hash_of(other) == yamltable.hash_of(text)) == (other == text)
 
 
 def test_an_edited_table_is_read_itself(tmp_path):
