@@ -22,9 +22,9 @@ TESTS = (
     "arithmetic", "charts", "classes", "cli", "cli_collective", "cli_hardware", "cli_infer",
     "cli_known", "cli_network", "cli_show", "compiled", "constants", "damaged", "declaration",
     "explain", "graph", "hardware", "levels", "libraries", "ncu", "network_files",
-    "network_presets", "optimisers", "plaintext", "records", "render", "report", "reuse", "rule",
+    "network_presets", "plaintext", "records", "render", "report", "reuse",
     "serving", "sweep_cli", "sweep_store", "systems", "tables", "timing_terms", "triton", "units",
-    "whatif", "why",
+    "why",
 )  # fmt: skip
 """Tests that read nothing of the repository but themselves, over all that depends on a Python:
 annotations, dataclasses, the command line, warnings, files, processes."""

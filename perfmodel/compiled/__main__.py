@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 from perfmodel import yamltable
-from perfmodel.hardware import catalogue, systems, yamlfile
+from perfmodel.hardware import catalogue, sources, systems, yamlfile
 from perfmodel.yamltable import Kind
 
 PACKAGE = Path(__file__).parents[1]
-TABLES = ("timing", "collectives", "training", "serving", "networks/stacks", "networks/hosts")
+TABLES = (
+    "timing", "collectives", "training", "serving", "networks/stacks", "networks/hosts",
+    "hardware/sources",
+)  # fmt: skip
 """Folders of the package whose tables are compiled, and single tables."""
 
 
@@ -31,7 +34,10 @@ def documents(kind: Kind) -> Iterator[Path]:
 
 def parse(kind: Kind, text: str) -> Any:
     """The document of a text as its reader has it, which is stricter for all but tables."""
-    return yamltable.parse(text) if kind == "tables" else yamlfile.parse(text, kind).data
+    if kind == "tables":
+        return yamltable.parse(text)
+    data = yamlfile.parse(text, kind).data
+    return data if kind == "networks" else sources.completed(data)
 
 
 def texts() -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from perfmodel import yamltable
 from perfmodel.errors import SpecError
-from perfmodel.hardware import physics, yamlfile
+from perfmodel.hardware import physics, sources, yamlfile
 from perfmodel.hardware.block import Block
 from perfmodel.hardware.device import Device
 from perfmodel.hardware.physics import Finding
@@ -64,7 +64,7 @@ def examined(
 
     document = yamlfile.parse(text, where)
     try:
-        block = kind.model_validate(document.data)
+        block = kind.model_validate(sources.completed(document.data))
     except ValidationError as error:
         # By line, but a misspelt key before the right one, which is missing because of it.
         found = sorted(
