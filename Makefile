@@ -18,8 +18,8 @@ CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench evidence gpu-day gpu-plan docs site fit scoreboard fuzz physics mutants \
-        coverage clean
+.PHONY: help demo test check pythons bench evidence gpu-day gpu-plan docs site fit scoreboard fuzz physics \
+        mutants coverage clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ check: $(VENV)/.ready ## Lint, formatting, types, import layers
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+pythons: $(VENV)/.ready ## Test the built wheel under each Python of 3.11 to 3.14 that is here, without torch
+	$(BIN)/python .ci/pythons.py
 
 bench: $(VENV)/.ready ## Predictions per second, into build/bench.json
 	$(BIN)/python -m perfmodel.bench

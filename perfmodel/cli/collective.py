@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import known, ranges
+from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.collectives import OPS, Collective, predict_collective
 from perfmodel.collectives.predict import libraries
@@ -28,6 +28,7 @@ Systems = Annotated[
         "-s",
         metavar="NAME",
         help="Slug, alias or file of a system, or a device; lists and repeats.",
+        autocompletion=completing.systems,
     ),
 ]
 Bytes = Annotated[

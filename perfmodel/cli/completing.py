@@ -1,4 +1,4 @@
-"""Values that a shell completes: names of devices, types, kernels, operators, algorithms.
+"""Values that a shell completes: names of devices, types, kernels, operators, networks, engines.
 
 Each function takes what is typed so far and gives what it may become; of a list with commas the
 last name is completed. Names are looked up when they are asked for, and nothing heavy is imported.
@@ -64,6 +64,24 @@ def _graphs() -> Iterable[str]:
     return graph.names()
 
 
+def _networks() -> Iterable[str]:
+    from perfmodel.networks import library
+
+    return library.names()
+
+
+def _engines() -> Iterable[str]:
+    from perfmodel.serving import engine
+
+    return engine.names()
+
+
+def _systems() -> Iterable[str]:
+    from perfmodel.hardware import systems
+
+    return systems.names()
+
+
 def _operators() -> Iterable[str]:
     from perfmodel import operators
 
@@ -90,6 +108,7 @@ def _formats() -> Iterable[str]:
 
 devices, harnesses, types = of_list(_devices), of_list(_harnesses), of_list(_types)
 algorithms, graphs, operators = of_list(_algorithms), of_list(_graphs), of_list(_operators)
+networks, engines, systems = of_list(_networks), of_list(_engines), of_list(_systems)
 kernels, targets, formats = of_list(_kernels), of_list(_targets), of_list(_formats)
 
 

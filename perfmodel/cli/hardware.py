@@ -134,7 +134,7 @@ def _found(name: str) -> Device | System:
 def systems_(format: Format = None, output: Output = None) -> None:
     """List the systems: devices joined by links, one YAML file each."""
     chosen_format(format, output)
-    emit(listed_systems(map(systems.load, systems.names())), format, output)
+    emit(listed_systems(systems.every()), format, output)
 
 
 @app.command()

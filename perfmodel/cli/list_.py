@@ -33,8 +33,8 @@ def list_(
         typer.Argument(
             metavar="KINDS",
             help="Only these, with commas: operators, implementations, schedules, harnesses, "
-            "types, variants, algorithms, graphs, networks, optimisers, precisions, levels, "
-            "architectures, devices, systems.",
+            "types, variants, algorithms, graphs, networks, engines, optimisers, precisions, "
+            "levels, architectures, devices, systems.",
             autocompletion=completing.of_list(lambda: KINDS),
         ),
     ] = None,
@@ -178,6 +178,14 @@ def _networks() -> Iterator[Row]:
         yield _row(entry.network.name, ", ".join([entry.network.source, *entry.aliases]))
 
 
+def _engines() -> Iterator[Row]:
+    from perfmodel.serving import engine
+
+    for name in engine.names():
+        found = engine.load(name)
+        yield _row(name, "; ".join([found.about, f"of {found.version}", *found.aliases]))
+
+
 def _optimisers() -> Iterator[Row]:
     from perfmodel.training import optimisers
 
@@ -207,7 +215,7 @@ def _devices() -> Iterator[Row]:
 def _systems() -> Iterator[Row]:
     from perfmodel.hardware import systems
 
-    for system in map(systems.load, systems.names()):
+    for system in systems.every():
         joined = ", ".join(f"{level.name} {level.devices.value:,}" for level in system.levels)
         yield _row(system.slug, f"{system.name}: {joined}")
 
@@ -222,6 +230,7 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "algorithms": _algorithms,
     "graphs": _graphs,
     "networks": _networks,
+    "engines": _engines,
     "optimisers": _optimisers,
     "precisions": _precisions,
     "levels": _levels,

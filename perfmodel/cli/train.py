@@ -36,7 +36,11 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def train(
     network: Annotated[
         str,
-        typer.Argument(metavar="NETWORK", help="A name (perfmodel network list), or a YAML file."),
+        typer.Argument(
+            metavar="NETWORK",
+            help="A name (perfmodel network list), or a YAML file.",
+            autocompletion=completing.networks,
+        ),
     ],
     device: Annotated[
         list[str] | None,
@@ -56,6 +60,7 @@ def train(
             "-s",
             metavar="NAMES",
             help="Systems (perfmodel list systems): dgx-a100,dgx-h100 or repeated.",
+            autocompletion=completing.systems,
         ),
     ] = None,
     gpus: Annotated[

@@ -29,26 +29,30 @@ _PAIRS = 2**20  # combinations of sizes looked at before a grid is called empty
 
 @dataclass(frozen=True)
 class Group:
-    """Rows of a range that one call predicts: `problem` holds them as arrays.
-
-    `rows` are places in the range. Where the rows have no meaning, `problem` is None and `reason`
-    says why.
-    """
+    """Rows of a range that one call predicts."""
 
     rows: np.ndarray
+    """Places in the range."""
     schedule: str
+    """Their schedule."""
     problem: Problem | None
+    """The problems as arrays; None where the rows have no meaning."""
     reason: str = ""
+    """Why they have none."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """The decoded digits of a range of indices: a column per size, a code per kind."""
+    """The decoded digits of a range of indices."""
 
     start: int
+    """The first index."""
     sizes: Mapping[str, np.ndarray]
+    """A column for each size."""
     kinds: Mapping[str, np.ndarray]
+    """A code for each kind."""
     groups: tuple[Group, ...]
+    """The rows by what one call predicts."""
 
     def __len__(self) -> int:
         return sum(group.rows.size for group in self.groups)

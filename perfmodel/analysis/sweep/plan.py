@@ -29,12 +29,16 @@ CHUNK = 65_536
 
 @dataclass(frozen=True)
 class Part:
-    """One file: the points from `start` up to `stop` of one device's grid."""
+    """One file: a run of points of one device's grid."""
 
     device: Device
+    """The device."""
     number: int
+    """Number of the file, from 0."""
     start: int
+    """The first point."""
     stop: int
+    """The point after the last."""
 
     @property
     def path(self) -> str:

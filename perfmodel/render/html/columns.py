@@ -37,7 +37,9 @@ class Column:
     """One column of a table on the page."""
 
     key: str
+    """Key of its values in a row."""
     header: str
+    """Its heading."""
     kind: str
     """text, number, percent, time (microseconds), ms, seconds, bytes, binary (bytes of capacity),
     flops, flops_per_s, gb_per_s or watts."""

@@ -20,7 +20,9 @@ class Bar:
     """One bar: lengths by name, in the order of their sum over all bars."""
 
     label: str
+    """What stands before it."""
     lengths: Mapping[str, float]
+    """The length of each piece."""
     low: float | None = None
     """Lower end of the range of the sum."""
     high: float | None = None
@@ -53,6 +55,7 @@ class Bars:
     """Stacked bars on one scale. With several `views` the reader chooses one."""
 
     title: str
+    """What is shown."""
     kind: str
     """What the lengths are, as in `Column.kind`."""
     views: Mapping[str, Sequence[Bar]]
@@ -79,8 +82,11 @@ class Dots:
     """A dot a row. Where `x` or `y` has several keys the reader chooses one."""
 
     title: str
+    """What is shown."""
     x: Sequence[str]
+    """Keys of the x axis."""
     y: Sequence[str]
+    """Keys of the y axis."""
     name: Sequence[str]
     """Keys of what a row is called."""
     log: str = "xy"
@@ -127,6 +133,7 @@ class Rows:
     """The table of the section's rows."""
 
     title: str = ""
+    """What is shown."""
 
     def as_dict(self) -> dict[str, Any]:
         """The part in the page's data."""
@@ -138,11 +145,13 @@ class Section:
     """One section of the page."""
 
     title: str
+    """Its heading."""
     rows: Sequence[Row] = ()
     """Plain values that its dots and its table show."""
     columns: Sequence[Column] = ()
     """Columns of the rows."""
     parts: Sequence[Bars | Dots | Rows] = (Rows(),)
+    """What it shows, in order."""
     sentences: Sequence[str] = ()
     """What the summary says of it."""
     assumptions: Sequence[str] = ()
