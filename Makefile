@@ -67,7 +67,9 @@ gpu-plan: $(VENV)/.ready ## Anywhere: what such a day will try: make gpu-plan OU
 
 docs: $(VENV)/.ready ## Run the documents' examples again and write their output and charts in place
 	$(BIN)/python tests/transcripts.py
+	$(BIN)/python tests/notebooks.py
 	$(BIN)/python tests/goldentables.py
+	$(BIN)/python -m perfmodel.render.heldout docs/accuracy.md
 
 fit: $(VENV)/.ready ## Fit the constants to a measured-run table: make fit DATA=runs.parquet
 	@test -n "$(DATA)" || { echo "say which measured runs: make fit DATA=runs.parquet" >&2; exit 2; }
@@ -76,6 +78,7 @@ fit: $(VENV)/.ready ## Fit the constants to a measured-run table: make fit DATA=
 scoreboard: $(VENV)/.ready ## Score the model on a measured-run table: make scoreboard DATA=runs.parquet
 	@test -n "$(DATA)" || { echo "say which measured runs: make scoreboard DATA=runs.parquet" >&2; exit 2; }
 	$(BIN)/python -m perfmodel.validation.scoreboard $(DATA) --readme README.md
+	$(BIN)/python -m perfmodel.render.heldout docs/accuracy.md
 
 fuzz: $(VENV)/.ready ## Run 100,000 whole commands on good and damaged input: make fuzz INPUTS=1000 SEED=7
 	$(BIN)/python tests/fuzz --inputs $(INPUTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))

@@ -29,6 +29,10 @@ settings.register_profile(
 )
 settings.load_profile("perfmodel")
 
+# As many processes run the tests as there are cores. Threads of OpenMP beside them would wait for
+# each other by spinning: tests that train trees take twice as long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # The cheap sign of a GPU, asked before anything imports torch or triton: triton reads its
 # interpreter switch when it is first imported.
 _DRIVER = any(Path(node).exists() for node in ("/dev/nvidiactl", "/dev/kfd"))

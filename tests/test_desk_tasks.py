@@ -67,8 +67,12 @@ def test_the_same_on_five_devices(asked):
         ("predict", "gemm"), ("whatif", "gemm"), ("graph", "decoder-layer"),
         ("map", "mlp", "--tokens", "256", "--hidden", "256", "--ffn", "512"), ("trend",),
         ("sweep", "gemm", "--best", "--per", "device"), ("roofline", "gemm", "--chart", "x.svg"),
+        ("network", "gpt2", "--seq", "512"), ("train", "gpt2", "--seq", "512"),
+        ("infer", "llama-3-8b"), ("compress", "llama-2-7b", "--formats", "fp16"),
+        ("hold", "llama-2-7b"), ("embedding", "--rows", "1k"),
+        ("offload", "llama-2-7b", "--policy", "stream"),
     ],
-    ids=" ".join,
+    ids=lambda words: " ".join(words[:2]),
 )  # fmt: skip
 def test_every_command_takes_a_list_of_devices(cli, command):
     if command[0] == "sweep":

@@ -103,7 +103,7 @@ def test_the_wheel_holds_all_code_and_data(wheel):
         "hardware_specs": "perfmodel/hardware_specs",
     }.items():
         for path in (ROOT / folder).rglob("*"):
-            if path.suffix in (".py", ".yaml", ".json", ".csv", ".typed"):
+            if path.suffix in (".py", ".yaml", ".json", ".csv", ".typed", ".md"):
                 assert f"{package}/{path.relative_to(ROOT / folder)}" in wheel
 
 
