@@ -253,10 +253,11 @@ def _places(devices: list[str], wanted: list[str]) -> list[_Place]:
         raise ProblemError(
             "name a device (-d h100-sxm) or a system (--system dgx-h100), one of them"
         )
-    named = [systems.load(name) for text in wanted for name in known.names(text)]
+    named = dict.fromkeys(name for text in wanted for name in known.names(text))
+    laid_over = [systems.load(name) for name in named]
     return [
         *(_Place(one, None) for one in known.devices(devices)),
-        *(_Place(load(one.device), one) for one in dict.fromkeys(named)),
+        *(_Place(load(one.device), one) for one in laid_over),
     ]
 
 
