@@ -27,7 +27,6 @@ from perfmodel.training.result import Step
 
 MOST = 100_000
 """The most plans of one command."""
-_USUAL = {"zero": 0}  # of what is not 1 unless it is said
 _SHOWN = 8  # plans that cannot be laid out, printed in full
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -198,16 +197,18 @@ class _Grid:
         return count
 
     def plans(self) -> Iterator[tuple[str, Plan | PerfmodelError]]:
-        """Each with a few words for it; the error of one that cannot be."""
+        """Each with what sets it apart in words; the error of one that cannot be."""
+        apart = [name for name, values in self.axes.items() if len(values) > 1]
         for values, mode in product(product(*self.axes.values()), self.recompute):
             chosen = dict(zip(self.axes, values, strict=True))
-            words = ", ".join(
-                f"{name} {value}" for name, value in chosen.items() if value != _USUAL.get(name, 1)
-            )
+            said = [f"{name} {chosen[name]}" for name in apart]
+            if len(self.recompute) > 1:
+                said.append(f"recompute {mode}")
+            words = ", ".join(said)
             try:
-                yield words or "one device", self._plan(chosen, mode)
+                yield words, self._plan(chosen, mode)
             except PerfmodelError as error:
-                yield words or "one device", error
+                yield words, error
 
     def _plan(self, chosen: dict[str, int], mode: str) -> Plan:
         devices = chosen.pop("devices")
@@ -254,10 +255,10 @@ def _places(devices: list[str], wanted: list[str]) -> list[_Place]:
             "name a device (-d h100-sxm) or a system (--system dgx-h100), one of them"
         )
     named = dict.fromkeys(name for text in wanted for name in known.names(text))
-    laid_over = [systems.load(name) for name in named]
+    joined = {system.slug: system for system in map(systems.load, named)}
     return [
         *(_Place(one, None) for one in known.devices(devices)),
-        *(_Place(load(one.device), one) for one in laid_over),
+        *(_Place(load(system.device), system) for system in joined.values()),
     ]
 
 
@@ -272,10 +273,10 @@ def _predicted(
     found: list[Step] = []
     refused: list[tuple[str, str]] = []
     for here in places:
-        whose = f"{(here.system or here.device).slug}, " if len(places) > 1 else ""
+        whose = [(here.system or here.device).slug] if len(places) > 1 else []
         for words, answer in _answers(network, named, here, dask):
             if isinstance(answer, str):
-                refused.append((whose + words, answer))
+                refused.append((", ".join(filter(None, [*whose, words])), answer))
             else:
                 found.append(answer)
     return found, refused
