@@ -32,7 +32,12 @@ def unheard(document):
                 yield number, " ".join(paragraph.split())[:60]
 
 
-PATHS = [pytest.param(path, id=str(path.relative_to(ROOT))) for path in documents()]
+# Quick starts and recipes also reckon with what is shown, which this cannot follow.
+PATHS = [
+    pytest.param(path, id=str(path.relative_to(ROOT)))
+    for path in documents()
+    if path.parent.name != "start" and path.stem != "recipes"
+]
 
 
 @pytest.mark.parametrize("path", PATHS)
