@@ -105,7 +105,15 @@ def cli(capsys, tmp_path, monkeypatch):
     return call
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
+def report_results(tmp_path_factory):
+    """A folder with a result of every kind, as files that the commands wrote."""
+    import reportresults
+
+    return reportresults.write(tmp_path_factory.mktemp("results"))
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """This machine's Chromium, for tests marked `browser`."""
     from playwright.sync_api import sync_playwright
@@ -115,3 +123,28 @@ def browser() -> Iterator[Browser]:
         found = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield found
         found.close()
+
+
+@pytest.fixture
+def opening(browser):
+    """Opens pages; at the end nothing was logged, and nothing but the pages was asked for."""
+    faults, requests, contexts, wanted = [], [], [], []
+
+    def open_(path, width=1280, scheme="light"):
+        context = browser.new_context(
+            offline=True, viewport={"width": width, "height": 900}, color_scheme=scheme
+        )
+        contexts.append(context)
+        wanted.append(path.as_uri())
+        page = context.new_page()
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(path.as_uri())
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert faults == []
+    assert [url for url in requests if not url.startswith("blob:")] == wanted
