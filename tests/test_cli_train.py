@@ -47,6 +47,13 @@ def test_a_grid_has_what_varies_in_columns_and_the_rest_in_its_title(said):
     assert "zero" not in title
 
 
+def test_a_system_named_twice_is_predicted_once(said):
+    # A system holds its sources in a mapping, so it has no hash to be told apart by.
+    rows = table(said("train", "gpt2", "--system", "dgx-h100,dgx-a100,dgx-h100", "--seq", "512",
+                      "--gpus", "8", "-f", "csv"))  # fmt: skip
+    assert [row["device"] for row in rows] == ["h100-sxm", "a100-sxm4-80gb"]
+
+
 def test_every_axis_that_varies_tells_plans_apart(said):
     rows = table(said(*EIGHT, "--zero", "0,1", "--tensor", "1,2", "--micro-batch", "1,2",
                       "--recompute", "none,full", "-f", "csv"))  # fmt: skip
