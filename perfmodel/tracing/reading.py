@@ -5,9 +5,10 @@ from __future__ import annotations
 import operator as python
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from perfmodel.tracing import layout
 from perfmodel.tracing.operand import Operand, operand
 from perfmodel.tracing.operation import Operation
 from perfmodel.tracing.registry import Call, lowered
@@ -24,8 +25,6 @@ VIEWS = frozenset(
     )
 )  # fmt: skip
 _PERHAPS = frozenset({"aten.reshape", "aten.contiguous", "aten.reshape_as", "aten.flatten"})
-# Assertions and the like, which make nothing.
-_NOTHING = frozenset({"aten._assert_tensor_metadata", "aten.sym_size", "aten._assert_async"})
 
 
 @dataclass
@@ -44,8 +43,12 @@ class Reading:
     """What it returns."""
     unknown: Counter[str] = field(default_factory=Counter)
     """Operators that nothing is known of, with how often they were met."""
+    calls: int = 0
+    """Calls of operators: each is an operation, or costs nothing."""
     views: int = 0
-    """Nodes that cost nothing."""
+    """Of these, calls that cost nothing."""
+    copies: int = 0
+    """Operations that are no call of their own: copies that torch makes for a product."""
 
 
 def read(program: Any) -> Reading:
@@ -67,7 +70,11 @@ class _Reader:
             **signature.inputs_to_lifted_tensor_constants,
         }
         self._buffers = {*signature.inputs_to_buffers, *signature.inputs_to_lifted_tensor_constants}
-        self._lies_in: dict[str, str] = {}
+        self._state: Mapping[str, Any] = program.state_dict
+        self._first: dict[int, str] = {}  # a parameter's tensor to its first placeholder
+        self._lies_in: dict[Any, str] = {}
+        self._returned: dict[Any, list[str]] = {}  # what regions return
+        self._region = ""
         self.found = Reading()
 
     def take(self, node: Any) -> None:
@@ -86,65 +93,114 @@ class _Reader:
         value = node.meta.get("val")
         if not hasattr(value, "stride"):
             return
-        self._lies_in[node.name] = node.name
         seen = operand(node.name, value)
-        if node.name in self._weights:
-            self.found.parameters[node.name] = seen
-            if node.name in self._buffers:
-                self.found.buffers.add(node.name)
-        else:
+        if node.name not in self._weights:
             self.found.inputs[node.name] = seen
+            self._lies_in[node] = node.name
+            return
+        weight = self._state.get(self._weights[node.name])
+        home = self._first.setdefault(id(weight), node.name) if weight is not None else node.name
+        self._lies_in[node] = home
+        if home != node.name:  # tied to another one
+            return
+        self.found.parameters[node.name] = seen
+        if node.name in self._buffers:
+            self.found.buffers.add(node.name)
 
     def _called(self, node: Any) -> None:
         if node.target is python.getitem:
             self._picked(node)
             return
+        region = _region(node)
+        if region is not None:
+            self._inside(node, *region)
+            return
+        self.found.calls += 1
         name = _name(node.target)
         values = [value for value in _flat(node.meta.get("val")) if hasattr(value, "stride")]
-        if name in _NOTHING or not values:
-            if name in VIEWS:
-                self._look(node)
+        written = [] if values else _written(node)
+        if not values and not written:  # a size, an assertion
+            self.found.views += 1
             return
         if name in VIEWS or (name in _PERHAPS and (_views(node) or self._of_attention(node))):
             self._look(node)
             return
         call = self._call(node, name, values)
+        if written:
+            call = replace(call, outputs=tuple(self._operand(item) for item in written))
+        call = self._laid_out(node, call)
         made, known = lowered(call)
         if not known:
             self.found.unknown[name] += 1
         if made is None:
             self._look(node)
             return
-        self._lies_in[node.name] = node.name
+        if not written:
+            self._lies_in[node] = call.name
         self.found.operations.append(made)
+
+    def _inside(self, node: Any, body: Any, arguments: list[Any]) -> None:
+        """A region that runs as a part of the graph: autocast, checkpointing."""
+        outside, self._region = self._region, f"{self._region}{node.name}."
+        given = iter(arguments)
+        for item in body.graph.nodes:
+            if item.op == "placeholder":
+                source = next(given)
+                if source in self._lies_in:
+                    self._lies_in[item] = self._lies_in[source]
+            elif item.op == "call_function":
+                self._called(item)
+            elif item.op == "output":
+                self._returned[node] = [self._home(x) for x in _flat(item.args[0])]
+        self._region = outside
+
+    def _home(self, node: Any) -> str:
+        """The tensor in memory that a node lies in."""
+        return self._lies_in.get(node) or f"{self._region}{node}"
 
     def _look(self, node: Any) -> None:
         """A node that lies where its first tensor lies; a constant lies in memory as inputs do."""
         self.found.views += 1
-        named = (item.name for item in _flat(node.args) if hasattr(item, "meta"))
-        source = next((name for name in named if name in self._lies_in), None)
-        self._lies_in[node.name] = node.name if source is None else self._lies_in[source]
+        nodes = (item for item in _flat(node.args) if hasattr(item, "meta"))
+        source = next((item for item in nodes if item in self._lies_in), None)
+        self._lies_in[node] = self._home(node if source is None else source)
 
     def _of_attention(self, node: Any) -> bool:
         """Whether it joins the heads of attention's result: kernels write heads beside each other
         ([batch, seq, heads, dim]), whatever the meta device says of it.
         """
-        home = self._lies_in.get(node.args[0].name)
+        home = self._lies_in.get(node.args[0])
         made = self.found.operations
         kinds = (item.kind for item in made if any(x.tensor == home for x in item.writes))
         return next(kinds, "") == "attention"
 
+    def _laid_out(self, node: Any, call: Call) -> Call:
+        """The call with copies of the operands that its kernel cannot read as they lie."""
+        for name, shape in layout.copied(call.aten, node.args):
+            source = call[name]
+            made = Operand(f"{call.name}.{name}", shape, source.dtype, floating=source.floating)
+            copy = Call(made.tensor, layout.COPY, call.module, {"self": source}, (made,))
+            operation, _ = lowered(copy)
+            assert operation is not None
+            self.found.operations.append(operation)
+            self.found.copies += 1
+            call = replace(call, given={**call.given, name: made})
+        return call
+
     def _picked(self, node: Any) -> None:
         """One of several results: a view of what was split, or an output of its own."""
         source, index = node.args
-        home = self._lies_in.get(source.name)
-        if home == source.name:
-            self._lies_in[node.name] = _output(source.name, index)
+        if source in self._returned:
+            self._lies_in[node] = self._returned[source][index]
+            return
+        home = self._lies_in.get(source)
+        if home == f"{self._region}{source.name}":
+            self._lies_in[node] = _output(home, index)
         elif home is not None:
-            self._lies_in[node.name] = home
+            self._lies_in[node] = home
 
     def _operand(self, node: Any) -> Operand:
-        return operand(self._lies_in.get(node.name, node.name), node.meta["val"])
+        return operand(self._home(node), node.meta["val"])
 
     def _call(self, node: Any, name: str, values: list[Any]) -> Call:
         arguments = getattr(node.target, "_schema", None)
@@ -152,13 +208,13 @@ class _Reader:
         given = dict(zip(names, node.args, strict=False)) if names else {}
         given |= {f"argument {i}": value for i, value in enumerate(node.args[len(given) :])}
         given |= dict(node.kwargs)
-        several = len(values) > 1
+        several, called = len(values) > 1, f"{self._region}{node.name}"
         outputs = tuple(
-            operand(_output(node.name, i) if several else node.name, value)
+            operand(_output(called, i) if several else called, value)
             for i, value in enumerate(values)
         )
         return Call(
-            node.name,
+            called,
             name,
             _module(node),
             {key: self._seen(value) for key, value in given.items()},
@@ -172,9 +228,34 @@ class _Reader:
             return [self._seen(item) for item in value]
         if not hasattr(value, "meta"):
             return value
-        if value.name not in self._lies_in or not hasattr(value.meta.get("val"), "stride"):
+        if value not in self._lies_in or not hasattr(value.meta.get("val"), "stride"):
             return None
         return self._operand(value)
+
+
+def _region(node: Any) -> tuple[Any, list[Any]] | None:
+    """The graph that an operator runs as a part of this one, and what it is given; None where an
+    operator has none, or chooses between several.
+    """
+    bodies = [x for x in node.args if getattr(x, "op", "") == "get_attr"]
+    if len(bodies) != 1:
+        return None
+    body = getattr(node.graph.owning_module, bodies[0].target, None)
+    if not hasattr(body, "graph"):
+        return None
+    given = [x for x in node.args if hasattr(x, "op") and x is not bodies[0]]
+    wanted = sum(item.op == "placeholder" for item in body.graph.nodes)
+    return (body, given) if wanted == len(given) else None
+
+
+def _written(node: Any) -> list[Any]:
+    """The tensors that an operator writes in place."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return []
+    names = {item.name for item in schema.arguments if item.alias_info and item.alias_info.is_write}
+    given = zip((item.name for item in schema.arguments), node.args, strict=False)
+    return [x for name, x in (*given, *node.kwargs.items()) if name in names and hasattr(x, "meta")]
 
 
 def _output(name: str, index: int) -> str:
