@@ -56,10 +56,15 @@ def rearranged(call: Call) -> Operation | None:
 
 
 @operation("aten.copy")
+def overwrite(call: Call) -> Operation | None:
+    """A tensor over another one, which is not read."""
+    return call.map(reads=call.inputs[1:2])
+
+
 @operation("aten.constant_pad_nd", "aten.pad", "aten.roll", "aten.flip", "aten.repeat_interleave")
 @operation("aten.where", "aten.diff", "aten.floor_divide", "aten.__and__", "aten.__or__")
 @operation("aten.__xor__", "aten.__lshift__", "aten.__rshift__", "aten.clamp", "aten.rsub")
-@operation("aten.tril", "aten.triu", "aten.masked_fill", "aten.index_select", "aten.outer")
+@operation("aten.tril", "aten.triu", "aten.masked_fill", "aten.outer")
 def copy(call: Call) -> Operation | None:
     """Every element of the result is written, and read from where it comes."""
     return call.map()
@@ -99,7 +104,7 @@ def made(call: Call) -> Operation | None:
 # Sorting, scattering and gathering by index: what they take beside their bytes is not known here.
 @operation("aten.sort", "aten.topk", "aten.argsort", "aten.histc", "aten.bincount", "aten.cumsum")
 @operation("aten.cumprod", "aten.gather", "aten.scatter", "aten.scatter_add", "aten.index_add")
-@operation("aten.index", "aten.index_put", "aten.masked_scatter", "aten.nonzero", "aten.one_hot")
+@operation("aten.index_put", "aten.masked_scatter", "aten.nonzero", "aten.one_hot")
 @operation("aten.searchsorted", "aten.bucketize", "aten.multinomial", "aten.unique", "aten.isin")
 @operation("aten.cross_entropy_loss", "aten.nll_loss_forward", "aten.nll_loss_nd")
 @operation(

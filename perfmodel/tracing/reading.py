@@ -118,7 +118,7 @@ class _Reader:
         self.found.calls += 1
         name = _name(node.target)
         values = [value for value in _flat(node.meta.get("val")) if hasattr(value, "stride")]
-        written = [] if values else _written(node)
+        written = _written(node)
         if not values and not written:  # a size, an assertion
             self.found.views += 1
             return
@@ -126,8 +126,9 @@ class _Reader:
             self._look(node)
             return
         call = self._call(node, name, values)
-        if written:
-            call = replace(call, outputs=tuple(self._operand(item) for item in written))
+        if not values:
+            into = zip(written, _outputs(call.name, len(written)), strict=True)
+            call = replace(call, outputs=tuple(operand(to, x.meta["val"]) for x, to in into))
         call = self._laid_out(node, call)
         made, known = lowered(call)
         if not known:
@@ -135,9 +136,11 @@ class _Reader:
         if made is None:
             self._look(node)
             return
-        if not written:
-            self._lies_in[node] = call.name
+        self._lies_in[node] = call.name
         self.found.operations.append(made)
+        if len(written) == len(call.outputs):
+            for item, to in zip(written, call.outputs, strict=True):
+                self._overwrite(item, to.tensor)
 
     def _inside(self, node: Any, body: Any, arguments: list[Any]) -> None:
         """A region that runs as a part of the graph: autocast, checkpointing."""
@@ -153,6 +156,12 @@ class _Reader:
             elif item.op == "output":
                 self._returned[node] = [self._home(x) for x in _flat(item.args[0])]
         self._region = outside
+
+    def _overwrite(self, node: Any, made: str) -> None:
+        """What lies where a node lies is from now on what an operation has written there."""
+        home = self._lies_in.get(node)
+        for other in [n for n, at in self._lies_in.items() if at == home]:
+            self._lies_in[other] = made
 
     def _home(self, node: Any) -> str:
         """The tensor in memory that a node lies in."""
@@ -208,11 +217,9 @@ class _Reader:
         given = dict(zip(names, node.args, strict=False)) if names else {}
         given |= {f"argument {i}": value for i, value in enumerate(node.args[len(given) :])}
         given |= dict(node.kwargs)
-        several, called = len(values) > 1, f"{self._region}{node.name}"
-        outputs = tuple(
-            operand(_output(called, i) if several else called, value)
-            for i, value in enumerate(values)
-        )
+        called = f"{self._region}{node.name}"
+        to = zip(_outputs(called, len(values)), values, strict=True)
+        outputs = tuple(operand(tensor, value) for tensor, value in to)
         return Call(
             called,
             name,
@@ -240,7 +247,7 @@ def _region(node: Any) -> tuple[Any, list[Any]] | None:
     bodies = [x for x in node.args if getattr(x, "op", "") == "get_attr"]
     if len(bodies) != 1:
         return None
-    body = getattr(node.graph.owning_module, bodies[0].target, None)
+    body: Any = getattr(node.graph.owning_module, bodies[0].target, None)
     if not hasattr(body, "graph"):
         return None
     given = [x for x in node.args if hasattr(x, "op") and x is not bodies[0]]
@@ -261,6 +268,11 @@ def _written(node: Any) -> list[Any]:
 def _output(name: str, index: int) -> str:
     """The tensor that is one of several outputs."""
     return f"{name}.{index}"
+
+
+def _outputs(name: str, many: int) -> list[str]:
+    """The tensors that an operator makes."""
+    return [_output(name, i) for i in range(many)] if many > 1 else [name]
 
 
 def _name(target: Any) -> str:
