@@ -41,6 +41,8 @@ class Reading:
     """What the caller gives."""
     outputs: list[Operand] = field(default_factory=list)
     """What it returns."""
+    overwritten: dict[str, Operand] = field(default_factory=dict)
+    """Tensors that an operation has written in place, in a part or whole, as large as they are."""
     unknown: Counter[str] = field(default_factory=Counter)
     """Operators that nothing is known of, with how often they were met."""
     calls: int = 0
@@ -73,6 +75,7 @@ class _Reader:
         self._state: Mapping[str, Any] = program.state_dict
         self._first: dict[int, str] = {}  # a parameter's tensor to its first placeholder
         self._lies_in: dict[Any, str] = {}
+        self._whole: dict[str, Operand] = {}  # tensors in memory, as large as they are
         self._returned: dict[Any, list[str]] = {}  # what regions return
         self._region = ""
         self.found = Reading()
@@ -93,7 +96,7 @@ class _Reader:
         value = node.meta.get("val")
         if not hasattr(value, "stride"):
             return
-        seen = operand(node.name, value)
+        seen = self._whole[node.name] = operand(node.name, value)
         if node.name not in self._weights:
             self.found.inputs[node.name] = seen
             self._lies_in[node] = node.name
@@ -137,6 +140,7 @@ class _Reader:
             self._look(node)
             return
         self._lies_in[node] = call.name
+        self._whole |= {x.tensor: x for x in call.outputs}
         self.found.operations.append(made)
         if len(written) == len(call.outputs):
             for item, to in zip(written, call.outputs, strict=True):
@@ -159,7 +163,10 @@ class _Reader:
 
     def _overwrite(self, node: Any, made: str) -> None:
         """What lies where a node lies is from now on what an operation has written there."""
-        home = self._lies_in.get(node)
+        home = self._home(node)
+        before = self._whole.get(home)
+        if before is not None:
+            self._whole[made] = self.found.overwritten[made] = replace(before, tensor=made)
         for other in [n for n, at in self._lies_in.items() if at == home]:
             self._lies_in[other] = made
 
@@ -172,7 +179,9 @@ class _Reader:
         self.found.views += 1
         nodes = (item for item in _flat(node.args) if hasattr(item, "meta"))
         source = next((item for item in nodes if item in self._lies_in), None)
-        self._lies_in[node] = self._home(node if source is None else source)
+        home = self._lies_in[node] = self._home(node if source is None else source)
+        if source is None and hasattr(node.meta.get("val"), "stride"):
+            self._whole[home] = operand(home, node.meta["val"])
 
     def _of_attention(self, node: Any) -> bool:
         """Whether it joins the heads of attention's result: kernels write heads beside each other

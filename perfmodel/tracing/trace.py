@@ -90,7 +90,7 @@ def trace(
 def _graph(name: str, operations: Sequence[Operation], found: Reading) -> Graph:
     """The operations joined by tensors, those that none of them touches left out."""
     tensors: dict[str, Tensor] = {}
-    sizes = {**found.parameters, **found.inputs}
+    sizes = {**found.parameters, **found.inputs, **found.overwritten}
     for item in operations:
         for x in (*item.writes, *item.reads):
             whole = sizes.get(x.tensor, x)
