@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import logging
 import sys
@@ -28,7 +29,17 @@ def exported(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any
             return call(module, tuple(args), dict(kwargs), strict=False)
     except Exception as error:  # whatever a user's forward raises
         name = type(module).__name__
-        raise TraceError(f"{name} cannot be traced: {said(error)}") from error
+        hint = _misnamed(module, kwargs)
+        raise TraceError(f"{name} cannot be traced: {said(error)}{hint}") from error
+
+
+def _misnamed(module: Any, kwargs: Mapping[str, Any]) -> str:
+    """Which inputs are called otherwise than the arguments of a module, and what these are."""
+    known = [name for name in inspect.signature(module.forward).parameters if name != "kwargs"]
+    others = [name for name in kwargs if name not in known]
+    if not others:
+        return ""
+    return f"; it has no argument named {', '.join(others)}, but {', '.join(known[:12])}"
 
 
 @contextmanager

@@ -17,11 +17,10 @@ COPY = "aten.clone"
 _NAMES = ("self", "other")
 
 
-def copied(aten: str, arguments: Sequence[Any]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Arguments of an operator that are copied first, each with the shape of its copy."""
+def copied(aten: str, values: Sequence[Any]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The tensors, of those that an operator is given, that it copies first, and as what shape."""
     if aten != "aten.matmul":
         return
-    values = [item.meta["val"] for item in arguments[:2]]
     if any(len(value.shape) < 3 for value in values):  # folded into a product of two matrices
         return
     lead = _common([value.shape[:-2] for value in values])

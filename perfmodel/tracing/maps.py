@@ -92,10 +92,18 @@ def _dims(said: object) -> tuple[int, ...]:
     return tuple(int(d) for d in said) if isinstance(said, list | tuple) else (int(str(said)),)
 
 
-@operation("aten.zeros", "aten.ones", "aten.full", "aten.empty", "aten.zeros_like")
-@operation("aten.ones_like", "aten.full_like", "aten.empty_like", "aten.new_zeros")
-@operation("aten.new_ones", "aten.new_full", "aten.new_empty", "aten.scalar_tensor")
-@operation("aten.arange", "aten.linspace", "aten.eye", "aten.lift_fresh_copy", "aten.detach_")
+CONSTANTS = tuple(
+    f"aten.{name}"
+    for name in (
+        "zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like",
+        "new_zeros", "new_ones", "new_full", "new_empty", "scalar_tensor", "arange", "linspace",
+        "eye", "lift_fresh_copy",
+    )
+)  # fmt: skip
+"""Operators that make a tensor of no other tensor's elements."""
+
+
+@operation(*CONSTANTS, "aten.detach_")
 def made(call: Call) -> Operation | None:
     """Constants, which are made once and not in every pass."""
     return None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfmodel.tracing import layout
+from perfmodel.tracing.maps import CONSTANTS
 from perfmodel.tracing.operand import Operand, operand
 from perfmodel.tracing.operation import Operation
 from perfmodel.tracing.registry import Call, lowered
@@ -23,7 +24,7 @@ VIEWS = frozenset(
         "lift_fresh", "mT", "numpy_T", "adjoint", "unfold", "as_strided", "view_as_real",
         "view_as_complex", "real", "imag", "tensor_split", "broadcast_to", "atleast_2d", "ravel",
     )
-)  # fmt: skip
+) | {"_add_batch_dim", "_remove_batch_dim"}  # fmt: skip
 _PERHAPS = frozenset({"aten.reshape", "aten.contiguous", "aten.reshape_as", "aten.flatten"})
 
 
@@ -88,12 +89,11 @@ class _Reader:
             self._called(node)
         elif node.op == "output":
             for item in _flat(node.args[0]):
-                value = item.meta.get("val") if hasattr(item, "meta") else None
-                if hasattr(value, "stride"):
+                if hasattr(item, "meta") and hasattr(_value(item), "stride"):
                     self.found.outputs.append(self._operand(item))
 
     def _given(self, node: Any) -> None:
-        value = node.meta.get("val")
+        value = _value(node)
         if not hasattr(value, "stride"):
             return
         seen = self._whole[node.name] = operand(node.name, value)
@@ -120,9 +120,10 @@ class _Reader:
             return
         self.found.calls += 1
         name = _name(node.target)
-        values = [value for value in _flat(node.meta.get("val")) if hasattr(value, "stride")]
+        values = [value for value in _flat(_value(node)) if hasattr(value, "stride")]
         written = _written(node)
-        if not values and not written:  # a size, an assertion
+        if not any(value.numel() for value in (*values, *map(_value, written))):
+            # A size, an assertion, a tensor without elements.
             self.found.views += 1
             return
         if name in VIEWS or (name in _PERHAPS and (_views(node) or self._of_attention(node))):
@@ -131,7 +132,7 @@ class _Reader:
         call = self._call(node, name, values)
         if not values:
             into = zip(written, _outputs(call.name, len(written)), strict=True)
-            call = replace(call, outputs=tuple(operand(to, x.meta["val"]) for x, to in into))
+            call = replace(call, outputs=tuple(operand(to, _value(x)) for x, to in into))
         call = self._laid_out(node, call)
         made, known = lowered(call)
         if not known:
@@ -177,11 +178,11 @@ class _Reader:
     def _look(self, node: Any) -> None:
         """A node that lies where its first tensor lies; a constant lies in memory as inputs do."""
         self.found.views += 1
-        nodes = (item for item in _flat(node.args) if hasattr(item, "meta"))
+        nodes = (x for x in _flat(node.args) if hasattr(x, "meta") and not _is_constant(node))
         source = next((item for item in nodes if item in self._lies_in), None)
         home = self._lies_in[node] = self._home(node if source is None else source)
-        if source is None and hasattr(node.meta.get("val"), "stride"):
-            self._whole[home] = operand(home, node.meta["val"])
+        if source is None and hasattr(_value(node), "stride"):
+            self._whole[home] = operand(home, _value(node))
 
     def _of_attention(self, node: Any) -> bool:
         """Whether it joins the heads of attention's result: kernels write heads beside each other
@@ -194,7 +195,9 @@ class _Reader:
 
     def _laid_out(self, node: Any, call: Call) -> Call:
         """The call with copies of the operands that its kernel cannot read as they lie."""
-        for name, shape in layout.copied(call.aten, node.args):
+        for name, shape in layout.copied(
+            call.aten, [_value(x) for x in node.args if hasattr(x, "meta")]
+        ):
             source = call[name]
             made = Operand(f"{call.name}.{name}", shape, source.dtype, floating=source.floating)
             copy = Call(made.tensor, layout.COPY, call.module, {"self": source}, (made,))
@@ -218,7 +221,7 @@ class _Reader:
             self._lies_in[node] = home
 
     def _operand(self, node: Any) -> Operand:
-        return operand(self._home(node), node.meta["val"])
+        return operand(self._home(node), _value(node))
 
     def _call(self, node: Any, name: str, values: list[Any]) -> Call:
         arguments = getattr(node.target, "_schema", None)
@@ -239,14 +242,26 @@ class _Reader:
         )
 
     def _seen(self, value: Any) -> Any:
-        """An argument with tensors as operands; those that cost nothing to make are left out."""
+        """An argument with tensors as operands; those that cost nothing to make are left out, as
+        are those without elements."""
         if isinstance(value, list | tuple):
             return [self._seen(item) for item in value]
         if not hasattr(value, "meta"):
             return value
-        if value not in self._lies_in or not hasattr(value.meta.get("val"), "stride"):
+        if value not in self._lies_in or not hasattr(_value(value), "stride"):
             return None
-        return self._operand(value)
+        return self._operand(value) if _value(value).numel() else None
+
+
+def _value(node: Any) -> Any:
+    """What a node makes, as torch's meta device has it; within `vmap` the whole of it."""
+    import torch
+
+    functorch = torch._C._functorch
+    value = node.meta.get("val")
+    while isinstance(value, torch.Tensor) and functorch.is_batchedtensor(value):
+        value = functorch.get_unwrapped(value)
+    return value
 
 
 def _region(node: Any) -> tuple[Any, list[Any]] | None:
@@ -301,6 +316,10 @@ def _module(node: Any) -> str:
     return str(next(reversed(stack.values()))[0]) if stack else ""
 
 
+def _is_constant(node: Any) -> bool:
+    return _name(node.target) in CONSTANTS
+
+
 def _is_pointwise(target: Any) -> bool:
     import torch
 
@@ -309,7 +328,7 @@ def _is_pointwise(target: Any) -> bool:
 
 def _views(node: Any) -> bool:
     """Whether a reshape or the like needs no copy: torch itself says whether a view can be made."""
-    source, made = node.args[0].meta["val"], node.meta["val"]
+    source, made = _value(node.args[0]), _value(node)
     if node.target.overloadpacket.__name__ == "contiguous":
         return bool(source.is_contiguous())
     try:
