@@ -226,13 +226,13 @@ CODE_ALONE = {
     "Mistral": WIDE_SOFTMAX,
     "Qwen3Moe": WIDE_SOFTMAX,
     # Rotary positions of even and odd columns, and keys put together in one tensor.
-    "DeepseekV3": {**WIDE_SOFTMAX, r"(mul|sub|add|copy|cat) self_attn": 14},
-    # The weight of a norm multiplies in fp32, before the result is narrowed.
-    "Gemma3": {**WIDE_SOFTMAX, r"mul \w*norm": 11},
+    "DeepseekV3": {**WIDE_SOFTMAX, r"(mul|sub|add|copy|cat) self_attn": 24},
+    # The weight of a norm, in fp32 and 1 more, multiplies before the result is narrowed.
+    "Gemma3": {**WIDE_SOFTMAX, r"mul \w*norm": 11, r"(to|add) \w*norm": 26},
     # Keys are repeated for all heads before they are rotated, by gathers of them.
-    "Falcon": {r"(index|mul|cat|flatten|add) self_attention": 14},
+    "Falcon": {r"(index|neg|mul|cat|flatten|add) self_attention": 16},
     # Sinks are joined to the scores; rotary positions by halves; norms as Gemma's.
-    "GptOss": {r"(mul|sub|add|cat|max|softmax) self_attn": 32, r"mul \w*norm": 5},
+    "GptOss": {r"(mul|sub|add|cat|max|softmax) self_attn": 28, r"mul \w*norm": 5},
 }
 NETWORK_ALONE = {
     "Llama": {"softmax": 2},
@@ -242,8 +242,8 @@ NETWORK_ALONE = {
     "Mistral": {"softmax": 2},
     "Qwen3Moe": {"softmax": 2, "choice": 4},
     "DeepseekV3": {"softmax": 2, "choice": 2, "rotary": 9, "copy": 2},
-    "Gemma3": {"softmax": 2, r"norm.* [6246]": 8},
-    "Falcon": {"rotary": 8},
+    "Gemma3": {"softmax": 2, r"norm.* [268]": 8},
+    "Falcon": {"rotary": 10},
     "GptOss": {"softmax": 2, "choice": 4, "rotary": 10, "norm": 5},
 }
 
@@ -254,10 +254,6 @@ def beside(item):
         return "masks, positions and angles, once a pass"
     if re.search(r"\.(experts|gate|router)$", item.module):
         return "a token's way to its experts, which a network has in three passes"
-    if max(x.elements for x in (*item.reads, *item.writes)) <= 6 * TOKENS:
-        return "a number for each row or head, or a weight of one row"
-    if item.aten == "aten.neg":
-        return "the half that rotary positions negate"
     if item.aten == "aten.cat" and len(item.reads) == 1:
         return "keys and values put behind those of an empty cache"
     return ""
