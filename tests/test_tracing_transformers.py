@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -29,7 +30,6 @@ FlopCounterMode = pytest.importorskip("torch.utils.flop_counter").FlopCounterMod
 
 BATCH, SEQ, WINDOW = 3, 40, 16
 TOKENS = BATCH * SEQ
-SCORES = 2 * BATCH * 6 * SEQ * SEQ  # bytes of all scores, in bf16
 # Every extent is another number, so that no axis is taken for another.
 TABLE = {"vocab_size": 1000, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
 SIZES = {
@@ -153,11 +153,10 @@ def test_products_are_those_of_the_configuration(name):
     assert found == expected
 
 
-@pytest.mark.parametrize("name", FUSED)
+# Falcon's code repeats the keys and makes the mask a tensor, as that of windows does.
+@pytest.mark.parametrize("name", [name for name in FUSED if name != "Falcon"])
 def test_fused_attention_is_that_of_the_configuration(name):
     """Heads, heads of keys, queries, keys, widths and mask, where torch's kernel hides the keys."""
-    if name == "Falcon":
-        pytest.skip("its code repeats the keys and makes the mask a tensor, which hides nothing")
     sizes = {"sliding_window": 64} if "sliding_window" in FAMILIES[name] else {}
     expected = Counter(
         node.problem
@@ -211,6 +210,17 @@ def test_flops_of_the_backward_pass_are_those_of_torchs_own_counter(name):
         model(given(name)[0]).logits.sum().backward()
     found = trace(model, given(name), backward=True)
     assert found.flops == counter.get_total_flops() + 3 * routed(name)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_key_of_a_configuration_is_read(name):
+    """Whatever transformers writes into one."""
+    assert not [note for note in network(name).notes if "not recognised" in note]
+
+
+def test_a_bidirectional_gemma_is_not_causal():
+    (block, *_) = network("Gemma3", use_bidirectional_attention=True).network.blocks
+    assert not block.attention.causal
 
 
 # --- every other kernel ----------------------------------------------------------------------
@@ -303,6 +313,25 @@ def pattern_of(names, many, patterns):
         if sum(bool(re.search(pattern, name)) for name in names) >= many:
             return pattern
     return ", ".join(sorted(set(names)))
+
+
+def test_the_documents_table_is_what_comes_out():
+    """Kernels and bytes of each family, traced and imported."""
+    text = (Path(__file__).parents[1] / "docs/trace.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"^\| ([\w -]+) \| (\d+, \d+ \| [\d.]+) \|", text, re.MULTILINE))
+    called = {"GPT2": "GPT-2", "Bert": "BERT", "Qwen3Moe": "Qwen3-MoE", "Gemma3": "Gemma 3",
+              "DeepseekV3": "DeepSeek-V3", "GptOss": "gpt-oss"}  # fmt: skip
+    assert len(shown) == len(FAMILIES)
+    for name in FAMILIES:
+        code, stack = of_trace(traced(name)), [each[1:] for each in kernels(name)]
+        ratio = total(code) / total(stack)
+        said = f"{len(code)}, {len(stack)} | {ratio:#.3g}"
+        assert shown[called.get(name, name)] == said
+
+
+def total(nodes):
+    """Bytes of all operands."""
+    return sum(sum(map(sum, moved(node, tensors))) for node, tensors in nodes)
 
 
 # --- what is known ---------------------------------------------------------------------------
