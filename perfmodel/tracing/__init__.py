@@ -10,6 +10,7 @@
     operation   one ATen operator in our terms: a contraction, a row-wise operator, a map
     registry    ATen operators → operations, one table; `operation` adds to it
     contractions, rowwise, maps   its entries
+    layout      copies that torch makes of operands before a product
     reading     the nodes of an exported program, views left out, as operations
     fusion      which maps share a kernel, which products are one
     lowering    maps and reductions as problems with exact bytes

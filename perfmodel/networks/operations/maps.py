@@ -69,12 +69,8 @@ def chain(
     for i, one in enumerate(passes):
         typed = first.dtype if one.reads_type == "data" else one.reads_type
         made = first.dtype if one.writes_type == "data" else one.writes_type
-        # What the one before left, as far as it is of the type that is read; else what was kept.
         cols = one.columns(first.cols)
-        fits = [v for v in left if v.dtype == typed and v.cols == cols]
-        reads = fits[: one.reads]
-        more = [v for v in others if v.dtype == typed and v.cols == cols and v not in reads]
-        reads += more[: one.reads - len(reads)]
+        reads = _read(left, others, typed, first.rows * cols, one.reads)
         for j in range(one.reads - len(reads)):
             reads.append(Value(f"{name}.kept {i}.{j}", first.rows, cols, typed))
         like = replace(first, cols=cols)
@@ -93,6 +89,19 @@ def chain(
         called = name if len(passes) == 1 else f"{name} {i + 1}"
         to.run(called, kind, problem, {"X": tuple(reads)}, operands)
         left = writes if writes and one.makes is None and one.over == "all" else left
+
+
+def _read(
+    left: Sequence[Value], others: Sequence[Value], dtype: str, elements: int, many: int
+) -> list[Value]:
+    """What a pass reads: what the one before left, as far as it is of the type and size that is
+    read; else what was kept."""
+    alike = [
+        [v for v in group if v.dtype == dtype and v.rows * v.cols == elements]
+        for group in (left, others)
+    ]
+    fits = alike[0][:many]
+    return fits + [v for v in alike[1] if v not in fits][: many - len(fits)]
 
 
 def _written(
