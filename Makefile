@@ -18,8 +18,8 @@ CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench evidence gpu-day gpu-plan docs fit scoreboard fuzz physics mutants coverage \
-        clean
+.PHONY: help demo test check bench evidence gpu-day gpu-plan docs site fit scoreboard fuzz physics mutants \
+        coverage clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,7 +67,15 @@ gpu-plan: $(VENV)/.ready ## Anywhere: what such a day will try: make gpu-plan OU
 
 docs: $(VENV)/.ready ## Run the documents' examples again and write their output and charts in place
 	$(BIN)/python tests/transcripts.py
+	$(BIN)/python tests/notebooks.py
 	$(BIN)/python tests/goldentables.py
+	$(BIN)/python -m perfmodel.render.heldout docs/accuracy.md
+
+# Only changed pages are read anew, but all are written: the menu is in each of them. Sphinx reports a
+# fault when it reads the page, so after a failure it reads all of them again.
+site: $(VENV)/.ready ## Build the documents, notebooks and docstrings as a site, into build/site
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --write-all --conf-dir docs --doctree-dir build/doctrees \
+	    . build/site || { rm -rf build/doctrees; exit 1; }
 
 fit: $(VENV)/.ready ## Fit the constants to a measured-run table: make fit DATA=runs.parquet
 	@test -n "$(DATA)" || { echo "say which measured runs: make fit DATA=runs.parquet" >&2; exit 2; }
@@ -76,6 +84,7 @@ fit: $(VENV)/.ready ## Fit the constants to a measured-run table: make fit DATA=
 scoreboard: $(VENV)/.ready ## Score the model on a measured-run table: make scoreboard DATA=runs.parquet
 	@test -n "$(DATA)" || { echo "say which measured runs: make scoreboard DATA=runs.parquet" >&2; exit 2; }
 	$(BIN)/python -m perfmodel.validation.scoreboard $(DATA) --readme README.md
+	$(BIN)/python -m perfmodel.render.heldout docs/accuracy.md
 
 fuzz: $(VENV)/.ready ## Run 100,000 whole commands on good and damaged input: make fuzz INPUTS=1000 SEED=7
 	$(BIN)/python tests/fuzz --inputs $(INPUTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))

@@ -11,8 +11,10 @@ works for one, the exponentials of the other are taken. Its warps are
 Tensor memory holds O of both query tiles and the scores of AHEAD key tiles for each. Probabilities
 are written over the scores that they come from. Products of a block run in the order they were
 started in, so that the next scores in the same place only arrive when the product with these
-probabilities has read them. With AHEAD = 1 the softmax of a query tile waits for two products after
-each key tile; with AHEAD = 2 its next scores are there already.
+probabilities has read them.
+
+With AHEAD = 1 the softmax of a query tile waits for two products after each key tile; with AHEAD =
+2 its next scores are there already.
 
 A row keeps the maximum that its probabilities are relative to until one of them would exceed
 2^SLACK; until then its part of O needs no rescaling. Sums and O are relative to the same maximum,
@@ -24,8 +26,11 @@ and the upper query tile ends before the lower one.
 Who may touch what is said by barriers in shared memory (mbarrier), all of which start in phase 0
 with phase 1 done. Keys and values share a ring of buffers: K of tile t is its item 2t, V its item
 2t + 1, and item n lies in buffer n % STAGES for the (n // STAGES)th time: the products wait for
-that phase of `ready`, the loads for the phase before it of `free`. Scores, and what comes of them,
-have AHEAD places for a query tile: key tile t is in place t % AHEAD for the (t // AHEAD)th time.
+that phase of `ready`, the loads for the phase before it of `free`.
+
+Scores, and what comes of them, have AHEAD places for a query tile: key tile t is in place t % AHEAD
+for the (t // AHEAD)th time.
+
 There `scored` completes when Q·Kᵀ is done, `grown` when the rescaling factors are known, `weighted`
 when probabilities are stored and O is rescaled (two arrivals). `added` completes its phase t when
 P·V of key tile t is done, `summed` its only one when a query tile's sums are known.

@@ -39,20 +39,25 @@ _COMBINED = 8192  # elements of partial results that a block of the combining ke
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """`split` keys a slice in steps of `bc`; `pack` query heads share a tile of `br` rows.
-
-    `descriptors` loads keys and values by tensor descriptors; `by_bits` is that of
-    `AttentionConfig`. Raises `ProblemError` where the slices do not end on a step.
-    """
+    """A tile of decoding. Raises `ProblemError` where the slices do not end on a step."""
 
     split: int = 1024
+    """Keys of a slice."""
     br: int = 16
+    """Rows of a tile."""
     bc: int = 64
+    """Keys of a step."""
     pack: int = 8
+    """Query heads that share a tile."""
     warps: int = 4
+    """Warps of a block."""
     stages: int = 3
+    """Buffers of the pipeline."""
     descriptors: bool = False
+    """Whether keys and values are loaded by tensor descriptors."""
     by_bits: bool = False
+    """Whether bf16 is rounded by integer addition, for targets without an instruction that rounds.
+    """
 
     def __post_init__(self) -> None:
         check_tile(self.bc, br=self.br, pack=self.pack, split=self.split)
@@ -285,12 +290,16 @@ def _case(shape: tuple[int, ...], dtype: str, config: DecodeConfig, **more: obje
 
 @dataclass(frozen=True)
 class Shape:
-    """The tile of a slice's loop, without the split: `bc` keys, warps, stages, descriptors."""
+    """The tile of a slice's loop, without the split."""
 
     bc: int
+    """Keys of a step."""
     warps: int
+    """Warps of a block."""
     stages: int
+    """Buffers of the pipeline."""
     descriptors: bool = False
+    """Whether keys and values are loaded by tensor descriptors."""
 
 
 # By target and padded head size: no spills, and as many bytes in flight as blocks and stages hold.

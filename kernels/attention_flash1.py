@@ -30,12 +30,16 @@ from perfmodel.schedules.tiled import Accounting, tiled
 
 @dataclass(frozen=True)
 class Flash1Config:
-    """`br` query rows by `bc` keys, and how the unfinished O waits in memory."""
+    """A tile of FlashAttention-1."""
 
     br: int = 64
+    """Query rows."""
     bc: int = 64
+    """Keys."""
     accounting: Accounting = "paper"
+    """How the unfinished O waits in memory."""
     warps: int = 4
+    """Warps of a block."""
 
 
 CONFIGS = tuple(

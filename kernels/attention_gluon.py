@@ -38,15 +38,16 @@ _GROUP_REGISTERS = {2: 240, 3: 160}
 
 @dataclass(frozen=True)
 class GluonConfig:
-    """`groups` of 64 query rows by `bc` keys, `stages` buffers of keys and of values.
-
-    With `turns` the groups start their products one after another.
-    """
+    """A tile of the Hopper kernel: groups of 64 query rows by `bc` keys."""
 
     bc: int = 128
+    """Keys of a step."""
     stages: int = 2
+    """Buffers of keys and of values."""
     groups: int = 2
+    """Groups of warps."""
     turns: bool = True
+    """Whether the groups start their products one after another."""
 
     def __post_init__(self) -> None:
         check_tile(self.bc, stages=self.stages)

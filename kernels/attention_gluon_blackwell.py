@@ -42,16 +42,17 @@ _MOST_SLACK = 15  # half precision ends below 2^16
 
 @dataclass(frozen=True)
 class BlackwellConfig:
-    """Two tiles of 128 query rows by `bc` keys, `stages` buffers of keys or values.
-
-    The scores of `ahead` key tiles are in tensor memory for each query tile. A row's maximum, and
-    with it O, is brought up to date once one of its probabilities would exceed 2^`slack`.
-    """
+    """A tile of the Blackwell kernel: two of 128 query rows by `bc` keys."""
 
     bc: int = 128
+    """Keys of a step."""
     stages: int = 4
+    """Buffers of keys or values."""
     ahead: int = 1
+    """Key tiles whose scores are in tensor memory for each query tile."""
     slack: int = 8
+    """A row's maximum, and with it O, is brought up to date once one of its probabilities would
+    exceed 2^`slack`."""
 
     def __post_init__(self) -> None:
         check_tile(self.bc, stages=self.stages)

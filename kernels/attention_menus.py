@@ -26,21 +26,26 @@ FORMS = (
 
 @dataclass(frozen=True)
 class AttentionConfig:
-    """Query rows `br` (of `pack` heads together) by `bc` keys.
-
-    `descriptors` moves tiles by tensor descriptors, `specialise` gives loads, products and softmax
-    warps of their own: both need a target that has them. `by_bits` rounds probabilities to bf16 by
-    integer addition, for targets without an instruction that rounds.
-    """
+    """A tile of attention."""
 
     br: int = 128
+    """Query rows, of `pack` heads together."""
     bc: int = 64
+    """Keys of a step."""
     pack: int = 1
+    """Query heads of one key-value head in a tile."""
     warps: int = 4
+    """Warps of a block."""
     stages: int = 2
+    """Buffers of the pipeline."""
     descriptors: bool = False
+    """Whether tiles move by tensor descriptors."""
     specialise: bool = False
+    """Whether loads, products and softmax have warps of their own. Like descriptors, it needs a
+    target that has them."""
     by_bits: bool = False
+    """Whether probabilities are rounded to bf16 by integer addition, for targets without an
+    instruction that rounds."""
 
     def __post_init__(self) -> None:
         check_tile(self.bc, br=self.br, pack=self.pack)

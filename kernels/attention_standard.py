@@ -31,14 +31,20 @@ from perfmodel.schedules.standard import standard, standard_backward
 
 @dataclass(frozen=True)
 class StandardConfig:
-    """Tile of the contractions over query rows, and whether masking is a pass of its own."""
+    """Tile of the contractions, and what masks."""
 
     bm: int = 128
+    """Rows of the tile."""
     bn: int = 128
+    """Columns of the tile."""
     bk: int = 32
+    """Step of the summed axis."""
     mask_pass: MaskPass = "none"
+    """Whether masking is a pass of its own."""
     warps: int = 4
+    """Warps of a block."""
     stages: int = 3
+    """Buffers of the pipeline."""
 
 
 CONFIGS = (

@@ -14,28 +14,34 @@ NAME = "attention-backward"
 
 @dataclass(frozen=True)
 class BackwardConfig:
-    """`br` query rows a step by `bc` keys a block.
-
-    `query_br` query rows a block by `query_bc` keys a step is the tile of a kernel of its own for
-    dQ; with `query_br` 0 there is none, and dQ is summed atomically. `spread` gives every query
-    head of a group a block of its own. `descriptors` moves tiles by tensor descriptors. `turned`
-    computes the sums of dQ transposed, head columns down: for targets whose matrix instructions
-    want more rows than `br`. `by_bits` rounds to bf16 by integer addition, for targets without an
-    instruction that rounds.
-    """
+    """`br` query rows a step by `bc` keys a block."""
 
     br: int = 64
+    """Query rows of a step."""
     bc: int = 128
+    """Keys of a block."""
     warps: int = 8
+    """Warps of a block."""
     stages: int = 2
+    """Buffers of the pipeline."""
     query_br: int = 0
+    """Query rows of a block of the kernel for dQ; 0: there is none, and dQ is summed atomically."""
     query_bc: int = 64
+    """Keys of a step of that kernel."""
     query_warps: int = 4
+    """Warps of its block."""
     query_stages: int = 2
+    """Buffers of its pipeline."""
     spread: bool = False
+    """Whether every query head of a group has a block of its own."""
     descriptors: bool = False
+    """Whether tiles move by tensor descriptors."""
     turned: bool = False
+    """Whether the sums of dQ are computed transposed, head columns down: for targets whose matrix
+    instructions want more rows than `br`."""
     by_bits: bool = False
+    """Whether bf16 is rounded by integer addition, for targets without an instruction that rounds.
+    """
 
     def __post_init__(self) -> None:
         tiles = (self.br, self.bc, *((self.query_br, self.query_bc) if self.apart else ()))

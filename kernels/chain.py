@@ -28,8 +28,11 @@ class Chain:
     """Bias, GeLU and residual over rows × cols; raises `ProblemError` for sizes below 1."""
 
     rows: int
+    """Rows."""
     cols: int
+    """Elements of a row."""
     dtype: str = "bf16"
+    """Type of the data."""
 
     def __post_init__(self) -> None:
         check_positive("rows", self.rows)
@@ -46,11 +49,14 @@ class Chain:
 
 @dataclass(frozen=True)
 class ChainConfig:
-    """Rows and columns of a block's tile, and its warps."""
+    """Tile of a block."""
 
     rows: int = 4
+    """Rows of the tile."""
     cols: int = 256
+    """Columns of the tile."""
     warps: int = 4
+    """Warps of a block."""
 
 
 def _menu(problem: Chain, target: str, units: int) -> tuple[ChainConfig, ...]:

@@ -7,28 +7,33 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MatmulConfig:
-    """Tile, launch order and split of one matmul.
-
-    `group_m` rows of tiles launch together (None: columns of tiles, one after the other);
-    `split_k` is the extent of k that one block sums (None: all of it); `persistent` is the number
-    of blocks that share all tiles (None: a block a tile). `flatten` makes one loop of a persistent
-    block's tiles and their steps, so that a tile's first loads fly while the last one is stored.
-    `descriptors` says how tiles move: "none" by pointers, "host" by tensor descriptors that the
-    host makes, "block" by descriptors that each block makes once (the same bytes; Triton
-    specialises warps on Hopper for these only). With descriptors a tile of C leaves in `subtiles`
-    column slices (1, 2 or 4), each through a smaller buffer, and `specialise` gives loads and
-    products warps of their own.
-    """
+    """Tile, launch order and split of one matmul."""
 
     bm: int = 128
+    """Rows of the tile."""
     bn: int = 128
+    """Columns of the tile."""
     bk: int = 64
+    """Step of k."""
     group_m: int | None = 8
+    """Rows of tiles that launch together; None: columns of tiles, one after the other."""
     split_k: int | None = None
+    """Extent of k that one block sums; None: all of it."""
     persistent: int | None = None
+    """Blocks that share all tiles; None: a block a tile."""
     flatten: bool = False
+    """Whether a persistent block's tiles and their steps are one loop, so that a tile's first loads
+    fly while the last one is stored."""
     warps: int = 8
+    """Warps of a block."""
     stages: int = 3
+    """Buffers of the pipeline."""
     descriptors: str = "none"
+    """How tiles move: "none" by pointers, "host" by tensor descriptors that the host makes, "block"
+    by descriptors that each block makes once. The bytes are the same; Triton specialises warps on
+    Hopper for "block" only."""
     subtiles: int = 1
+    """Column slices (1, 2 or 4) in which a tile of C leaves with descriptors, each through a
+    smaller buffer."""
     specialise: bool = False
+    """Whether loads and products have warps of their own."""

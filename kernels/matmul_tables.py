@@ -2,9 +2,10 @@
 
 Tables are for 16-bit operands, best guess first: a menu takes steps of k twice as deep for 8-bit
 ones, and fp32 has tables of its own (it runs on the vector unit, whose operands descriptors would
-spill). No entry spills or lacks room on its target. `persistent` counts the blocks that one unit
-holds; a menu multiplies it by the units. Tiles are "large" where one of 128 x 128 for every unit is
-there, "skinny" for up to 32 rows, else "small".
+spill). No entry spills or lacks room on its target.
+
+`persistent` counts the blocks that one unit holds; a menu multiplies it by the units. Tiles are
+"large" where one of 128 x 128 for every unit is there, "skinny" for up to 32 rows, else "small".
 """
 
 from __future__ import annotations

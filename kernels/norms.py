@@ -58,25 +58,28 @@ MOST_WARPS_BACKWARD = 16
 
 @dataclass(frozen=True)
 class NormConfig:
-    """Rows of a block, and its warps."""
+    """A block of rows."""
 
     rows: int = 1
+    """Rows of a block."""
     warps: int = 4
+    """Warps of a block."""
 
 
 @dataclass(frozen=True)
 class NormBackwardConfig:
-    """Rows that a block holds at once, its warps, and how the weights' gradients are summed.
-
-    `slices` blocks (of every 256 columns, unless `fused`) share the rows. Fused, a block makes its
-    rows' gradients too, and loads them `stages` − 1 steps ahead.
-    """
+    """A block of rows, and how the weights' gradients are summed."""
 
     rows: int = 1
+    """Rows that a block holds at once."""
     warps: int = 4
+    """Warps of a block."""
     slices: int = 264
+    """Blocks (of every 256 columns, unless `fused`) that share the rows."""
     fused: bool = True
+    """Whether a block makes its rows' gradients too."""
     stages: int = 2
+    """Such a block loads them `stages` − 1 steps ahead."""
 
 
 # ---- Forward -------------------------------------------------------------------------------------

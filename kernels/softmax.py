@@ -34,23 +34,26 @@ WIDEST_HELD = 32768
 
 @dataclass(frozen=True)
 class SoftmaxConfig:
-    """Rows of a block, each held whole, and its warps."""
+    """A block of rows, each held whole."""
 
     rows: int = 1
+    """Rows of a block."""
     warps: int = 4
+    """Warps of a block."""
 
 
 @dataclass(frozen=True)
 class OnlineConfig:
-    """Rows of a block, columns of a streamed tile, warps, and tiles that are loaded ahead + 1.
-
-    A row that one tile holds is not streamed.
-    """
+    """A block of rows, streamed in tiles. A row that one tile holds is not streamed."""
 
     rows: int = 1
+    """Rows of a block."""
     cols: int = 4096
+    """Columns of a streamed tile."""
     warps: int = 8
+    """Warps of a block."""
     stages: int = 3
+    """Tiles that are loaded ahead, plus one."""
 
 
 @triton.jit

@@ -27,10 +27,12 @@ ACCESSES = ((4, 4), (8, 4), (4, 8), (2, 8))
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """Elements and warps of a block."""
+    """A block of elements."""
 
     tile: int = 1024
+    """Elements of a block."""
     warps: int = 4
+    """Warps of a block."""
 
 
 @triton.jit

@@ -3,8 +3,10 @@
 w8a16 has a scale per output column. w4a16 has one per column and group of 128 along k; the groups
 are an axis of their own here, so that the scales are declared and counted like any other tensor.
 A packed byte holds weight i of its group in the low half and weight i + 64 in the high half, so
-both halves meet contiguous activations. Weights are stored column by column (k contiguous), as
-libraries keep the weights of a linear layer: what a thread multiplies lies side by side.
+both halves meet contiguous activations.
+
+Weights are stored column by column (k contiguous), as libraries keep the weights of a linear layer:
+what a thread multiplies lies side by side.
 
 Integers become floats without a conversion instruction: their bits go into the mantissa of a power
 of two, which is then subtracted.
@@ -37,16 +39,18 @@ _ZERO = 8  # the stored 4-bit weight that means 0
 
 @dataclass(frozen=True)
 class WeightOnly:
-    """C[m,n] = A[m,k]·W[k,n] with W in `bits` bits; raises `ProblemError` for what cannot be.
-
-    4-bit weights need k to be a multiple of the group of 128.
-    """
+    """C[m,n] = A[m,k]·W[k,n] with weights in few bits; raises `ProblemError` for what cannot be."""
 
     m: int
+    """Rows of A."""
     n: int
+    """Columns of W."""
     k: int
+    """The axis that is summed over; for 4-bit weights a multiple of the group of 128."""
     bits: int = 4
+    """Bits of a weight: 4 or 8."""
     dtype: str = "fp16"
+    """Type of A and C."""
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k"):
@@ -76,18 +80,21 @@ class WeightOnly:
 
 @dataclass(frozen=True)
 class WeightOnlyConfig:
-    """Tile of C and of k (at most one group for 4-bit weights), launch order, warps and stages.
-
-    `split_k` is the extent of k that one block sums (None: all of it), whole groups of it for 4-bit
-    weights; a second kernel adds up the slices.
-    """
+    """Tile and split of one product."""
 
     bm: int = 16
+    """Rows of the tile."""
     bn: int = 128
+    """Columns of the tile."""
     bk: int = 128
+    """Step of k; at most one group for 4-bit weights."""
     warps: int = 4
+    """Warps of a block."""
     stages: int = 4
+    """Buffers of the pipeline."""
     split_k: int | None = None
+    """Extent of k that one block sums, whole groups of it for 4-bit weights; None: all of it. A
+    second kernel adds up the slices."""
 
 
 @triton.jit

@@ -17,11 +17,14 @@ from perfmodel.errors import UnknownName
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """How a number is stored: `bits` per element, scales included; `compute` is its rate's name."""
+    """How a number is stored."""
 
     name: str
+    """Name of the type."""
     bits: Fraction
+    """Bits of an element, scales included."""
     compute: str
+    """The type whose rate computes with it."""
 
     @property
     def bytes(self) -> float:

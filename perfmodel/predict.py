@@ -52,17 +52,22 @@ def predict(
 ) -> Prediction:
     """Predict one problem on one device.
 
-    `schedule` is one of its operator's (`perfmodel.operators`); `implementation` a class or the
-    name of a library's kernel, which overrides it; `harness` how a run would be timed ("kernel" is
-    device time alone); `includes` what else the timed region holds; `place` the level that an
-    operand lies in, by role or tensor ({"kv": "host"}), where that is not the device's own memory;
-    `reuse` what earlier kernels left of the inputs in the caches (`perfmodel.timing.reuse`), where
-    that is not what the run leaves there;
-    `mesh` the devices that axes are split over and the links between them ({"k": (2, "nvlink")});
-    `stored` the axis that a tensor's shards lie along in memory, where that is not as they are used
-    ({"C": "n"}; "whole": on every device); `tile` the tile of a kernel of one's own, where it is
-    not the best of a library's menu ({"m": 128, "n": 128, "k": 64, "warps": 8, "stages": 3} of a
-    product, {"rows": 128, "keys": 64, ...} of attention).
+    - `schedule`: one of its operator's (`perfmodel.operators`)
+    - `implementation`: a class of kernels or the name of a library's kernel; overrides `schedule`
+    - `harness`: how a run would be timed; "kernel" is device time alone
+    - `includes`: what else the timed region holds
+    - `place`: the level that an operand lies in, by role or tensor ({"kv": "host"}); by default
+      the device's own memory
+    - `reuse`: what earlier kernels left of the inputs in the caches (`perfmodel.timing.reuse`); by
+      default what the run itself leaves there
+    - `mesh`: the devices that axes are split over and their links ({"k": (2, "nvlink")})
+    - `stored`: the axis that a tensor's shards lie along in memory ({"C": "n"}; "whole": on every
+      device); by default as they are used
+    - `tile`: the tile of a kernel of one's own ({"m": 128, "n": 128, "k": 64, "warps": 8,
+      "stages": 3} of a product, {"rows": 128, "keys": 64, ...} of attention); by default the best
+      of a library's menu
+    - `constants`: the constants of the time model; by default those that ship
+
     Raises `ProblemError` and `UnknownName` (one line each) for what has no meaning or is not there.
     """
     return predict_arrays(

@@ -29,44 +29,62 @@ _SHOWN = 20  # predictions that a notebook shows of many
 class Prediction:
     """One case on one device. Times in seconds, traffic in bytes, intensity in FLOP per byte.
 
-    `terms` holds every resource's own time; their sum is not the total because resources overlap.
-    The `limiter` is the largest and the `runner_up` the next, except that power counts only
-    where it binds (`rank`). `flops` counts executed matrix operations, vector operations, special
-    functions; `useful_flops` the operations that the mask leaves, by the papers' convention.
-    `footprint_bytes` lie in the device's own memory, `footprints` in each level. `fits_at` says
-    whether a level holds its own where its capacity is known, `fits` whether all of these do.
-    `levels` is what the device calls its levels: HBM3, GDDR6X, L3. `dispatch` is the host's part
-    (`perfmodel.timing.floors.Dispatch`), in seconds. Where the problem is split over devices, all
-    counts are those of one of them, and `exchanges` what it exchanges with others. `known` says how
-    much is known of the device, the implementation and the harness: the range goes by it.
+    Where the problem is split over devices, all counts are those of one of them.
     """
 
     device: str
+    """Slug of the device."""
     algorithm: str
+    """The operator: attention, gemm, softmax, ..."""
     schedule: str
+    """The schedule by its name in `perfmodel list schedules`."""
     implementation: str
+    """The kernel of a library that is taken to run."""
     problem: Mapping[str, Any]
+    """Sizes and types of the problem."""
     seconds: float
+    """Predicted time of a call."""
     low_seconds: float
+    """Lower end of the 80 % range."""
     high_seconds: float
+    """Upper end of it."""
     limiter: str
+    """The resource with the largest term; power only where it binds (`rank`)."""
     runner_up: str
+    """The resource with the next largest term."""
     terms: Mapping[str, float]
+    """Seconds that each resource takes by itself. They overlap, so their sum is not the total."""
     flops: Mapping[str, float]
+    """Executed operations, by unit: matrix, vector, special. A multiply-add is two on the matrix
+    unit."""
     useful_flops: float
+    """Operations that the mask leaves, by the papers' convention."""
     bytes: Mapping[str, float]
+    """Bytes that cross into each level: shared, l2, hbm, links."""
     footprint_bytes: float
+    """Bytes of all tensors in the device's own memory."""
     footprints: Mapping[str, float]
+    """Bytes of all tensors in each level that holds some."""
     fits: bool
+    """Whether every level of known capacity holds what lies in it."""
     fits_at: Mapping[str, bool]
+    """The same for each level whose capacity is known."""
     levels: Mapping[str, str]
+    """What the device calls its levels: HBM3, GDDR6X, L3."""
     tile: Mapping[str, float]
+    """Extents of the tile that was chosen, by name."""
     waves: float
+    """Waves of thread blocks on the whole device."""
     occupancy: float
+    """Thread blocks that a unit holds at once."""
     assumptions: tuple[str, ...]
+    """What was taken because nothing says it, a sentence each."""
     dispatch: Mapping[str, float]
+    """Seconds of the host's part (`perfmodel.timing.floors.Dispatch`)."""
     known: Known
+    """How much is known of device, implementation and harness. The range goes by it."""
     exchanges: tuple[Exchanged, ...] = ()
+    """What a device exchanges with others, where the problem is split over several."""
 
     @property
     def intensity(self) -> dict[str, float]:
@@ -141,36 +159,58 @@ class Prediction:
 class Predictions:
     """Predictions of n problems of one kind on one device, as arrays of length n.
 
-    `schedule` and `implementation` join the labels of all of them, where decode and prefill or
-    batched and plain products stand side by side; `kinds` has each kind's schedule, implementation,
-    assumptions and what is known, `kind` the kind of each problem. Tile dimensions that a schedule
-    does not have are NaN.
+    Decode and prefill, or batched and plain products, may stand side by side: each is a kind.
     """
 
     device: Device
+    """The device."""
     algorithm: str
+    """The operator: attention, gemm, softmax, ..."""
     schedule: str
+    """Labels of all schedules that occur, joined."""
     implementation: str
+    """Labels of all kernels that occur, joined."""
     problem: Problem
+    """The problems: sizes are arrays of length n or one number."""
     seconds: np.ndarray
+    """Predicted time of a call."""
     low_seconds: np.ndarray
+    """Lower end of the 80 % range."""
     high_seconds: np.ndarray
+    """Upper end of it."""
     limiter: np.ndarray
+    """The resource with the largest term; power only where it binds (`rank`)."""
     runner_up: np.ndarray
+    """The resource with the next largest term."""
     terms: Mapping[str, np.ndarray]
+    """Seconds that each resource takes by itself. They overlap, so their sum is not the total."""
     flops: Mapping[str, np.ndarray]
+    """Executed operations, by unit: matrix, vector, special. A multiply-add is two on the matrix
+    unit."""
     useful_flops: np.ndarray
+    """Operations that the mask leaves, by the papers' convention."""
     bytes: Mapping[str, np.ndarray]
+    """Bytes that cross into each level: shared, l2, hbm, links."""
     footprint_bytes: np.ndarray
+    """Bytes of all tensors in the device's own memory."""
     footprints: Mapping[str, np.ndarray]
+    """Bytes of all tensors in each level that holds some."""
     tile: Mapping[str, np.ndarray]
+    """Extents of the chosen tiles; NaN where a schedule has no such dimension."""
     waves: np.ndarray
+    """Waves of thread blocks on the whole device."""
     occupancy: np.ndarray
+    """Thread blocks that a unit holds at once."""
     assumptions: tuple[str, ...]
+    """What was taken for any of them because nothing says it."""
     dispatch: Mapping[str, np.ndarray]
+    """Seconds of the host's part (`perfmodel.timing.floors.Dispatch`)."""
     kind: np.ndarray
+    """Index into `kinds` for each problem."""
     kinds: tuple[Kind, ...]
+    """Schedule, implementation, assumptions and what is known, for each kind."""
     exchanges: tuple[Exchanged, ...] = ()
+    """What a device exchanges with others, where the problem is split over several."""
 
     def __len__(self) -> int:
         return len(self.seconds)

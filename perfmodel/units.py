@@ -35,19 +35,25 @@ class UnitError(PerfmodelError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A kind of quantity: the unit symbols that it accepts, whether prefixed, and an example.
+    """A kind of quantity.
 
-    `least` and `most` are what a device may have of it, in SI units: thousands of times less and
-    more than any that was built.
+    `least` and `most` are thousands of times less and more than any device has that was built.
     """
 
     name: str
+    """What it is called."""
     symbols: tuple[str, ...]
+    """Unit symbols that it accepts."""
     example: str
+    """A value as people write it."""
     least: float
+    """The least that a device may have of it, in SI units."""
     most: float
+    """The most, in SI units."""
     prefixed: bool = True
+    """Whether units take prefixes: k, M, G."""
     binary: bool = False
+    """Whether those may be binary: Ki, Mi, Gi."""
 
     def scales(self) -> dict[str, Decimal]:
         """Every accepted unit spelling with its factor to the SI base unit."""

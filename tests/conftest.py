@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 HERE = Path(__file__).parent
 # Helpers beside the tests (walker.py) import by plain name under --import-mode=importlib.
@@ -28,6 +33,10 @@ settings.register_profile(
     "deep", settings.get_profile("perfmodel"), derandomize=False, max_examples=1000, print_blob=True
 )
 settings.load_profile("perfmodel")
+
+# As many processes run the tests as there are cores. Threads of OpenMP beside them would wait for
+# each other by spinning: tests that train trees take twice as long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The cheap sign of a GPU, asked before anything imports torch or triton: triton reads its
 # interpreter switch when it is first imported.
@@ -94,3 +103,15 @@ def cli(capsys, tmp_path, monkeypatch):
         return code, out, err
 
     return call
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """This machine's Chromium, for tests marked `browser`."""
+    from playwright.sync_api import sync_playwright
+
+    path = next(found for name in BROWSERS if (found := shutil.which(name)))
+    with sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield found
+        found.close()

@@ -13,6 +13,7 @@ from perfmodel.algorithms.rowwise import OPS
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import load, names
 from perfmodel.predict import predict
+from perfmodel.render import terms
 from perfmodel.timing import constants
 from perfmodel.timing.libraries import kernels
 from perfmodel.timing.runs import harnesses
@@ -145,3 +146,32 @@ def test_changed_values_are_a_copy_and_unknown_names_an_error():
     assert (found["matrix_share"], start["matrix_share"] == 0.7) == (0.7, False)
     with pytest.raises(PerfmodelError, match="no constant named 'speed'"):
         start.with_values({"speed": 1.0})
+
+
+MODEL = (Path(__file__).parents[1] / "docs" / "model.md").read_text(encoding="utf-8")
+
+
+def named(text):
+    """What a text names as code."""
+    return set(re.findall(r"`([a-z][\w.]*)`", text))
+
+
+@pytest.mark.parametrize("constant", constants.shipped(), ids=lambda constant: constant.name)
+def test_the_model_page_explains_every_constant(constant):
+    index = MODEL[MODEL.index("## 8. Constants") : MODEL.index("## 9. ")]
+    assert constant.name in named(index), "the table of section 8"
+    assert constant.name in MODEL.replace(index, ""), "the law that it stands in"
+
+
+def test_the_model_page_has_a_row_for_every_term():
+    roofs = MODEL[MODEL.index("## 4. Roofs") : MODEL.index("### The matrix unit")]
+    rows = named("".join(re.findall(r"^\|[^|]*\|", roofs, re.MULTILINE)))
+    prediction = predict(Matmul(512, 512, 512), load("mi300x"))
+    printed = {*prediction.terms, *(name for part in terms.PARTS.values() for name in part)}
+    assert {"matrix", "llc", "transpose", "launch", "included"} <= printed
+    assert printed <= rows
+
+
+def test_the_model_page_explains_every_harness():
+    table = MODEL[MODEL.index("**Harness.**") : MODEL.index("**Tiles.**")]
+    assert set(harnesses()) - {"unknown"} <= named(table)

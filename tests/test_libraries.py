@@ -286,3 +286,15 @@ def test_a_fact_moves_the_time():
     assert predict(shape, device("h100-sxm"), implementation="flash3").seconds < 0.9 * (
         predict(shape, device("h100-sxm"), implementation="flash2").seconds
     )
+
+
+def test_the_page_about_libraries_has_every_kernel_that_a_name_stands_for():
+    page = (Path(__file__).parents[1] / "docs" / "libraries.md").read_text(encoding="utf-8")
+    tables = page[: page.index("## How facts are written")]
+    tables = re.sub(r"^```.*?^```$", "", tables, flags=re.MULTILINE | re.DOTALL)
+    names = Path(naming.__file__).with_name("names.yaml").read_text(encoding="utf-8")
+    meant = re.findall(r"kernel: ([\w-]+)", names)
+    told = set(re.findall(r"`([^`\n]+)`", tables))
+    assert set(meant) <= told
+    first = "".join(re.findall(r"^\|[^|]*\|", tables, re.MULTILINE))
+    assert set(re.findall(r"`([\w-]+)`", first)) <= kernels().keys()

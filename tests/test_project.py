@@ -2,6 +2,8 @@
 
 import ast
 import importlib
+import inspect
+import itertools
 import re
 import shutil
 import subprocess
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import perfmodel
+import perfmodel.triton
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -103,7 +106,7 @@ def test_the_wheel_holds_all_code_and_data(wheel):
         "hardware_specs": "perfmodel/hardware_specs",
     }.items():
         for path in (ROOT / folder).rglob("*"):
-            if path.suffix in (".py", ".yaml", ".json", ".csv", ".typed"):
+            if path.suffix in (".py", ".yaml", ".json", ".csv", ".typed", ".md"):
                 assert f"{package}/{path.relative_to(ROOT / folder)}" in wheel
 
 
@@ -142,3 +145,17 @@ def test_every_exported_name_has_an_example():
 def test_every_exported_name_says_what_it_is():
     for name in set(perfmodel.__all__) - {"__version__"}:
         assert getattr(perfmodel, name).__doc__, name
+
+
+@pytest.mark.parametrize("package", [perfmodel, perfmodel.triton], ids=lambda each: each.__name__)
+def test_every_field_of_an_exported_class_says_what_it_is(package):
+    silent, fields = [], 0
+    for kind in filter(inspect.isclass, (getattr(package, name) for name in package.__all__)):
+        (tree,) = ast.parse(inspect.getsource(kind)).body
+        for item, after in itertools.pairwise([*tree.body, None]):
+            if isinstance(item, ast.AnnAssign):
+                fields += 1
+                said = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                silent += [] if said else [f"{kind.__name__}.{item.target.id}"]
+    assert fields
+    assert not silent

@@ -5,12 +5,10 @@ Screenshots go to the folder in PERFMODEL_SCREENSHOTS, where that is set.
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import BROWSERS
 
 from perfmodel.hardware import load
 from perfmodel.render.html import page as pages
@@ -21,17 +19,6 @@ from perfmodel.render.labels import overlaps
 pytestmark = pytest.mark.browser
 
 EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    path = next(found for name in BROWSERS if (found := shutil.which(name)))
-    with sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 def predictions():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +13,8 @@ from perfmodel.errors import TableError
 from perfmodel.evidence.records.records import tidy
 from perfmodel.fitting import fit
 from perfmodel.fitting.heldout import folds
-from perfmodel.validation import pages, scoreboard, scores
+from perfmodel.render import heldout
+from perfmodel.validation import pages, scoreboard, scores, wording
 from perfmodel.validation.compare import predict_table
 
 pytest.importorskip("scipy", reason="ranks and fits need SciPy (extra [fit])")
@@ -61,6 +65,78 @@ def test_the_page_has_every_section(page):
     assert "| softmax | t4 | 6 |" in whole
     assert "Without each source" not in whole, "there is one"
     assert first in whole
+
+
+def test_the_page_begins_with_what_to_expect_and_what_it_contains(page):
+    whole, first = page
+    rows = pages.table_rows(first)
+    assert wording.expected(rows) in whole
+    asked = [name for name in pages.headings(whole) if f"({anchor(name)})" not in whole]
+    assert asked == [], "sections without a line in the table of contents"
+    _, sections = wording.template()
+    for name in pages.headings(whole):
+        assert f"## {name}\n\n*{sections[name].answers}*\n" in whole
+
+
+def anchor(heading):
+    return "#" + re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+LINES = [
+    {"line": "a", "without its source": "0.050 / 0.20", "without its device": "0.040 / 0.30",
+     "in sample": "0.030 / 0.10"},
+    {"line": "b", "without its source": "", "without its device": "0.100 / 0.25",
+     "in sample": "0.200 / 0.90"},
+]  # fmt: skip
+
+
+def test_what_to_expect_is_the_worst_of_what_was_left_out():
+    assert wording.worst(LINES[0]) == (0.05, 0.3)
+    assert wording.worst(LINES[1]) == (0.1, 0.25)
+    assert wording.worst({"line": "c", "in sample": "0.2 / 0.9"}) == (0.2, 0.9)
+    said = " ".join(wording.expected(LINES).split())
+    assert "off by 5% to 10% in the median" in said
+    assert said.endswith("a factor of 1.28 of the best kind, and of 1.35 of the worst, a.")
+
+
+def test_the_chart_draws_the_first_table():
+    chart = heldout.heldout_chart(LINES[::-1])
+    assert [row["kind"] for row in chart.rows] == ["a", "b"], "the best first"
+    assert chart.rows[0] == {
+        "kind": "a", "left_out_median": 0.05, "left_out_p90": 0.3,
+        "in_sample_median": 0.03, "in_sample_p90": 0.1,
+    }  # fmt: skip
+    (axes,) = chart.figure.axes
+    drawn = {line.get_label(): list(line.get_xdata()) for line in axes.get_lines()}
+    assert drawn["left out: median"] == [0.05, 0.1]
+    assert drawn["in sample: 90th percentile"] == [0.1, 0.9]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
+    assert "a: left out 5% (90th percentile 30%), in sample 3% (10%)" in chart.description
+
+
+def test_the_shipped_page_and_its_chart_say_the_same(tmp_path):
+    page = Path(__file__).parents[1] / "docs" / "accuracy.md"
+    text = page.read_text(encoding="utf-8")
+    rows = pages.table_rows(text)
+    assert wording.expected(rows) in text
+    assert heldout.main([str(page), "--output", str(tmp_path / "drawn.svg")]) == 0
+    description = re.compile("<desc.*?</desc>", re.DOTALL)
+    drawn, shown = (
+        description.search(path.read_text(encoding="utf-8"))
+        for path in (tmp_path / "drawn.svg", page.parent / "images" / "accuracy.svg")
+    )
+    assert drawn is not None
+    assert shown is not None
+    assert drawn[0] == shown[0], "make docs draws it anew"
+
+
+def test_a_page_without_the_table_is_one_line(tmp_path, capsys):
+    (tmp_path / "bare.md").write_text("no table\n", encoding="utf-8")
+    assert heldout.main([str(tmp_path / "bare.md"), "--output", str(tmp_path / "x.svg")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "no table on the page begins with a column 'line'" in said
+    assert not (tmp_path / "x.svg").exists()
 
 
 def test_held_out_errors_stand_before_the_fitted_ones(page):

@@ -5,8 +5,8 @@
                          it prints; a first line `# some/file.py` makes it a file instead
     <!-- not run -->     before a block: left alone
 
-`python tests/transcripts.py [FILE...]` (`make docs`) writes the output anew and copies the charts that
-the commands drew into docs/images/, after a change that moves predictions.
+`python tests/transcripts.py [FILE...]` (`make docs`) writes the output anew and copies the charts
+that the commands drew into docs/images/, after a change that moves predictions.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -164,14 +165,24 @@ def workplace() -> Iterator[Path]:
 
 
 def elided(shown: str, printed: str) -> str:
-    """`printed`, cut where `shown` has a line `...`: as many lines before and after as there."""
+    """`printed`, cut as `shown` is by its lines `...`.
+
+    As many lines stand before the first cut and after the last one. A run of lines between two
+    cuts starts at the line that is most like its first.
+    """
     if shown and matches(shown, printed):
         return shown
-    lines = shown.splitlines()
-    if "..." not in lines:
+    head, *runs = [run.splitlines() for run in re.split(r"^\.\.\.\n", shown, flags=re.MULTILINE)]
+    if not runs:
         return printed
-    new, at = printed.splitlines(), lines.index("...")
-    kept = [*new[:at], "...", *new[len(new) - (len(lines) - at - 1) :]]
+    new, at = printed.splitlines(), len(head)
+    kept = new[:at]
+    for run in filter(None, runs[:-1]):
+        likeness = [SequenceMatcher(None, run[0], line).ratio() for line in new[at:]]
+        at += likeness.index(max(likeness)) if likeness else 0
+        kept += ["...", *new[at : at + len(run)]]
+        at += len(run)
+    kept += ["...", *new[len(new) - len(runs[-1]) :]]
     return "".join(f"{line}\n" for line in kept)
 
 

@@ -22,38 +22,43 @@ StepKind = Literal["contraction", "map", "normalisation", "reduction"]
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An array with named axes; `element` is the *role* whose type the problem states.
-
-    `windows` lists (axis, tap, stride): together the two axes index one dimension, at
-    axis · stride + tap, as the image of a convolution does.
-    """
+    """An array with named axes."""
 
     name: str
+    """Its name within the algorithm."""
     axes: tuple[str, ...]
+    """Its axes."""
     element: str = "data"
+    """The role whose type the problem states."""
     windows: tuple[tuple[str, str, int], ...] = ()
+    """(axis, tap, stride): together the two axes index one dimension, at axis · stride + tap, as
+    the image of a convolution does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation woven over the axes of its tensors.
-
-    `vector` and `special` are operations per point of the iteration space (all axes of all its
-    tensors) on the vector and special-function units; a contraction adds 2 matrix-unit operations
-    a point by its kind. `along` names the axis of a normalisation: its output keeps that axis but
-    needs all of it. `late` inputs of a normalisation (a norm's weights) play no part in its
-    normaliser, so a second pass alone reads them.
-    """
+    """One operation woven over the axes of its tensors."""
 
     name: str
+    """Its name within the algorithm."""
     kind: StepKind
+    """A contraction adds 2 matrix-unit operations a point of the iteration space, which has all
+    axes of all its tensors."""
     inputs: tuple[str, ...]
+    """Tensors that it reads."""
     outputs: tuple[str, ...]
+    """Tensors that it makes."""
     reduces: tuple[str, ...] = ()
+    """Axes that it contracts away."""
     along: str | None = None
+    """Axis of a normalisation: its output keeps that axis but needs all of it."""
     late: tuple[str, ...] = ()
+    """Inputs of a normalisation that play no part in its normaliser (a norm's weights), so that a
+    second pass alone reads them."""
     vector: float = 0.0
+    """Operations a point on the vector unit."""
     special: float = 0.0
+    """Operations a point on the special-function unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +66,23 @@ class Band:
     """A mask that lets query i see key j when i + shift - left < j <= i + shift + right.
 
     `shift` = seq_kv - seq_q aligns the last query with the last key. Causal: right = 0. A sliding
-    window of w keys: left = w. None is unbounded, and neither is negative. `share` is the share of
-    the tile pairs that a block-sparse pattern keeps, spread evenly (FlashAttention, Proposition 4);
-    it stands alone.
-    `aligned` starts the key tiles of every query tile at its window's first key; it is for causal
-    windows alone (`right` = 0).
+    window of w keys: left = w.
     """
 
     query: str
+    """Axis of the queries."""
     key: str
+    """Axis of the keys."""
     left: Number | None = None
+    """Keys to the left that a query sees; None: all. Never negative."""
     right: Number | None = None
+    """Keys to the right; None: all. Never negative."""
     share: Number = 1
+    """Share of the tile pairs that a block-sparse pattern keeps, spread evenly (FlashAttention,
+    Proposition 4). It stands alone."""
     aligned: bool = False
+    """Whether the key tiles of every query tile start at its window's first key. For causal windows
+    alone (`right` = 0)."""
 
     @property
     def bounded(self) -> bool:
@@ -123,18 +132,24 @@ class Band:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """Tensors, steps in order, and the tensors that must reach memory at the end (`outputs`).
+    """Tensors and steps in order.
 
     Raises `ProblemError` where a step names an unknown tensor, reads what nothing has made, reduces
     an axis that it does not have, or where a tensor names an unknown axis.
     """
 
     name: str
+    """What it is called."""
     axes: tuple[str, ...]
+    """Its axes."""
     tensors: Mapping[str, Tensor]
+    """Its tensors by name."""
     steps: tuple[Step, ...]
+    """Its steps, in order."""
     outputs: tuple[str, ...]
+    """Tensors that must reach memory at the end."""
     mask: Band | None = field(default=None)
+    """What queries see; None: everything."""
 
     def __post_init__(self) -> None:
         for tensor in self.tensors.values():

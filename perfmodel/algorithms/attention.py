@@ -44,30 +44,42 @@ DROPOUT_VECTOR = 2 * 7 * 6 / 16 + 2
 class Attention(Problem):
     """One attention problem, or arrays of problems of one kind.
 
-    `head_dim_v` defaults to `head_dim`. `causal` aligns the last query with the last key. `window`
-    lets a query see the nearest `window` keys only (None or 0: all). `padding_mask` hides padded
-    keys by a mask that saves no work, `dropout` drops scores in training: unfused kernels pay each
-    in passes of their own, fused ones in registers. `keys_only` says that values lie in the memory
-    of the keys, so that both cross the memory boundary once. Raises `ProblemError` for sizes below
-    1 or too large (`perfmodel.algorithms.sizes`) and for query heads that are not a multiple of the
-    key-value heads.
+    Raises `ProblemError` for sizes below 1 or too large (`perfmodel.algorithms.sizes`) and for
+    query heads that are not a multiple of the key-value heads.
     """
 
     batch: Number
+    """Sequences."""
     heads_q: Number
+    """Query heads."""
     heads_kv: Number
+    """Key-value heads; query heads are a multiple of them."""
     seq_q: Number
+    """Queries of a sequence."""
     seq_kv: Number
+    """Keys of a sequence."""
     head_dim: Number
+    """Elements of a query and of a key."""
     head_dim_v: Number | None = None
+    """Elements of a value; None: as many as of a key."""
     causal: bool = False
+    """Whether a query sees earlier keys only. The last query is aligned with the last key."""
     window: Number | None = None
+    """Nearest keys that a query sees; None or 0: all. Without a causal mask it reaches to both
+    sides."""
     dtype: str = "bf16"
+    """Type of queries, and of keys and values unless `kv_dtype` says another."""
     kv_dtype: str | None = None
+    """Type of keys and values; None: `dtype`."""
     direction: Direction = "fwd"
+    """`fwd`, `bwd`, or `fwdbwd` for both."""
     padding_mask: bool = field(default=False, metadata=UNSAID)
+    """Whether a mask hides padded keys. It saves no work: unfused kernels pay for it in a pass of
+    its own, fused ones in registers."""
     dropout: bool = field(default=False, metadata=UNSAID)
+    """Whether scores are dropped in training, at the same prices."""
     keys_only: bool = field(default=False, metadata=UNSAID)
+    """Whether values lie in the memory of the keys, so that both cross the memory boundary once."""
 
     def __post_init__(self) -> None:
         for item in fields(self):

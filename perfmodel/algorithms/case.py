@@ -20,21 +20,24 @@ MOST_ELEMENTS = 2**56
 
 @dataclass(frozen=True)
 class Case:
-    """An algorithm at given sizes: what the counting rule and the mapper need to start.
-
-    `parameters` are the resolved values that the sizes came from; `operator` is as declared. The
-    sizes are those of a shard where `ranks` says over how many devices axes are split; `extents`
-    are the expressions of the whole.
-    """
+    """An algorithm at given sizes: what the counting rule and the mapper need to start."""
 
     algorithm: Algorithm
+    """What is computed."""
     sizes: Mapping[str, int]
+    """Extent of each axis; of a shard where `ranks` splits axes over devices."""
     elements: Mapping[str, ElementType]
+    """Element type of each role."""
     parameters: Mapping[str, Any]
+    """The resolved values that the sizes came from."""
     dtype: str
+    """Type of the data."""
     operator: Mapping[str, Any] | None = None
+    """The built-in operator that computes the same, as declared."""
     ranks: Mapping[str, int] = field(default_factory=dict)
+    """Devices that each axis is split over."""
     extents: Mapping[str, Any] = field(default_factory=dict)
+    """The expressions of the whole sizes."""
 
     def shard(self, ranks: Mapping[str, int]) -> Case:
         """The case of the device with the largest shard, axes split over so many devices.
@@ -50,22 +53,25 @@ class Case:
 
 @dataclass(frozen=True)
 class Declaration:
-    """A declared algorithm; `at` gives it sizes.
-
-    `extents` maps axes to expressions of the `parameters`, whose own defaults may be expressions;
-    `types` maps element roles to types ("data": as the data); `mask` is as declared. `operator`
-    names the built-in operator that computes the same (`name`), and its sizes as expressions of the
-    parameters: libraries' kernels of it are then known.
-    """
+    """A declared algorithm; `at` gives it sizes."""
 
     algorithm: Algorithm
+    """What is computed."""
     about: str
+    """One sentence about it."""
     source: str
+    """Where it is from."""
     parameters: Mapping[str, Any]
+    """Parameters with their defaults, which may be expressions of others."""
     extents: Mapping[str, Any]
+    """An expression of the parameters for each axis."""
     types: Mapping[str, str] = field(default_factory=dict)
+    """Type of each element role; "data": as the data."""
     mask: Mapping[str, Any] | None = None
+    """The mask as declared."""
     operator: Mapping[str, Any] | None = None
+    """Name and sizes of the built-in operator that computes the same, so that libraries' kernels of
+    it are known."""
 
     @property
     def name(self) -> str:

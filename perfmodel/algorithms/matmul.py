@@ -27,12 +27,16 @@ AXES = ("b", "m", "n", "k")
 
 @dataclass(frozen=True)
 class Format:
-    """Types of a matmul: A, B as stored, C, and the type whose rate the matrix unit runs at."""
+    """Types of a matmul."""
 
     activations: str
+    """Type of A."""
     weights: str
+    """Type of B, as stored."""
     output: str
+    """Type of C."""
     compute: str
+    """The type whose rate the matrix unit runs at."""
 
 
 # Weight-only formats widen the weights on the way to the matrix unit, which then runs at 16-bit
@@ -90,17 +94,22 @@ def kernel_type(dtype: str) -> str:
 class Matmul(Problem):
     """`batch` products of [m, k] by [k, n], or arrays of such problems.
 
-    `gradient` marks one of a backward pass, which autograd calls as a plain function. Raises
-    `ProblemError` for sizes below 1 or too large (`perfmodel.algorithms.sizes`) and `UnknownName`
-    for an unknown `dtype`.
+    Raises `ProblemError` for sizes below 1 or too large (`perfmodel.algorithms.sizes`) and
+    `UnknownName` for an unknown `dtype`.
     """
 
     m: Number
+    """Rows of A and of C."""
     n: Number
+    """Columns of B and of C."""
     k: Number
+    """Columns of A and rows of B: the axis that is summed over."""
     batch: Number = 1
+    """Products."""
     dtype: str = "bf16"
+    """A format (`FORMATS`), or `w3.25a16`: weights of 3.25 bits beside 16-bit activations."""
     gradient: bool = field(default=False, metadata=UNSAID)
+    """Whether it belongs to a backward pass, where autograd calls it as a plain function."""
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k", "batch"):

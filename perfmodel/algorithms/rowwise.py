@@ -65,27 +65,35 @@ MAPS = tuple(dict.fromkeys((*_PLAIN, *VARIANTS, *_LINEAR)))
 class Rowwise(Problem):
     """A row-wise or element-wise problem: `op` over rows × cols.
 
-    `op` is softmax, layernorm, rmsnorm, pointwise or quantise. `inputs` and `outputs` say how many
-    tensors of rows × cols a pointwise map reads and writes (0 outputs: a sum, 0 inputs: a fill);
-    `variant` names the map. `also_inputs`
-    and `also_outputs` are further ones in another type, `also_dtype`: the byte mask of a dropout,
-    the fp32 copy of a weight. Raises `ProblemError` for sizes below 1 or too large
-    (`perfmodel.algorithms.sizes`) and for tensors of another type without one or of another
-    operator, and `UnknownName` for an unknown op.
+    Raises `ProblemError` for sizes below 1 or too large (`perfmodel.algorithms.sizes`) and for
+    tensors of another type without one or of another operator, and `UnknownName` for an unknown op.
     """
 
     op: str
+    """softmax, layernorm, rmsnorm, pointwise or quantise."""
     rows: Number
+    """Rows."""
     cols: Number
+    """Elements of a row."""
     dtype: str = "bf16"
+    """Type of its inputs."""
     variant: str = ""
+    """Name of a pointwise map (`MAPS`)."""
     inputs: Number = 1
+    """Tensors of rows × cols that a map reads; 0: a fill."""
     outputs: Number = 1
+    """Tensors of rows × cols that a map writes; 0: a sum."""
     output_dtype: str | None = None
+    """Type of its outputs; None: `dtype`."""
     direction: Direction = "fwd"
+    """`fwd` or `bwd`."""
     also_inputs: Number = field(default=0, metadata=UNSAID)
+    """Further tensors that it reads, of another type: the byte mask of a dropout, the fp32 copy of
+    a weight."""
     also_outputs: Number = field(default=0, metadata=UNSAID)
+    """Further tensors that it writes, of that type."""
     also_dtype: str = ""
+    """That type."""
 
     def __post_init__(self) -> None:
         if self.op not in OPS:

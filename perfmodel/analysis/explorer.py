@@ -28,7 +28,9 @@ class Question:
     """One operator with the sizes that may be chosen, and what stays."""
 
     title: str
+    """What is asked."""
     sizes: Mapping[str, Sequence[int]]
+    """Values of each size that may be chosen."""
     make: Callable[..., Problem]
     """The problem of arrays of the sizes, which are given in their order."""
     types: Sequence[str] = ("bf16", "fp16")

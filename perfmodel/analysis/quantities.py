@@ -27,16 +27,22 @@ LAUNCH = ("kernel_gap", "split_price", "combine_price")
 
 @dataclass(frozen=True)
 class Setting:
-    """What a prediction is made of: problem, device, constants, timing, places of operands, and the
-    devices that its axes are split over (`perfmodel.predict`)."""
+    """What a prediction is made of (`perfmodel.predict`)."""
 
     problem: Problem
+    """The problem."""
     device: Device
+    """The device."""
     constants: Constants
+    """Constants of the time model."""
     harness: str = "kernel"
+    """How the run is timed."""
     place: Mapping[str, str] = field(default_factory=dict)
+    """Levels that operands lie in."""
     mesh: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    """Devices that axes are split over, and their links."""
     stored: Mapping[str, str] = field(default_factory=dict)
+    """Axes that shards lie along in memory."""
 
     @property
     def links(self) -> set[str]:
@@ -47,20 +53,23 @@ class Setting:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A hardware number. `dimension` is one of `perfmodel.units`, or "count".
-
-    `read` gives its value in SI units (None where the spec is silent), `step` the fraction by which
-    it is moved for an elasticity: larger for what the model counts in whole tiles or waves.
-    `of_level` is a level that most devices or questions do without; see `belongs`.
-    """
+    """A hardware number."""
 
     name: str
+    """What options call it."""
     label: str
+    """What tables call it."""
     dimension: str
+    """One of `perfmodel.units`, or "count"."""
     aliases: tuple[str, ...]
+    """Other names that options take."""
     read: Callable[[Setting], float | None]
+    """Its value in SI units; None where the spec is silent."""
     step: float = 0.01
+    """Fraction by which it is moved for an elasticity: larger for what the model counts in whole
+    tiles or waves."""
     of_level: str = ""
+    """A level that most devices or questions do without; see `belongs`."""
 
     def on(self, device: Device) -> str:
         """The label with the levels' names on a device: GDDR6X bandwidth, Infinity Cache size."""

@@ -33,13 +33,18 @@ _SI = {"GFLOP/s": 1e9, "GB/s": 1e9, "GT/s": 1e9}
 
 @dataclass(frozen=True)
 class Point:
-    """One product: `value` in FLOP/s, B/s or transfers/s; `name` is empty where it has no label."""
+    """One product."""
 
     series: str
+    """What it is a point of."""
     name: str
+    """Its label; empty: none."""
     year: float
+    """Year of its launch."""
     value: float
+    """FLOP/s, B/s or transfers/s."""
     identity: str
+    """What tells it from others of its name."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +52,17 @@ class Fit:
     """value = at_2000 · per_two_years^((year − 2000) / 2), by least squares of the logarithm."""
 
     series: str
+    """What was fitted."""
     points: int
+    """Points."""
     first: float
+    """Year of the first."""
     last: float
+    """Year of the last."""
     at_2000: float
+    """The value of the year 2000."""
     per_two_years: float
+    """The factor of two years."""
 
     def at(self, year: float) -> float:
         """The fitted value in `year`, in the unit of the points."""

@@ -1,8 +1,9 @@
 """What if the hardware were different: elasticities, and answers to changes such as "HBM x2".
 
 An elasticity is the per cent of time per per cent of a hardware number, ∂ ln t / ∂ ln x: −1 where
-the number alone decides, 0 where it does not matter, +1 for a time that everything waits for. It is
-a central difference of two predictions on copies of the device; because the time is a sum and
+the number alone decides, 0 where it does not matter, +1 for a time that everything waits for.
+
+It is a central difference of two predictions on copies of the device; because the time is a sum and
 maximum of work ÷ rate, the elasticities of all rates, less those of all times, add up to −1.
 """
 
@@ -46,13 +47,18 @@ _HELP = 'write "HBM x2", "SRAM +50%", "SM 160", "clock 2 GHz" or "fp8"'
 
 @dataclass(frozen=True)
 class Change:
-    """One change: a hardware number times `factor` or set to `value` (SI), or another `dtype`."""
+    """One change: a hardware number times a factor or set to a value, or another type."""
 
     text: str
+    """As it was asked for."""
     quantity: Quantity | None = None
+    """The hardware number; None where the type changes."""
     factor: float | None = None
+    """What it is multiplied by."""
     value: float | None = None
+    """What it is set to, in SI units."""
     dtype: str = ""
+    """The other type."""
 
     @property
     def subject(self) -> str:
@@ -73,21 +79,28 @@ class Change:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Seconds and limiter of n cases; infinite seconds where no tile fits any more."""
+    """Predictions of n cases."""
 
     seconds: np.ndarray
+    """Times; infinite where no tile fits any more."""
     limiter: np.ndarray
+    """Limiters."""
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How the times of n cases follow one hardware number, whose value now is `value` (SI)."""
+    """How the times of n cases follow one hardware number."""
 
     quantity: Quantity
+    """The number."""
     value: float
+    """Its value now, in SI units."""
     elasticity: np.ndarray
+    """Per cent of time for a per cent of it."""
     halved: Outcome
+    """With half of it."""
     doubled: Outcome
+    """With twice of it."""
 
 
 @dataclass(frozen=True)
@@ -95,21 +108,25 @@ class Effect:
     """What a change does to n cases."""
 
     change: str
+    """The change, as it was asked for."""
     after: Outcome
+    """The cases after it."""
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """n cases on one device: now, how sensitive, and after each change.
-
-    `missing` names the hardware numbers that the spec does not have.
-    """
+    """n cases on one device: now, how sensitive, and after each change."""
 
     setting: Setting
+    """The cases, and what they run on."""
     now: Outcome
+    """As they are."""
     sensitivities: tuple[Sensitivity, ...]
+    """How they follow each hardware number."""
     effects: tuple[Effect, ...]
+    """What each change does."""
     missing: tuple[str, ...]
+    """Hardware numbers that the spec does not have."""
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per case and hardware number, then per case and change; times in microseconds."""

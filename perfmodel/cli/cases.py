@@ -25,16 +25,16 @@ Sizes = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Cases:
-    """The product of all values of all sizes, for each combination of kinds.
-
-    `values` are counted before they are made; `follows` names sizes that take the value of another
-    one; `kinds` are the values of what is no size (types, direction), of which each case has one.
-    """
+    """The product of all values of all sizes, for each combination of kinds."""
 
     operator: Operator
+    """The operator."""
     values: Mapping[str, Values]
+    """Values of each size, counted before they are made."""
     kinds: Mapping[str, tuple[Any, ...]]
+    """Values of what is no size (types, direction), of which each case has one."""
     follows: Mapping[str, str] = field(default_factory=dict)
+    """Sizes that take the value of another one."""
 
     @property
     def count(self) -> int:

@@ -102,6 +102,7 @@ def compare(
     unit: tablehints.Unit = None,
     flops: tablehints.Flops = "causal",
     template: tablehints.Template = None,
+    meanings: tablehints.Reference = None,
     by: By = "",
     where: Where = None,
     include_flags: IncludeFlags = False,
@@ -122,6 +123,7 @@ def compare(
 
     \b
         perfmodel compare --template attention > runs.csv
+        perfmodel compare --columns operator
         perfmodel compare runs.csv --by op,device
         perfmodel compare bench.csv --map Runtime=measured_us --unit ms --set device=h100-sxm
         perfmodel compare a.csv.gz b.parquet --where device=h100-sxm --max-error 20%
@@ -130,6 +132,9 @@ def compare(
     """
     if template is not None:
         tablehints.print_template(template)
+        return
+    if meanings is not None:
+        emit(tablehints.reference(meanings), format, output)
         return
     limit, allowed = _fraction("--max-error", max_error), _fraction("--worse", worse)
     columns = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))

@@ -27,7 +27,9 @@ class Drawing:
     """How a chart is set, and where its numbers go."""
 
     page: Page
+    """How it is set."""
     data: str | None
+    """The file of its numbers; None: none."""
     given: tuple[str, ...]
     """The options that were given."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,6 +10,7 @@ import typer
 
 from perfmodel.cli import known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.predict import Devices
 from perfmodel.errors import ProblemError, UnknownName, needs
 from perfmodel.hardware import Device, load
 from perfmodel.networks import library
@@ -21,6 +22,7 @@ from perfmodel.offload.modelled import Disk, Modelled
 from perfmodel.offload.policy import of_percent
 from perfmodel.render import Report
 from perfmodel.render import offload as render
+from perfmodel.render.report import text
 from perfmodel.units import parse, si
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -58,9 +60,7 @@ class _Asked:
 @app.command("offload")
 def offload(
     network: Annotated[str, typer.Argument(metavar="NETWORK", help="A name, or a YAML file.")],
-    device: Annotated[
-        str, typer.Option("--device", "--gpu", "-d", metavar="NAME", help="The device.")
-    ],
+    device: Devices,
     host: Annotated[
         str | None, typer.Option("--host", metavar="NAME", help="Its host, a CPU with a spec.")
     ] = None,
@@ -117,19 +117,38 @@ def offload(
     """
     chosen_format(format, output)
     found = load(host) if host is not None else None
-    on = load(device)
     disk = None
     if disk_rate is not None:
         disk = Disk(parse(disk_rate, "bandwidth"), parse(disk_size, "capacity"))
     memory = _host_bytes(found, host_memory)
-    asked = _Asked(
-        library.load(network), on, found, policy, costs,
-        _sizes(batch, "--batch") if batch is not None else None,
-        ranges.one(blocks, "--blocks"), Request(ranges.one(isl, "--isl"), ranges.one(osl, "--osl")),
-        _sizes(context, "--context"),
-        _room(on, memory, disk), disk, derive,
-    )  # fmt: skip
-    emit(_WAYS.get(policy, _stated)(asked), format, output)
+    of = library.load(network)
+    request = Request(ranges.one(isl, "--isl"), ranges.one(osl, "--osl"))
+    batches = _sizes(batch, "--batch") if batch is not None else None
+    passes, contexts = ranges.one(blocks, "--blocks"), _sizes(context, "--context")
+    every = [
+        _Asked(
+            of, on, found, policy, costs, batches, passes, request, contexts,
+            _room(on, memory, disk), disk, derive,
+        )
+        for on in known.devices(device)
+    ]  # fmt: skip
+    reports = [_WAYS.get(policy, _stated)(asked) for asked in every]
+    emit(_joined(every, reports) if len(every) > 1 else reports[0], format, output)
+
+
+def _joined(every: Sequence[_Asked], reports: Sequence[Report]) -> Report:
+    """The rows of several devices under each other, with a column for the device."""
+    rows = [
+        {"device": asked.device.slug, **row}
+        for asked, report in zip(every, reports, strict=True)
+        for row in report.rows
+    ]
+    first = reports[0]
+    notes = dict.fromkeys(
+        [*(report.title for report in reports), *(n for report in reports for n in report.notes)]
+    )
+    columns = [text("device", "device"), *first.columns]
+    return Report(first.name, rows, columns, every[0].network.name, notes=list(notes))
 
 
 def _room(device: Device, host_bytes: float, disk: Disk | None) -> search.Room:

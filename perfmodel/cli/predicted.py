@@ -20,6 +20,7 @@ class Way:
     """A device, and how cases run on it."""
 
     device: Device
+    """The device."""
     how: Mapping[str, Any]
     """The arguments of `predict_arrays` beside problem and device."""
     compiled: bool = False
@@ -31,6 +32,7 @@ class Predicted:
     """One predicted case."""
 
     way: Way
+    """Where and how it runs."""
     problems: Problem
     """The problems that were predicted in one call, as arrays."""
     place: int

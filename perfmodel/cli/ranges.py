@@ -31,6 +31,7 @@ class Values:
     """The values of one option in the order given; counted before they are made."""
 
     parts: tuple[Sequence[int], ...]
+    """Ranges and single values, in the order given."""
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))

@@ -91,13 +91,21 @@ class Question:
     """What is asked of a sweep; see the options of the same names."""
 
     best: bool
+    """`--best`."""
     by: str
+    """`--by`."""
     pareto: str | None
+    """`--pareto`."""
     per: str | None
+    """`--per`."""
     where: str | None
+    """`--where`."""
     limit: int
+    """`--limit`."""
     chart: str | None
+    """`--chart`."""
     drawing: Drawing
+    """How the chart is set."""
 
     @property
     def asked(self) -> bool:
@@ -110,10 +118,13 @@ class Told:
     """How an answer is told."""
 
     operator: str
+    """The operator that was swept."""
     identity: list[str]
     """Columns that tell its rows apart."""
     format: str | None
+    """`--format`."""
     output: str | None
+    """`--output`."""
 
 
 @with_drawing

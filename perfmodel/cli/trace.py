@@ -70,7 +70,6 @@ def trace(
     """
     chosen_format(format, output)
     from perfmodel.graph import predict_graph
-    from perfmodel.hardware import load
     from perfmodel.render import traces
     from perfmodel.tracing import FUSIONS
     from perfmodel.tracing import module as modules
@@ -79,7 +78,7 @@ def trace(
     known.named("line of a trace", by, traces.BY)
     known.named("fusion", fuse, FUSIONS)
     harness = known.harness(harness)
-    devices = [load(name) for name in device]
+    devices = known.devices(device)
     args, kwargs = modules.inputs(input or [])
     made = modules.load(module, dtype)
     name = module.rpartition(":")[2]

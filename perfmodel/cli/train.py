@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.networkpredict import Attention, Stack
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.errors import PerfmodelError, ProblemError
@@ -39,11 +39,24 @@ def train(
         typer.Argument(metavar="NETWORK", help="A name (perfmodel network list), or a YAML file."),
     ],
     device: Annotated[
-        str | None,
-        typer.Option("--device", "-d", metavar="NAME", help="Device, of its usual system."),
+        list[str] | None,
+        typer.Option(
+            "--device",
+            "--gpu",
+            "-d",
+            metavar="NAMES",
+            help="Devices, of their usual systems: a100,h100 or repeated.",
+            autocompletion=completing.devices,
+        ),
     ] = None,
     system: Annotated[
-        str | None, typer.Option("--system", "-s", metavar="NAME", help="System: dgx-h100, ...")
+        list[str] | None,
+        typer.Option(
+            "--system",
+            "-s",
+            metavar="NAMES",
+            help="Systems (perfmodel list systems): dgx-a100,dgx-h100 or repeated.",
+        ),
     ] = None,
     gpus: Annotated[
         str, typer.Option("--gpus", metavar="N", help="Devices in all: 8, 64:1024:x2.")
@@ -119,7 +132,7 @@ def train(
     Lists and ranges make a grid of plans; those that cannot be laid out are named with what would.
 
     \b
-    perfmodel train llama-3-8b -d h100-sxm --seq 4k --recompute full --optimiser adam-8bit
+    perfmodel train llama-3-8b -d a100,h100 --seq 4k --recompute full --optimiser adam-8bit
     perfmodel train llama-3.1-405b --system dgx-h100 --gpus 8192 --tensor 8 --pipeline 16 \\
         --seq 8k --global-batch 2048
     perfmodel train gpt3-175b -s dgx-a100 --gpus 64:1024:x2 --tensor 1,2,4,8 --pipeline 1,2,4 \\
@@ -127,7 +140,7 @@ def train(
     """
     wanted = chosen_format(format, output)
     known.named("MFU convention", convention, CONVENTIONS)
-    here = _place(device, system)
+    places = _places(device or [], system or [])
     grid = _Grid(
         axes={
             "devices": _sizes(gpus, "--gpus"),
@@ -151,11 +164,16 @@ def train(
             "recompute_layers": recompute_layers,
         },
     )
-    found, refused = _predicted(library.load(network), grid, here, dask)
+    found, refused = _predicted(library.load(network), grid, places, dask)
+    if not found:
+        words, why = refused[0]
+        more = f" (and {len(refused) - 1:,} more plans)" if len(refused) > 1 else ""
+        raise ProblemError(f"{words}: {why}{more}" if more else why)
+    several = len(grid) * len(places) > 1
     if chart is not None:
-        _draw(found, chart, whole=len(grid) > 1)
-    if len(grid) == 1:
-        _single(found, refused, wanted, convention, format, output)
+        _draw(found, chart, whole=several)
+    if not several:
+        _single(found[0], wanted, convention, format, output)
         return
     if fastest:
         found = _fastest(found)
@@ -179,14 +197,18 @@ class _Grid:
         return count
 
     def plans(self) -> Iterator[tuple[str, Plan | PerfmodelError]]:
-        """Each with a few words for it; the error of one that cannot be."""
+        """Each with what sets it apart in words; the error of one that cannot be."""
+        apart = [name for name, values in self.axes.items() if len(values) > 1]
         for values, mode in product(product(*self.axes.values()), self.recompute):
             chosen = dict(zip(self.axes, values, strict=True))
-            words = ", ".join(f"{name} {value}" for name, value in chosen.items() if value != 1)
+            said = [f"{name} {chosen[name]}" for name in apart]
+            if len(self.recompute) > 1:
+                said.append(f"recompute {mode}")
+            words = ", ".join(said)
             try:
-                yield words or "one device", self._plan(chosen, mode)
+                yield words, self._plan(chosen, mode)
             except PerfmodelError as error:
-                yield words or "one device", error
+                yield words, error
 
     def _plan(self, chosen: dict[str, int], mode: str) -> Plan:
         devices = chosen.pop("devices")
@@ -226,56 +248,60 @@ class _Place:
     system: System | None
 
 
-def _place(device: str | None, system: str | None) -> _Place:
-    """What a plan runs on: a system, or a device of its usual one."""
-    if (device is None) == (system is None):
+def _places(devices: list[str], wanted: list[str]) -> list[_Place]:
+    """What plans run on: systems, or devices of their usual ones."""
+    if bool(devices) == bool(wanted):
         raise ProblemError(
             "name a device (-d h100-sxm) or a system (--system dgx-h100), one of them"
         )
-    if system is not None:
-        found = systems.load(system)
-        return _Place(load(found.device), found)
-    return _Place(load(str(device)), None)
+    named = dict.fromkeys(name for text in wanted for name in known.names(text))
+    joined = {system.slug: system for system in map(systems.load, named)}
+    return [
+        *(_Place(one, None) for one in known.devices(devices)),
+        *(_Place(load(system.device), system) for system in joined.values()),
+    ]
 
 
 def _predicted(
-    network: Network, grid: _Grid, here: _Place, dask: str | None
+    network: Network, grid: _Grid, places: list[_Place], dask: str | None
 ) -> tuple[list[Step], list[tuple[str, str]]]:
     """Steps of the plans, and of those that cannot be laid out some words and why."""
-    if len(grid) > MOST:
-        raise ProblemError(f"{len(grid):,} plans are more than {MOST:,}; narrow a range")
-    from perfmodel.analysis.plans import steps
-
+    count = len(grid) * len(places)
+    if count > MOST:
+        raise ProblemError(f"{count:,} plans are more than {MOST:,}; narrow a range")
     named = list(grid.plans())
-    asked = [plan for _, plan in named if isinstance(plan, Plan)]
-    answers = iter(steps((network, here.device, here.system), asked, dask=dask))
     found: list[Step] = []
     refused: list[tuple[str, str]] = []
-    for words, plan in named:
-        answer = next(answers) if isinstance(plan, Plan) else str(plan)
-        if isinstance(answer, str):
-            refused.append((words, answer))
-        else:
-            found.append(answer)
+    for here in places:
+        whose = [(here.system or here.device).slug] if len(places) > 1 else []
+        for words, answer in _answers(network, named, here, dask):
+            if isinstance(answer, str):
+                refused.append((", ".join(filter(None, [*whose, words])), answer))
+            else:
+                found.append(answer)
     return found, refused
 
 
+def _answers(
+    network: Network,
+    named: list[tuple[str, Plan | PerfmodelError]],
+    here: _Place,
+    dask: str | None,
+) -> Iterator[tuple[str, Step | str]]:
+    """The words of each plan with its step in a place, or with why there is none."""
+    from perfmodel.analysis.plans import steps
+
+    asked = [plan for _, plan in named if isinstance(plan, Plan)]
+    answers = iter(steps((network, here.device, here.system), asked, dask=dask))
+    for words, plan in named:
+        yield words, next(answers) if isinstance(plan, Plan) else str(plan)
+
+
 def _single(
-    found: list[Step],
-    refused: list[tuple[str, str]],
-    wanted: str,
-    convention: str,
-    format: str | None,
-    output: str | None,
+    step: Step, wanted: str, convention: str, format: str | None, output: str | None
 ) -> None:
-    if refused:
-        raise ProblemError(refused[0][1])
-    step = found[0]
-    emit(
-        render.data(found, refused) if wanted == "json" else render.single(step, convention),
-        format,
-        output,
-    )
+    one = render.data([step], []) if wanted == "json" else render.single(step, convention)
+    emit(one, format, output)
     if not step.memory.fits:
         say(f"perfmodel: the plan {render.fit(step)}")
 
@@ -300,15 +326,19 @@ def _draw(found: list[Step], path: str, *, whole: bool) -> None:
 
 
 def _fastest(found: list[Step]) -> list[Step]:
-    """For each number of devices the fastest plan that fits; the one that lacks least where none
-    does."""
-    best: dict[int, Step] = {}
+    """For each number of each device the fastest plan that fits; the one that lacks least where
+    none does."""
+    best: dict[tuple[str, int], Step] = {}
     for step in found:
-        kept = best.setdefault(step.plan.devices, step)
-        ahead = (not step.memory.fits, step.memory.lacking_bytes, 1 / step.tokens_per_second)
-        if ahead < (not kept.memory.fits, kept.memory.lacking_bytes, 1 / kept.tokens_per_second):
-            best[step.plan.devices] = step
-    return [best[count] for count in sorted(best)]
+        which = step.device, step.plan.devices
+        best[which] = min(best.get(which, step), step, key=_behind)
+    order = list(dict.fromkeys(step.device for step in found))
+    return sorted(best.values(), key=lambda step: (order.index(step.device), step.plan.devices))
+
+
+def _behind(step: Step) -> tuple[bool, float, float]:
+    """Less is better: what fits, then what lacks least, then what is fastest."""
+    return not step.memory.fits, step.memory.lacking_bytes, 1 / step.tokens_per_second
 
 
 def _sizes(text: str, option: str, least: int = 1) -> list[int]:

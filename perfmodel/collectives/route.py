@@ -2,9 +2,11 @@
 
 Ranks fill the innermost groups first. With fan-outs f₁, f₂, ... over the levels, a ring through all
 ranks has f₂·f₃··· − f₃··· of its hops at the second level, and so on: a group is entered once and
-left once. What enters a group can do so through all of its devices, so that the rate of a ring is
-the least of B₁, f₁·B₂, f₁·f₂·B₃ ... (NCCL's bus bandwidth is min(B₁, ΣB₂)). A host's bridges are
-shared: what enters a group there has the rate of one device.
+left once.
+
+What enters a group can do so through all of its devices, so that the rate of a ring is the least of
+B₁, f₁·B₂, f₁·f₂·B₃ ... (NCCL's bus bandwidth is min(B₁, ΣB₂)). A host's bridges are shared: what
+enters a group there has the rate of one device.
 """
 
 from __future__ import annotations

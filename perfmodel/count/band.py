@@ -35,23 +35,24 @@ from perfmodel.errors import ProblemError
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """Sums over the visited (query tile, key tile) pairs, for one head.
-
-    `pairs` counts them; `queries` and `keys` add up the pair's query and key extents; `area` their
-    products; `distinct_queries` is how many query rows lie in a tile that sees any key at all;
-    `most_keys` is the largest key extent that one query tile visits and `most_queries` the largest
-    query extent that one key tile is visited by; `distinct_keys` is how many keys lie in a tile
-    that any query sees.
-    """
+    """Sums over the visited (query tile, key tile) pairs, for one head."""
 
     pairs: Number
+    """Visited pairs."""
     queries: Number
+    """Query extents of all pairs, added up."""
     keys: Number
+    """Key extents of all pairs, added up."""
     area: Number
+    """Query extent × key extent of all pairs, added up."""
     distinct_queries: Number
+    """Query rows in tiles that see any key at all."""
     most_keys: Number
+    """Largest key extent that one query tile visits."""
     distinct_keys: Number
+    """Keys in tiles that any query sees."""
     most_queries: Number
+    """Largest query extent that one key tile is visited by."""
 
 
 def visit(band: Band | None, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:

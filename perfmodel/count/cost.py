@@ -24,11 +24,14 @@ Elements = Mapping[str, ElementType]
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes of one tensor across one boundary; an atomic add reads and writes its payload."""
+    """Bytes of one tensor across one boundary."""
 
     read_bytes: Number = 0
+    """Bytes read."""
     write_bytes: Number = 0
+    """Bytes written."""
     atomic_bytes: Number = 0
+    """Payload of atomic additions, each of which reads and writes it."""
 
     @property
     def total_bytes(self) -> Number:
@@ -38,28 +41,35 @@ class Traffic:
 
 @dataclass(frozen=True)
 class KernelCost:
-    """Counts of one kernel.
-
-    `matrix_flops`, `vector_ops` and `special_ops` cover the visited pairs of a mask, ragged ends
-    exact. `l2` and `hbm` map tensors to their traffic; `shared_bytes` cross from shared memory to
-    the matrix unit. `shared_footprint_bytes` and `register_footprint_bytes` are held by one block
-    at once. `passes` are the tile iterations that all blocks make together, `row_passes` the times
-    that they are made for a normaliser that is known only once a row has gone by.
-    """
+    """Counts of one kernel. They cover the visited pairs of a mask, ragged ends exact."""
 
     name: str
+    """The kernel."""
     nest: rule.Nest
+    """Its loops with their sizes."""
     blocks: Number
+    """Thread blocks."""
     passes: Number
+    """Tile iterations that all blocks make together."""
     matrix_flops: Number
+    """Operations on the matrix unit; a multiply-add is two."""
     vector_ops: Number
+    """Operations on the vector unit."""
     special_ops: Number
+    """Operations on the special-function unit."""
     l2: Mapping[str, Traffic]
+    """Traffic of each tensor between L2 and thread blocks."""
     hbm: Mapping[str, Traffic]
+    """Least traffic of each tensor with memory."""
     shared_bytes: Number
+    """Bytes from shared memory to the matrix unit."""
     shared_footprint_bytes: Number
+    """Bytes of shared memory that one block holds at once."""
     register_footprint_bytes: Number
+    """Bytes of registers that it holds at once."""
     row_passes: Number = 1
+    """Times that all passes are made, for a normaliser that is known only once a row has gone by.
+    """
 
     def bytes_at(self, boundary: str) -> Number:
         """Total bytes at `hbm`, `l2` or `shared`."""
@@ -74,8 +84,11 @@ class Cost:
     """Counts of a whole schedule, kernel by kernel in launch order."""
 
     schedule: Schedule
+    """What was counted."""
     kernels: tuple[KernelCost, ...]
+    """Counts of each kernel."""
     memory_bytes: Number
+    """Bytes of all tensors that lie in memory."""
 
     def total(self, what: Callable[[KernelCost], Number]) -> Number:
         """Sum of one count over all kernels."""

@@ -25,11 +25,14 @@ _ANY: Extents = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """Operations on the matrix, vector and special-function units, padding included."""
+    """Operations that units execute, padding included."""
 
     matrix_flops: Number
+    """On the matrix unit."""
     vector_ops: Number
+    """On the vector unit."""
     special_ops: Number
+    """On the special-function unit."""
 
 
 def executed(

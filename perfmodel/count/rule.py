@@ -6,7 +6,9 @@
 A thread block is the unit at this boundary and starts with empty on-chip memory, so every grid loop
 stands outside. Sizes are full extents: ragged ends are exact because masked lanes move nothing. Two
 loops on one axis are one loop in the finer tile. A mask couples its two loops, and the product over
-them becomes a sum over visited pairs (`band`). Derivation: a tile is fetched whenever an index of
+them becomes a sum over visited pairs (`band`).
+
+Derivation: a tile is fetched whenever an index of
 its own changes, and the loops outside the innermost such change make every fetch happen again.
 (FlashAttention on a Napkin, section 2; Timeloop's reuse analysis.)
 
@@ -33,9 +35,13 @@ class Nest:
     """A kernel's loops with the sizes they run over, and the mask that couples two of them."""
 
     kernel: Kernel
+    """The kernel."""
     sizes: Sizes
+    """Extent of each axis."""
     mask: Band | None
+    """The mask; None: none."""
     visits: Visits | None
+    """Sums over the visited tile pairs; None without a mask."""
 
     def trips(self, axis: str, loops: tuple[Loop, ...]) -> Number:
         """Trips of the given loops over one axis together: as many as the finest tile makes."""

@@ -2,18 +2,23 @@
 
 Blocks launch in grid order, innermost grid loop fastest, `concurrent` at a time. Those that ask for
 the same tile at once share one fetch, so a tensor crosses once per *wave* that touches a tile, not
-once per block; and a tile that an earlier wave fetched is still held while what came between fits
-the cache. `hbm_passes` is the closed form of that, `walk_waves` the same thing counted block by
-block, slow and exact, that the closed form is tested against.
+once per block. A tile that an earlier wave fetched is still held while what came between fits the
+cache.
+
+`hbm_passes` is the closed form of that. `walk_waves` counts the same block by block, slowly and
+exactly; the closed form is tested against it.
 
 Closed form. Take the grid loops innermost first, with trips t and stride s (blocks an iteration
 spans). A loop that indexes T changes nothing. A loop that does not repeats the set of blocks that
-touch a tile t times, s blocks apart: those lie in t times as many waves, but never in more than
-the blocks from the first to the last of them do. With D blocks between these two and the first at
-multiples of g (the gcd of W and the strides of the loops that index T; waves start at multiples
-of W), that is 1 + ⌊D/g⌋·g / W in the mean over where it falls; nor in more than there are waves or
-touching blocks. Each such repeat costs a fetch unless the cache still holds the tile: its reuse
-distance is the footprint of the blocks in between, at least one wave.
+touch a tile t times, s blocks apart, so those lie in t times as many waves.
+
+They never lie in more waves than the blocks from the first to the last of them do. With D blocks
+between these two, and the first at multiples of g (the gcd of W and the strides of the loops that
+index T; waves start at multiples of W), that is 1 + ⌊D/g⌋·g / W in the mean over where it falls.
+Nor do they lie in more than there are waves or touching blocks.
+
+Each such repeat costs a fetch unless the cache still holds the tile: its reuse distance is the
+footprint of the blocks in between, at least one wave.
 """
 
 from __future__ import annotations
@@ -32,16 +37,18 @@ Held = Callable[[Number], Number]
 
 @dataclass(frozen=True, slots=True)
 class GridLoop:
-    """A grid loop with its trips and how many blocks one of its iterations spans.
-
-    `extent` is how far an iteration reaches along the axis: a tile, and no further than the end.
-    """
+    """A grid loop with its trips."""
 
     axis: str
+    """Its axis."""
     trips: Number
+    """Its trips."""
     stride: Number
+    """Blocks that one of its iterations spans."""
     tile: Number
+    """Indices of a trip."""
     extent: Number
+    """How far an iteration reaches along the axis: a tile, and no further than the end."""
 
 
 def grid_loops(nest: Nest) -> list[GridLoop]:
@@ -184,7 +191,9 @@ class WaveWalk:
     """Elements of one tensor fetched over all waves, and the tiles each wave touches."""
 
     elements: int
+    """Elements fetched over all waves."""
     waves: int
+    """Waves of the grid."""
 
 
 def walk_waves(

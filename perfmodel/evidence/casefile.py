@@ -20,16 +20,18 @@ _WANTED = "a table of cases, a .csv with the columns op and dtype"
 
 @dataclass(frozen=True)
 class Listed:
-    """A case of the table: who ran it ("" where it does not say), how many launches it takes.
-
-    `kernel` names the kernel (or several, with ";") that ran it, for profiles that sum up launches.
-    """
+    """A case of a table."""
 
     case: Case
+    """The case."""
     implementation: str
+    """Who ran it; empty where the table does not say."""
     launches: int
+    """Launches that it takes."""
     kernel: str
+    """The kernel that ran it, or several with ";": for profiles that sum up launches."""
     where: str
+    """File and line."""
 
 
 def read(path: str | Path) -> list[Listed]:

@@ -25,25 +25,45 @@ class Case:
     """One problem in the columns of the measured-run table; None and "" do not apply."""
 
     op: str
+    """The operator."""
     dtype: str
+    """Type of the data."""
     variant: str = ""
+    """Name of a map, or what else an operator has."""
     kv_dtype: str = ""
+    """Type of keys and values, where it is another."""
     direction: str = "fwd"
+    """fwd or bwd."""
     phase: str = ""
+    """prefill or decode, of attention."""
     batch: int | None = None
+    """Sequences."""
     heads_q: int | None = None
+    """Query heads."""
     heads_kv: int | None = None
+    """Key-value heads."""
     seq_q: int | None = None
+    """Queries of a sequence."""
     seq_kv: int | None = None
+    """Keys of a sequence."""
     head_dim: int | None = None
+    """Elements of a query."""
     causal: bool | None = None
+    """Whether a query sees earlier keys only."""
     m: int | None = None
+    """Rows of a product."""
     n: int | None = None
+    """Columns of a product."""
     k: int | None = None
+    """The axis that a product sums over."""
     rows: int | None = None
+    """Rows of a row-wise operator."""
     cols: int | None = None
+    """Elements of a row."""
     inputs: int | None = None
+    """Tensors that a map reads."""
     outputs: int | None = None
+    """Tensors that a map writes."""
 
     def columns(self) -> dict[str, str]:
         """The cells of this case as text; what does not apply is empty."""

@@ -54,22 +54,24 @@ class Problem(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """One array that a kernel touches.
-
-    `dtype` is how it is stored. `tensor` is the tensor of the algorithm that its bytes are counted
-    under (the array's own name where empty). Outputs and scratch are poisoned before a run unless
-    `fill` is "zero" (the kernel adds to them). A "derived" input is filled by the kernel's `derive`
-    after the random ones. `by_columns` stores the last two axes the other way round: a matrix
-    column by column, its tensor still of `shape`.
-    """
+    """One array that a kernel touches."""
 
     name: str
+    """Its name."""
     shape: tuple[int, ...]
+    """Its extents."""
     dtype: str
+    """How it is stored."""
     role: Role = "input"
+    """Input, output or scratch."""
     tensor: str = ""
+    """The tensor of the algorithm that its bytes are counted under; empty: the array's own name."""
     fill: Fill = "normal"
+    """What it holds before a run. Outputs and scratch are poisoned unless it is "zero" (the kernel
+    adds to them). A "derived" input is filled by `derive` after the random ones."""
     by_columns: bool = False
+    """Whether the last two axes are stored the other way round: a matrix column by column, its
+    tensor still of `shape`."""
 
     @property
     def counted_as(self) -> str:
@@ -101,16 +103,18 @@ on a device ends its context."""
 class Descriptor:
     """A tensor descriptor over an array, made on the host and passed as an argument.
 
-    `shape` is the array as the kernel indexes it, last axis contiguous; `block` is the tile that
-    one load or store moves. What lies outside the shape is read as 0 and not written. A Gluon
-    kernel says how many bytes its tile's swizzle in shared memory spans (NVMMASharedLayout); for
-    Triton's own kernels, whose compiler chooses, `swizzle_bytes` is 0.
+    What lies outside the shape is read as 0 and not written.
     """
 
     array: str
+    """The array."""
     shape: tuple[int, ...]
+    """The array as the kernel indexes it, last axis contiguous."""
     block: tuple[int, ...]
+    """The tile that one load or store moves."""
     swizzle_bytes: int = 0
+    """Bytes that the tile's swizzle in shared memory spans (NVMMASharedLayout), for Gluon; 0 for
+    Triton's own kernels, whose compiler chooses."""
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -162,22 +166,24 @@ Argument = str | int | float | Descriptor
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch, of which a schedule's kernel may have none, one or more.
-
-    `kernel` names the schedule's kernel that this launch carries out. `arguments` maps the
-    function's parameters to array names (strings), descriptors or scalars, `constexprs` holds the
-    compile-time ones. `signature` gives Triton's type of every parameter, so that the launch can be
-    compiled without being run.
-    """
+    """One launch, of which a schedule's kernel may have none, one or more."""
 
     kernel: str
+    """The schedule's kernel that it carries out."""
     function: Any
+    """Triton's function."""
     grid: tuple[int, ...]
+    """Blocks along each axis of the grid."""
     arguments: Mapping[str, Argument]
+    """An array name, a descriptor or a scalar for each parameter."""
     constexprs: Mapping[str, Any]
+    """Compile-time parameters."""
     num_warps: int = 4
+    """Warps of a block."""
     num_stages: int = 2
+    """Stages of the pipeline."""
     signature: Mapping[str, str] = field(default_factory=dict)
+    """Triton's type of every parameter, so that it can be compiled without being run."""
 
     @property
     def blocks(self) -> int:
@@ -190,41 +196,46 @@ class Inputs:
     """Random tensors for one problem, with the problem itself."""
 
     problem: Any
+    """The problem."""
     tensors: Tensors
+    """The tensors by name."""
 
 
 @dataclass(frozen=True)
 class BundledKernel:
-    """A Triton kernel with its reference, its algorithm and schedule, and its menu of configs.
-
-    `arrays(problem, config)` and `plan(problem, config)` describe storage and launches;
-    `schedule(problem, config)` is what the model counts; `reference_of(problem, tensors)` computes
-    the outputs in float64. `derive(problem, tensors)` fills inputs that other inputs determine.
-    `configs` is every config there is, best guess first; `menu_of(problem, target, units)` gives
-    those that are worth trying for a problem on a compile target ("sm_90") with so many compute
-    units (all of them where None). `cases` are small (problem, config) pairs, ragged ones among
-    them, that the replay and the tests run. `forms` are full-size problems, one for each form that
-    compiles to other code (head size, mask, type): what menus are judged by. `dtypes` are the types
-    its problems may have. `plan` raises `ProblemError` for a problem or config that the kernel
-    cannot do. `targets` are the compile targets that the kernel is written for, all where empty.
-    `interpreted` says whether Triton's interpreter can run it (Gluon has none): what it cannot run
-    is neither replayed nor checked without a device.
-    """
+    """A Triton kernel with its reference, its algorithm and schedule, and its menu of configs."""
 
     name: str
+    """What it is called."""
     summary: str
+    """One sentence about it."""
     dtypes: tuple[str, ...]
+    """Types that its problems may have."""
     configs: tuple[Any, ...]
+    """Every config, best guess first."""
     cases: tuple[tuple[Any, Any], ...]
+    """Small problems with a config, ragged ones among them, that the replay and the tests run."""
     arrays: Callable[[Any, Any], tuple[Array, ...]]
+    """The storage of a problem and config."""
     plan: Callable[[Any, Any], tuple[Launch, ...]]
+    """Its launches. Raises `ProblemError` for a problem or config that the kernel cannot do."""
     schedule: Callable[[Any, Any], Schedule]
+    """What the model counts."""
     reference_of: Callable[[Any, Tensors], Tensors]
+    """The outputs in float64, from the inputs."""
     derive: Callable[[Any, Tensors], None] | None = None
+    """Fills inputs that other inputs determine."""
     menu_of: Callable[[Any, str, int], tuple[Any, ...]] | None = None
+    """Configs worth trying for a problem, on a compile target ("sm_90") with so many compute units;
+    None: all."""
     forms: tuple[Any, ...] = ()
+    """Full-size problems, one for each form that compiles to other code (head size, mask, type):
+    menus are judged by them."""
     targets: tuple[str, ...] = ()
+    """Compile targets that the kernel is written for; empty: all."""
     interpreted: bool = True
+    """Whether Triton's interpreter can run it (it has none of Gluon). What it cannot run is neither
+    replayed nor checked without a device."""
 
     def takes(self, target: str) -> bool:
         """Whether the kernel is written for a compile target."""

@@ -54,12 +54,14 @@ _SPREAD_HEAD = """\
 _INTRODUCTION = """\
 ## Collectives
 
-Written by `python -m perfmodel.fitting.collectives table --page docs/accuracy.md`. Errors are
-|ln(predicted / measured)|, bias the geometric mean of predicted over measured. *nothing*: in
-sample, every constant fitted to all rows. Else constants fitted without any row of that device,
-library, source, kind of collective or number of ranks, and the errors are those of the rows left
-out.
-Without aiconfigurator 140 all-reduces of a MiB and more are left, which say nothing of latency."""
+*How far off are collectives?*
+
+Errors are |ln(predicted / measured)|; bias is the geometric mean of predicted over measured.
+*nothing* is in sample: every constant is fitted to all rows. In the other rows the constants were
+fitted without any row of that device, library, source, kind of collective or number of ranks, and
+the errors are those of the rows left out. Without aiconfigurator 140 all-reduces of a MiB and more
+are left, which say nothing of latency. `python -m perfmodel.fitting.collectives TABLE --page
+docs/accuracy.md` writes this section."""
 
 
 @dataclass(frozen=True)

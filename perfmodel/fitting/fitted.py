@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A constant with the interval the data leave it, and whether they identify it at all."""
+    """A constant as a fit leaves it."""
 
     constant: Constant
+    """The constant with its new value."""
     low: float
+    """Lower end of the 95 % interval."""
     high: float
+    """Upper end of it."""
     identified: bool
+    """Whether the data identify it."""
 
 
 def families(table: pd.DataFrame) -> np.ndarray:

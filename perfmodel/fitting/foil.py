@@ -5,8 +5,10 @@
 Devices, then engines, are left out whole and in turn. Each foil learns ln(measured) less the ln of
 what it starts from, on the other rows, and is scored on the rows left out. It starts from the
 model, from the model with nothing fitted of its engines, or from nothing: then it has sizes and
-hardware numbers alone. Rates are taken as times, so that an error has the sign of a time. Nothing
-that is learned here is kept.
+hardware numbers alone.
+
+Rates are taken as times, so that an error has the sign of a time. Nothing that is learned here is
+kept.
 """
 
 from __future__ import annotations

@@ -3,11 +3,15 @@
 A fit to fewer rows is read off the fit to all of them. There every row's error e and its slopes
 S = d ln(predicted) / d ln(constant) are known, so that near by the errors are e + S d, and leaving
 rows out is a small robust least-squares problem in d (a one-step jackknife: Cook and Weisberg,
-Residuals and Influence in Regression, 1982, ch. 3). Its weights, its loss, its bounds and its pull
-towards the priors are those of the whole fit. The rows left out are then predicted by the model
-itself. Starts of calls are read anew off the rows that are left, too. Held against fits that
-started anew without Ada, Blackwell or Hopper, its medians differ by no more than 0.001 and its 90th
-percentiles by 0.006.
+Residuals and Influence in Regression, 1982, ch. 3).
+
+Its weights, its loss, its bounds and its pull towards the priors are those of the whole fit.
+
+The rows left out are then predicted by the model itself. Starts of calls are read anew off the rows
+that are left, too.
+
+Held against fits that started anew without Ada, Blackwell or Hopper, its medians differ by no more
+than 0.001 and its 90th percentiles by 0.006.
 
 What stays is what people settled with all rows in view: facts of kernels, and what is compiled into
 a specification.

@@ -15,8 +15,10 @@ Groups (one source, device and implementation) weigh alike, however many runs th
 is as likely to be like the small as like the large. Leaving constants out takes away little of what
 people put into the facts of kernels with those runs in view. So the runs that came when the facts
 stood already, each met once, have a say of their own: `first_met.yaml` keeps their percentiles, and
-the wider of both factors holds. What was measured of a new architecture made no difference to them,
-so that those of `calibrated` and `generation` stand together.
+the wider of both factors holds.
+
+What was measured of a new architecture made no difference to them, so that those of `calibrated`
+and `generation` stand together.
 """
 
 from __future__ import annotations

@@ -5,8 +5,10 @@
 A range is that of the operators, and of the engine beside it: half-widths in ln add by their
 squares. Each width is the least with which `_COVERAGE` of the rows lie inside. Errors of times that
 constants were fitted to are those under constants that were fitted without the row's device, or
-without its network where there is one device only. Beside the widths it prints how many rows lie in
-ranges that were made without their source, their engine, their device.
+without its network where there is one device only.
+
+Beside the widths it prints how many rows lie in ranges that were made without their source, their
+engine, their device.
 """
 
 from __future__ import annotations

@@ -13,10 +13,11 @@
                 reads: {A: p, B: v}, writes: {C: o}}
 
 Sizes are numbers or expressions of other sizes; they are what a user sets. A node's own `sizes` are
-the options of its operator: sizes as expressions, names and flags as they are. `reads` and `writes`
-say which tensors each operand is: one, a list of those that lie side by side, or `{part: NAME}`. A
-tensor that is one whole operand takes its shape and type from the operator; others are declared
-under `tensors`, as are those with another `type`, `place` or `over`.
+the options of its operator: sizes as expressions, names and flags as they are.
+
+`reads` and `writes` say which tensors each operand is: one, a list of those that lie side by side,
+or `{part: NAME}`. A tensor that is one whole operand takes its shape and type from the operator;
+others are declared under `tensors`, as are those with another `type`, `place` or `over`.
 """
 
 from __future__ import annotations

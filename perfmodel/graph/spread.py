@@ -3,8 +3,10 @@
 A family of operators (the rows of the table of ranges) is predicted by the same few constants and
 kernels, so its errors have one cause: they are taken as fully correlated within a graph. Where one
 product is 5 % slower than predicted, all are. The low ends of a family then add up, and so do the
-high ends. Two families share little, and their errors are taken as independent: variances add, and
-the half-width of an 80 % range goes with the standard deviation, so that half-widths add by their
+high ends.
+
+Two families share little, and their errors are taken as independent: variances add, and the
+half-width of an 80 % range goes with the standard deviation, so that half-widths add by their
 squares, downwards and upwards apart:
 
     T = Σ Tf    T − low = √Σ (Tf − lowf)²    high − T = √Σ (highf − Tf)²

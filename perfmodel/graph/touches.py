@@ -2,11 +2,15 @@
 
 A node goes over its tensors side by side from front to back. What lies at the share f of a tensor
 is touched when its last user has 1 − f of its own way to go and is found when the next one has gone
-f of its way. Between the two go by: the tensor itself, once; everything that the nodes in between
-touch, each tensor once; 1 − f of the last user's other tensors and f of the next one's. A tensor
-is taken in slices of f. For a node that follows itself that is all that it touches at every f,
-which is what a run that repeats a kernel leaves (`Style.warm`). Tiled products revisit their
-operands in another order; what they leave is taken to be the same.
+f of its way.
+
+Between the two go by: the tensor itself, once; everything that the nodes in between touch, each
+tensor once; 1 − f of the last user's other tensors and f of the next one's. A tensor is taken in
+slices of f.
+
+For a node that follows itself that is all that it touches at every f, which is what a run that
+repeats a kernel leaves (`Style.warm`). Tiled products revisit their operands in another order; what
+they leave is taken to be the same.
 """
 
 from __future__ import annotations

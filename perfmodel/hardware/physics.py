@@ -25,11 +25,14 @@ MEASURED_TOLERANCE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One doubt about a spec; an error makes it unusable."""
+    """One doubt about a spec."""
 
     level: Literal["error", "warning"]
+    """An error makes the spec unusable; a warning does not."""
     message: str
+    """What is wrong, and what would be right."""
     where: tuple[str, ...] = ()
+    """Keys that lead to it in the file."""
 
 
 def check(device: Device) -> list[Finding]:

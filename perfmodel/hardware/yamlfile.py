@@ -18,11 +18,14 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a YAML file holds, and the line on which each key or list item starts (from 1)."""
+    """What a YAML file holds."""
 
     where: str
+    """The file, as messages name it."""
     data: dict[str, Any]
+    """Its content."""
     lines: dict[KeyPath, int] = field(default_factory=dict)
+    """The line on which each key or list item starts, from 1."""
 
     def line(self, path: Iterable[str | int]) -> int:
         """The line of `path`, or of the nearest enclosing key that is there."""

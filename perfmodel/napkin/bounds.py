@@ -19,11 +19,14 @@ from perfmodel.count import rule
 
 @dataclass(frozen=True)
 class Bound:
-    """A lower bound: `value` in elements, by which theorem, and whether it is an order only."""
+    """A lower bound of the traffic of a kernel."""
 
     value: Number
+    """Elements."""
     name: str
+    """The theorem that it comes from."""
     order_only: bool = False
+    """Whether the theorem gives an order of growth only."""
 
 
 def matmul_bound(m: Number, n: Number, k: Number, memory: Number) -> Number:

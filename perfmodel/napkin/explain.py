@@ -36,53 +36,72 @@ _CAPACITY_BYTES = 227 * 1024
 
 @dataclass(frozen=True)
 class Tiling:
-    """Integer tiles on a device, bytes at the L2 boundary; `factor` is over the lower bound."""
+    """Integer tiles on a device."""
 
     what: str
+    """What the tiles were rounded to."""
     tiles: Mapping[str, int]
+    """Tile of each axis."""
     elements: float
+    """Elements moved at the L2 boundary."""
     bytes: float
+    """Bytes moved there."""
     factor: float
+    """That traffic over the lower bound."""
     shared_bytes: float
+    """Bytes of shared memory of a block."""
     register_bytes: float
+    """Bytes of registers of a block."""
     threads: int
+    """Threads of a block."""
     stages: int
+    """Buffers that streamed tensors pass through."""
     seconds: float
+    """Predicted time."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """A kernel on a device: M elements in shared memory and registers, H*, the bound, legal tiles.
-
-    `granules` are what tiles must be multiples of; `saturated` names axes that the best tile of the
-    formula would exceed.
-    """
+    """A kernel on a device."""
 
     memory: float
+    """M: elements that shared memory and registers hold."""
     best: float | None
+    """H*: elements moved by the best tiles; None where there is no optimum."""
     best_tiles: Mapping[str, float]
+    """Those tiles, not rounded."""
     bound: float
+    """The lower bound in elements."""
     granules: Mapping[str, int]
+    """What the tile of each axis must be a multiple of."""
     saturated: tuple[str, ...]
+    """Axes that the best tile of the formula would exceed."""
     tilings: tuple[Tiling, ...]
+    """Tilings in whole instructions and cache lines."""
 
 
 @dataclass(frozen=True)
 class KernelPage:
-    """One kernel: nest, verdicts on its axes, formulas, optimum, bound, numbers.
-
-    `formulas` is None and `note` says why where a mask has no closed form.
-    """
+    """One kernel of an explanation."""
 
     nest: Nest
+    """Its loop nest."""
     fused: Algorithm
+    """The steps that it fuses, as an algorithm."""
     loops: tuple[Line, ...]
+    """The nest as lines of text."""
     verdicts: Mapping[str, Verdict]
+    """What may be done with each axis."""
     formulas: Formulas | None
+    """Its formulas; None where a mask has no closed form."""
     optimum: Optimum | None
+    """The best tiles as formulas; None where there are none."""
     bound: Bound
+    """The lower bound of its traffic."""
     note: str
+    """Why there are no formulas; else empty."""
     numbers: Numbers | None
+    """The same on a device; None without one."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +109,19 @@ class Explanation:
     """All kernels of one schedule of an algorithm."""
 
     case: Case
+    """The algorithm at its sizes."""
     about: str
+    """One sentence about it."""
     source: str
+    """Where it is from."""
     schedule: str
+    """The schedule that is explained."""
     extents: Mapping[str, Any]
+    """An expression of the parameters for each axis."""
     device: Device | None
+    """The device of the numbers; None: formulas alone."""
     kernels: tuple[KernelPage, ...]
+    """Its kernels, in launch order."""
 
 
 def explain(

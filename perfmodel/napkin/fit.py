@@ -49,8 +49,11 @@ class Target:
     """A device and the fitted constants: what a kernel's shape and time depend on."""
 
     machine: Machine
+    """The device."""
     constants: Constants
+    """Constants of the time model."""
     dtype: str
+    """Type of the data."""
 
     @property
     def compute(self) -> str:
@@ -109,10 +112,15 @@ class Layout:
     """A nest's kernels on a target, over arrays of legal tiles."""
 
     fused: Algorithm
+    """The steps that are fused, as an algorithm."""
     nest: Nest
+    """The loop nest."""
     target: Target
+    """What it runs on."""
     sizes: Mapping[str, int]
+    """Extent of each axis."""
     elements: Elements
+    """Element type of each role."""
 
     @cached_property
     def contractions(self) -> tuple[Step, ...]:

@@ -27,24 +27,34 @@ Tiles = dict[str, int]
 
 @dataclass(frozen=True)
 class Choice:
-    """One way to run a kernel: bytes held by a block and bytes moved by all of them."""
+    """One way to run a kernel."""
 
     nest: Nest
+    """Its loop nest."""
     tiles: Tiles
+    """Tile of each axis."""
     held_bytes: float
+    """Bytes held by a block."""
     moved_bytes: float
+    """Bytes moved by all blocks."""
 
 
 @dataclass(frozen=True)
 class Front:
-    """The choices of one kernel that no other beats, by bytes held; `considered` were weighed."""
+    """The choices of one kernel that no other beats."""
 
     steps: tuple[str, ...]
+    """The steps that it fuses."""
     held_bytes: np.ndarray
+    """Bytes held by a block of each choice, rising."""
     moved_bytes: np.ndarray
+    """Bytes moved by each choice, falling."""
     choices: tuple[Choice, ...]
+    """The choices."""
     nests: int
+    """Loop nests that were laid out."""
     considered: int
+    """Tilings that were weighed."""
 
     def least(self, capacity_bytes: float) -> Choice | None:
         """The choice that moves least and fits; None where nothing fits."""
@@ -119,7 +129,9 @@ class Fronts:
     """The fronts of every run of consecutive steps of an algorithm."""
 
     algorithm: Algorithm
+    """The algorithm."""
     by_steps: Mapping[tuple[str, ...], Front]
+    """The front of each run of steps."""
 
     def fusion(self, capacity_bytes: float) -> tuple[Choice, ...]:
         """The kernels, in order, that together move least at a capacity.

@@ -1,12 +1,13 @@
 """Which axes may be grouped and which streamed, and which loop nests a fused kernel may have.
 
 Grouping spreads an axis over independent blocks: legal where no step of the kernel contracts or
-normalises along it. Streaming feeds it in chunks: legal where f(x ⊕ y) = B(f(x), y). By the fusion
-theorem (FlashAttention on a Napkin, appendix A.1, Theorem 1) composing and weaving a streamable
-algorithm keeps it streamable as long as the streamed axis is not removed and used again, and a
-normalised contraction N(x)_i = a(x_i) / b(Σ a'(x_j)) followed by a contraction streams, because the
-running sum can be rescaled (2505.09326, Theorem 2). A result that keeps a normalised axis does not:
-its first element waits for the last.
+normalises along it. Streaming feeds it in chunks: legal where f(x ⊕ y) = B(f(x), y).
+
+By the fusion theorem (FlashAttention on a Napkin, appendix A.1, Theorem 1) composing and weaving a
+streamable algorithm keeps it streamable as long as the streamed axis is not removed and used again,
+and a normalised contraction N(x)_i = a(x_i) / b(Σ a'(x_j)) followed by a contraction streams,
+because the running sum can be rescaled (2505.09326, Theorem 2). A result that keeps a normalised
+axis does not: its first element waits for the last.
 """
 
 from __future__ import annotations
@@ -20,17 +21,19 @@ from perfmodel.errors import ProblemError
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What may be done with one axis of a fused kernel, and why not more.
-
-    `passes` is how often a streamed axis must go by: 2 where a normaliser needs its row first and
-    the row can be read again, 0 where it cannot stream at all.
-    """
+    """What may be done with one axis of a fused kernel, and why not more."""
 
     axis: str
+    """The axis."""
     groupable: bool
+    """Whether it may be spread over blocks."""
     passes: int
+    """Times that a streamed axis must go by: 2 where a normaliser needs its row first and the row
+    can be read again, 0 where it cannot stream at all."""
     group_reason: str
+    """Why it may be spread, or not."""
     stream_reason: str
+    """Why it may be streamed, or not."""
 
     @property
     def streamable(self) -> bool:

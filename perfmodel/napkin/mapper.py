@@ -1,10 +1,12 @@
 """The mapper: fusion × loop nests × tiles, searched for least time on a device.
 
 Kernels of a schedule run one after another, so each run of consecutive steps is searched by itself
-and the fusions are compared by a shortest path over the steps. Within a kernel the search is branch
-and bound: counts give every candidate a time that it cannot beat (the largest of its matrix, L2
-and memory seconds), nests are tried in the order of that bound, and a candidate whose bound is no
-better than the best time found is not timed. Nothing that could win is lost.
+and the fusions are compared by a shortest path over the steps.
+
+Within a kernel the search is branch and bound: counts give every candidate a time that it cannot
+beat (the largest of its matrix, L2 and memory seconds), nests are tried in the order of that bound,
+and a candidate whose bound is no better than the best time found is not timed. Nothing that could
+win is lost.
 """
 
 from __future__ import annotations
@@ -35,27 +37,36 @@ _ROUNDING = 1 - 1e-9
 
 @dataclass(frozen=True)
 class Mapped:
-    """The fastest way found to run some steps as one kernel.
-
-    Seconds and bytes are the kernel's own; `part` is the kernel with its tiles, ready to be timed
-    in a plan. `nests` were laid out, `candidates` counted, `fitting` fit on chip, `timed` were not
-    ruled out by their bound.
-    """
+    """The fastest way found to run some steps as one kernel. Seconds and bytes are its own."""
 
     part: Part
+    """The kernel with its tiles, ready to be timed in a plan."""
     nest: Nest
+    """Its loop nest."""
     tiles: Mapping[str, int]
+    """Tile of each axis."""
     seconds: float
+    """Predicted time."""
     terms: Mapping[str, float]
+    """Seconds of each resource."""
     bytes: Mapping[str, float]
+    """Bytes that cross into each level."""
     shared_bytes: float
+    """Bytes of shared memory of a block."""
     register_bytes: float
+    """Bytes of registers of a block."""
     threads: int
+    """Threads of a block."""
     stages: int
+    """Buffers that streamed tensors pass through."""
     nests: int
+    """Loop nests that were laid out."""
     candidates: int
+    """Tilings that were counted."""
     fitting: int
+    """Those that fit on chip."""
     timed: int
+    """Those that their bound did not rule out."""
 
     @property
     def limiter(self) -> str:
@@ -65,25 +76,30 @@ class Mapped:
 
 @dataclass(frozen=True)
 class Fusion:
-    """One way to cut the steps into kernels, with the best of each; infinite where one has none."""
+    """One way to cut the steps into kernels."""
 
     kernels: tuple[tuple[str, ...], ...]
+    """The steps of each kernel."""
     seconds: float
+    """Time with the best of each; infinite where one has none."""
 
 
 @dataclass(frozen=True)
 class Mapping_:
-    """The answer: kernels in launch order, all fusions from best to worst, what was searched.
-
-    `groups` holds the best of every run of steps, or why it has none.
-    """
+    """What the search found."""
 
     case: Case
+    """The algorithm at its sizes."""
     device: Device
+    """The device."""
     kernels: tuple[Mapped, ...]
+    """Kernels of the best way, in launch order."""
     seconds: float
+    """Time of all of them."""
     fusions: tuple[Fusion, ...]
+    """All ways to cut the steps, from best to worst."""
     groups: Mapping[tuple[str, ...], Mapped | str]
+    """The best kernel of every run of steps, or why there is none."""
 
 
 FUSIONS = ("auto", "fused", "unfused")

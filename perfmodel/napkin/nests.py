@@ -23,14 +23,16 @@ _MANY = 5
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """Fused steps, the axes spread over blocks (one at a time where `single`), and the streamed
-    axes, outermost first. An axis in none of them is held whole.
-    """
+    """Fused steps under one loop nest. An axis that is not in it is held whole."""
 
     steps: tuple[str, ...]
+    """The steps."""
     grid: tuple[str, ...]
+    """Axes spread over blocks."""
     stream: tuple[str, ...]
+    """Axes that are streamed, outermost first."""
     single: frozenset[str] = frozenset()
+    """Axes of `grid` that are spread one index at a time."""
 
     @property
     def tiled(self) -> tuple[str, ...]:
@@ -72,10 +74,12 @@ def nests(fused: Algorithm, sizes: Mapping[str, int]) -> Iterator[Nest]:
     """Every legal nest of a fused kernel: each axis grouped, streamed or held, in every order.
 
     An axis that every tensor carries is spread one index at a time: traffic does not depend on it
-    and the footprint only grows with it. Axes of extent 1 have no loop. Blocks of all grid axes
-    start empty, so their order does not matter at this boundary; nor does that of two neighbouring
-    loops which index the same tensors. Where more than `_MANY` axes are free (a convolution), axes
-    that index the same tensors are all grouped or all streamed, and keep their order.
+    and the footprint only grows with it. Axes of extent 1 have no loop.
+
+    Blocks of all grid axes start empty, so their order does not matter at this boundary; nor does
+    that of two neighbouring loops which index the same tensors. Where more than `_MANY` axes are
+    free (a convolution), axes that index the same tensors are all grouped or all streamed, and keep
+    their order.
     """
     steps = tuple(step.name for step in fused.steps)
     batch = batch_axes(fused)

@@ -27,20 +27,26 @@ class Term:
     """α · M^-β: one term of H*."""
 
     alpha: Expression
+    """The factor α."""
     beta: Expression
+    """The exponent β."""
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """Best tiles as formulas of M, and H* = Σ α M^-β; `vanishing` tiles may be as thin as allowed.
+    """Best tiles as formulas of M, and H* = Σ α M^-β.
 
     `beta` is the exponent that rules as M varies: the smallest positive one.
     """
 
     tiles: Mapping[str, Expression]
+    """Best tile of each axis."""
     vanishing: tuple[str, ...]
+    """Axes whose tile may be as thin as allowed."""
     terms: tuple[Term, ...]
+    """The terms of H*."""
     memory: Expression
+    """What the tiles hold, as a formula."""
 
     @property
     def transfer(self) -> Expression:

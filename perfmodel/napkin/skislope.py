@@ -26,22 +26,33 @@ class Curve:
     """Least bytes moved at each capacity; infinite where nothing fits."""
 
     name: str
+    """What it is of: fused, best fusion, one kernel a step."""
     kernels: tuple[tuple[str, ...], ...]
+    """The steps of each kernel; empty where they vary."""
     moved_bytes: np.ndarray
+    """Least bytes at each capacity."""
 
 
 @dataclass(frozen=True)
 class Slopes:
-    """Curves over one axis of capacities, the lower bound, and the device's levels, in bytes."""
+    """Curves of the least traffic over one axis of capacities."""
 
     algorithm: str
+    """The algorithm."""
     problem: Mapping[str, object]
+    """Its sizes and type."""
     capacity_bytes: np.ndarray
+    """The capacities."""
     curves: tuple[Curve, ...]
+    """The curves."""
     bound_bytes: np.ndarray
+    """The lower bound at each capacity."""
     bound_name: str
+    """The theorem that it comes from."""
     levels: Mapping[str, float]
+    """Capacities of the levels of the device."""
     device: str
+    """The device; empty: none."""
 
     def crossing(self) -> float | None:
         """The least capacity from which fusing all steps moves no more than fusing none."""

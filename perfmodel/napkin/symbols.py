@@ -21,19 +21,24 @@ Expression = Any
 
 @dataclass(frozen=True)
 class Formulas:
-    """Formulas of one kernel, in elements. `reads` and `writes` are by tensor and exact.
-
-    `sizes` and `tiles` are the symbols by axis; `note` says what the formulas assume.
-    """
+    """Formulas of one kernel, in elements."""
 
     nest: Nest
+    """Its loop nest."""
     sizes: Mapping[str, Expression]
+    """Symbol of each size, by axis."""
     tiles: Mapping[str, Expression]
+    """Symbol of each tile, by axis."""
     reads: Mapping[str, Expression]
+    """Elements read of each tensor, exact."""
     writes: Mapping[str, Expression]
+    """Elements written of each tensor, exact."""
     memory: Expression
+    """Elements that a block holds."""
     operations: Expression
+    """Operations of the kernel."""
     note: str
+    """What the formulas assume."""
 
     @property
     def transfer(self) -> Expression:

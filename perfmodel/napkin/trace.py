@@ -115,17 +115,21 @@ def _time(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Least:
-    """The schedule that moves least at one capacity; `ratio` is fused over unfused traffic.
-
-    Where fusing everything or nothing does not fit the ratio is infinite or zero.
-    """
+    """The schedule that moves least at one capacity."""
 
     case: Case
+    """The algorithm at its sizes."""
     capacity_bytes: float
+    """The capacity."""
     choices: tuple[Choice, ...]
+    """Its kernels, in launch order."""
     moved_bytes: float
+    """Bytes that they move."""
     ratio: float
+    """Fused over unfused traffic; infinite where fusing everything does not fit, zero where fusing
+    nothing does not."""
     weighed: int
+    """Tilings that were weighed."""
 
 
 def least_bytes(case: Case, capacity_bytes: float, found: Fronts | None = None) -> Least:

@@ -2,9 +2,11 @@
 
 The constants' energies are those of a 7 nm unit at the clock of A100. Runs that they were fitted to
 last milliseconds, over which no regulator acts, so that they hardly show what an operation takes
-at higher clocks. A step of training shows it. An operation switches a charge through the supply
-voltage, E = C·V², and the voltage rises with the clock (Horowitz, ISSCC 2014; DVFS: V ∝ f near the
-rated clock), so that relative to the same gates at A100's clock f₀
+at higher clocks. A step of training shows it.
+
+An operation switches a charge through the supply voltage, E = C·V², and the voltage rises with the
+clock (Horowitz, ISSCC 2014; DVFS: V ∝ f near the rated clock), so that relative to the same gates
+at A100's clock f₀
 
     E = E₀ · (f / f₀)²
 

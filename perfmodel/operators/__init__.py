@@ -6,10 +6,11 @@
 
 An `Operator` (operator.py) says its options, which problems one call can time as arrays, and how a
 problem is timed. attention.py, gemm.py and rowwise.py know what libraries run; their shared way
-from a class of kernels to the best tile is library.py. declared.py serves every algorithm that is
-declared in YAML: its schedules are the mapper's. registry.py finds them by name, those of other
-packages by the entry point `perfmodel.operators`. No code outside this folder asks what kind of
-problem it has.
+from a class of kernels to the best tile is library.py.
+
+Declared.py serves every algorithm that is declared in YAML: its schedules are the mapper's.
+registry.py finds them by name, those of other packages by the entry point `perfmodel.operators`. No
+code outside this folder asks what kind of problem it has.
 """
 
 from perfmodel.operators.operator import Operator, Request, Timed

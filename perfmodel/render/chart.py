@@ -29,16 +29,17 @@ SUFFIXES = (".svg", ".pdf", ".png")
 class Chart:
     """One picture, ready to be written."""
 
-    figure: Figure
+    figure: Figure = field(repr=False)
+    """The picture."""
     title: str
     """One line: what is shown, and of what."""
-    description: str
+    description: str = field(repr=False)
     """Sentences that stand for the picture where it cannot be seen."""
-    rows: Sequence[Row] = ()
+    rows: Sequence[Row] = field(default=(), repr=False)
     """What is drawn, a row a mark or a line, in SI units with the unit in the name."""
-    caption: Sequence[str] = ()
+    caption: Sequence[str] = field(default=(), repr=False)
     """Sentences below the picture, drawn or not."""
-    page: Page = field(default_factory=Page)
+    page: Page = field(default_factory=Page, repr=False)
     """How it is set."""
 
     def _repr_svg_(self) -> str:

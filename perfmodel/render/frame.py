@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Frame:
-    """Limits of a panel's log axes and its size in inches."""
+    """A panel with logarithmic axes."""
 
     x: tuple[float, float]
+    """Limits of the x axis."""
     y: tuple[float, float]
+    """Limits of the y axis."""
     width: float
+    """Inches."""
     height: float
+    """Inches."""
 
     def inches(self, x: float, y: float) -> Place:
         """Where a data point stands, from the panel's lower left corner."""

@@ -49,11 +49,14 @@ def wrapped(text: str, points: float, inches: float) -> list[str]:
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle: the start of its middle line, its length along that and its height across."""
+    """A rectangle, given by the middle line along its length."""
 
     start: Place
+    """Where the middle line starts."""
     length: float
+    """Length of the middle line."""
     height: float
+    """Extent across it."""
     angle: float = 0.0
     """Of the middle line, in radians."""
 

@@ -28,19 +28,24 @@ class Form:
 
 @dataclass(frozen=True)
 class Shape:
-    """A column as it can be written: `forms` go from the briefest to the full one."""
+    """A column as it can be written."""
 
     rank: int
+    """Where there is no room, the highest ranks go first; 0 always stays."""
     forms: Sequence[Form]
+    """Ways to write it, from the briefest to the full one."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A column of the table: the field of its cells, and how wide it is."""
+    """A column that is shown."""
 
     column: int
+    """Its number among all columns."""
     field: int
+    """Which form of its cells is shown."""
     width: int
+    """Characters."""
 
 
 def whole(shapes: Sequence[Shape]) -> list[Place]:

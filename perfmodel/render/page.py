@@ -98,13 +98,21 @@ class Palette:
     """The colours of a style by name, and the sizes that follow from its type."""
 
     blue: str
+    """Blue, as Matplotlib names colours."""
     vermilion: str
+    """Vermilion, as Matplotlib names colours."""
     green: str
+    """Green, as Matplotlib names colours."""
     ochre: str
+    """Ochre, as Matplotlib names colours."""
     purple: str
+    """Purple, as Matplotlib names colours."""
     sky: str
+    """Sky, as Matplotlib names colours."""
     ink: str
+    """Axes and text."""
     grey: str
+    """What stands back."""
     ground: str
     """What everything stands on."""
     faint: str

@@ -33,9 +33,11 @@ class Front:
     """The rows of a front in two quantities, and others that they beat."""
 
     operator: str
+    """What was swept."""
     x: str
     """A column of the sweep."""
     y: str
+    """Another column of the sweep."""
     rows: Sequence[Row]
     """The front."""
     others: Sequence[Row] = ()

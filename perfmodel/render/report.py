@@ -14,11 +14,14 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the human formats: `get` finds the value in a row, `show` writes it."""
+    """One column of the human formats."""
 
     header: str
+    """Its heading."""
     get: Callable[[Row], Any]
+    """Finds the value in a row; None: there is none."""
     show: Callable[[Any], str] = str
+    """Writes the value."""
     number: bool = True
     """Whether its cells stand to the right."""
     wrap: int = 0
@@ -41,19 +44,22 @@ class Column:
 
 @dataclass(frozen=True)
 class Report:
-    """Rows under the key `name`, `head` beside them in JSON, `columns` for people.
-
-    `rows` may be a stream; csv takes its header from `examples`, rows that together have every key
-    (all rows where there are none). `notes` are lines under a table.
-    """
+    """A result ready to be shown."""
 
     name: str
+    """The key of its rows in JSON."""
     rows: Iterable[Row]
+    """The rows; they may be a stream."""
     columns: Sequence[Column]
+    """What people see of them."""
     title: str = ""
+    """A line above the table."""
     head: Row = field(default_factory=dict)
+    """What stands beside the rows in JSON."""
     notes: Sequence[str] = ()
+    """Lines under the table."""
     examples: Sequence[Row] = ()
+    """Rows that together have every key: the header of CSV; empty: all rows have."""
 
 
 def text(header: str, key: str, *, wrap: int = 0, fold: int = 0, rank: int = 0) -> Column:

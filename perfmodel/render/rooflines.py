@@ -54,10 +54,15 @@ class Panel:
     """One device's panel while it is drawn."""
 
     axes: Axes
+    """Its axes."""
     device: Roofs
+    """The roofs of its device."""
     frame: Frame
+    """Limits and size."""
     places: Places
+    """Where labels stand."""
     palette: Palette
+    """Its colours."""
 
     def colour(self, level: str) -> str:
         """The colour of a level."""

@@ -29,6 +29,7 @@ class Roof:
     value: float
     """Where the line is: what was measured, else the published peak."""
     unit: str
+    """FLOP/s or B/s."""
     status: str
     """Where `value` comes from, as in a spec."""
     datasheet: float | None = None
@@ -55,17 +56,21 @@ class Roof:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel on one device: its rate, and its FLOP per byte at each memory level.
+    """One kernel on one device: a point of a roofline for each memory level.
 
-    Rates are in FLOP/s. Kernels of one `label` that differ in `at` are joined to a trajectory.
+    Kernels of one `label` that differ in `at` are joined to a trajectory.
     """
 
     label: str
     """What tells it from other kernels: the schedule, the type."""
     device: str
+    """Slug of the device."""
     flops_per_s: float
+    """Its rate."""
     intensity: Mapping[str, float]
+    """FLOP per byte at each memory level."""
     measured: bool = False
+    """Whether it was measured; else it is predicted."""
     matrix: bool = True
     """Whether the matrix unit does its work; the vector unit else."""
     dtype: str = ""
@@ -106,10 +111,15 @@ class Roofs:
     """Everything that bounds a kernel on one device."""
 
     device: str
+    """Slug of the device."""
     title: str
+    """Its full name."""
     matrix: tuple[Roof, ...]
+    """Ceilings of the matrix unit."""
     vector: tuple[Roof, ...]
+    """Ceilings of the vector unit."""
     levels: Mapping[str, Roof]
+    """Bandwidth of each memory level."""
     special_per_s: float | None = None
     """Special functions a second, of all units together."""
     missing: tuple[str, ...] = field(default=())

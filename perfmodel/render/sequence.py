@@ -23,20 +23,24 @@ _DASHED = (0, (4, 2))
 
 @dataclass(frozen=True)
 class Sweep:
-    """Both schedules on one device, over sequence lengths, all numbers per sequence.
-
-    `standard_bytes` and `tiled_bytes` are the memory that each needs, against `capacity_bytes`;
-    `measured` are runs to set beside them: (schedule, kernel, lengths, seconds).
-    """
+    """Both schedules on one device over sequence lengths. All numbers are of one sequence."""
 
     device: str
+    """Slug of the device."""
     lengths: np.ndarray
+    """The lengths."""
     standard_seconds: np.ndarray
+    """Time of the standard schedule."""
     tiled_seconds: np.ndarray
+    """Time of the tiled one."""
     standard_bytes: np.ndarray
+    """Memory that the standard schedule needs."""
     tiled_bytes: np.ndarray
+    """Memory that the tiled one needs."""
     capacity_bytes: float
+    """Memory of the device."""
     measured: tuple[tuple[str, str, np.ndarray, np.ndarray], ...] = ()
+    """Runs to set beside them: schedule, kernel, lengths, seconds."""
 
     @property
     def fits(self) -> np.ndarray:

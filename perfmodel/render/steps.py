@@ -18,6 +18,24 @@ from perfmodel.render.report import (
 )
 from perfmodel.training.result import Step
 
+_AXES = {
+    "device": "device",
+    "devices": "devices",
+    "tensor": "tensor",
+    "pipeline": "pipeline",
+    "chunks": "chunks",
+    "data": "data",
+    "context": "context",
+    "expert": "expert",
+    "zero": "zero",
+    "micro_batch": "micro-batch",
+    "global_batch": "global-batch",
+    "recompute": "recompute",
+}
+"""What a grid of plans may vary, with its name in a table."""
+_ALWAYS = frozenset({"devices", "zero", "micro_batch", "global_batch", "recompute"})
+"""What a title says whatever its value is."""
+
 
 def data(found: Sequence[Step], refused: Sequence[tuple[str, str]]) -> Report:
     """Everything, a document a plan; plans that cannot be laid out with their reasons."""
@@ -103,38 +121,52 @@ def fit(step: Step) -> str:
 def several(
     found: Sequence[Step], refused: Sequence[tuple[str, str]], convention: str, shown: int
 ) -> Report:
-    """A line a plan, as given; plans that cannot be laid out below, with what would work."""
+    """A line a plan, as given: what varies in columns, what does not in the title.
+
+    Plans that cannot be laid out stand below, with what would work.
+    """
     rows = [_row(step, convention) for step in found]
+    varying = [name for name in _AXES if len({row[name] for row in rows}) > 1]
     columns = [
-        *(integer(name, name) for name in ("devices", "tensor", "pipeline", "data", "context")),
-        integer("micro", "micro_batch"),
-        text("recompute", "recompute"),
+        *(_axis(name) for name in varying),
         Column("step", lambda row: row["step_us"], micros),
         Column("tokens/s a device", lambda row: row["tokens_per_s_per_device"], quantity("")),
-        percent("MFU", "mfu"),
+        percent("MFU", "mfu", rank=1),
         Column("memory", lambda row: row["memory_bytes"], binary),
         text("fits", "fits"),
-        text("limiter", "limiter"),
+        text("limiter", "limiter", rank=3),
     ]
     why = [f"left out: {plan}: {reason}" for plan, reason in refused[:shown]]
     if len(refused) > shown:
         why.append(f"left out: {len(refused) - shown} more plans (--format json lists all)")
-    network = (
-        f"{found[0].network.name} on {found[0].device}" if found else "no plan can be laid out"
-    )
-    return Report("steps", rows, columns, network, notes=why, examples=rows)
+    return Report("steps", rows, columns, _shared_title(found, varying), notes=why, examples=rows)
+
+
+def _axis(name: str) -> Column:
+    """A column of what tells the plans apart; some follow from the others."""
+    rank = 2 if name in ("data", "global_batch") else 0
+    return (text if name in ("device", "recompute") else integer)(_AXES[name], name, rank=rank)
+
+
+def _shared_title(found: Sequence[Step], varying: Sequence[str]) -> str:
+    """Network, device and what all plans have in common, but for axes of one device."""
+    step, plan = found[0], found[0].plan
+    same = {
+        head: getattr(plan, name)
+        for name, head in _AXES.items()
+        if name not in (*varying, "device") and (name in _ALWAYS or getattr(plan, name) != 1)
+    }
+    rest = {"seq": plan.seq, "dtype": plan.dtype, "stack": plan.stack}
+    said = " ".join(f"{key}={value}" for key, value in {**same, **rest}.items())
+    where = "" if "device" in varying else f" on {step.device}"
+    return f"{step.network.name}{where}: {said}"
 
 
 def _row(step: Step, convention: str) -> Row:
     plan = step.plan
     return {
-        "devices": plan.devices,
-        "tensor": plan.tensor,
-        "pipeline": plan.pipeline,
-        "data": plan.data,
-        "context": plan.context,
-        "micro_batch": plan.micro_batch,
-        "recompute": plan.recompute,
+        "device": step.device,
+        **{name: getattr(plan, name) for name in _AXES if name != "device"},
         "step_us": step.seconds * 1e6,
         "low_us": step.low_seconds * 1e6,
         "high_us": step.high_seconds * 1e6,

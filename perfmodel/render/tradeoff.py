@@ -20,26 +20,28 @@ _MARKERS = "osD^vP*X"
 def tradeoff_chart(found: Sequence[Step], page: Page | None = None) -> Chart:
     """A point a plan: memory of its fullest device against tokens/s a device.
 
-    Colours are recomputation, shapes numbers of devices. The line joins plans that no other beats
-    in both. Raises `ProblemError` where there is no plan.
+    Colours are recomputation, shapes numbers of devices, of each device apart. The line joins
+    plans that no other beats in both. Raises `ProblemError` where there is no plan.
     """
     from matplotlib.figure import Figure
 
     if not found:
         raise ProblemError("no plan can be laid out, so there is nothing to draw")
     modes = list(dict.fromkeys(step.plan.recompute for step in found))
-    counts = sorted({step.plan.devices for step in found})
+    devices = list(dict.fromkeys(step.device for step in found))
+    groups = list(dict.fromkeys((step.device, step.plan.devices) for step in found))
+    groups.sort(key=lambda group: (devices.index(group[0]), group[1]))
     page = page or Page()
-    title = f"{found[0].network.name} on {found[0].device}: memory and speed of plans"
+    title = f"{found[0].network.name} on {', '.join(devices)}: memory and speed of plans"
     with styled(page) as palette:
         figure = Figure(figsize=page.size(6.0, 4.0), layout="constrained")
         axes = figure.add_subplot()
         for step in found:
-            shape = _MARKERS[counts.index(step.plan.devices) % len(_MARKERS)]
+            at = groups.index((step.device, step.plan.devices))
             axes.plot(
                 step.memory.total_bytes / _GIB,
                 step.tokens_per_second_per_device,
-                shape,
+                _MARKERS[at % len(_MARKERS)],
                 color=palette.cycle[modes.index(step.plan.recompute) % len(palette.cycle)],
                 markersize=5 * palette.scale,
                 markeredgewidth=0,
@@ -52,11 +54,15 @@ def tradeoff_chart(found: Sequence[Step], page: Page | None = None) -> Chart:
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter("{x:,.0f}")
-        _legend(axes, modes, counts, palette)
+        named = [f"{count:,} devices" for _, count in groups]
+        if len(devices) > 1:
+            named = [f"{count:,} x {device}" for device, count in groups]
+        _legend(axes, modes, named, palette)
         dress(figure, page, palette, title)
     rows = [
         {
             "recompute": step.plan.recompute,
+            "device": step.device,
             "devices": step.plan.devices,
             "memory_bytes": step.memory.total_bytes,
             "tokens_per_s_per_device": step.tokens_per_second_per_device,
@@ -86,23 +92,21 @@ def _front(axes: Axes, found: Sequence[Step], palette: Palette) -> None:
 
 
 def _capacity(axes: Axes, found: Sequence[Step], palette: Palette) -> None:
-    """What a device has."""
-    room = found[0].memory.capacity_bytes
-    if room is None:
-        return
-    axes.axvline(room / _GIB, color=palette.ink, linewidth=0.65 * palette.line, linestyle="--")
-    axes.annotate(
-        f"{room / _GIB:.0f} GiB",
-        (room / _GIB, 1.0),
-        xycoords=("data", "axes fraction"),
-        xytext=(-3, -3),
-        textcoords="offset points",
-        ha="right",
-        va="top",
-    )
+    """What each device has."""
+    for room in sorted({step.memory.capacity_bytes or 0.0 for step in found} - {0.0}):
+        axes.axvline(room / _GIB, color=palette.ink, linewidth=0.65 * palette.line, linestyle="--")
+        axes.annotate(
+            f"{room / _GIB:.0f} GiB",
+            (room / _GIB, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(-3, -3),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+        )
 
 
-def _legend(axes: Axes, modes: Sequence[str], counts: Sequence[int], palette: Palette) -> None:
+def _legend(axes: Axes, modes: Sequence[str], groups: Sequence[str], palette: Palette) -> None:
     """Colours and shapes, outside of the points."""
     from matplotlib.lines import Line2D
 
@@ -111,9 +115,7 @@ def _legend(axes: Axes, modes: Sequence[str], counts: Sequence[int], palette: Pa
 
     cycle = palette.cycle
     keys = [key(f"recompute {m}", cycle[i % len(cycle)], "o") for i, m in enumerate(modes)]
-    if len(counts) > 1:
-        shapes = (_MARKERS[i % len(_MARKERS)] for i in range(len(counts)))
-        keys += [
-            key(f"{n:,} devices", palette.grey, s) for n, s in zip(counts, shapes, strict=True)
-        ]
+    if len(groups) > 1:
+        shapes = (_MARKERS[i % len(_MARKERS)] for i in range(len(groups)))
+        keys += [key(name, palette.grey, s) for name, s in zip(groups, shapes, strict=True)]
     axes.legend(handles=keys, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -23,8 +23,11 @@ class Loop:
     """
 
     axis: str
+    """The axis that it goes over."""
     tile: Number
+    """Indices of a trip."""
     grid: bool = False
+    """Whether its trips are spread over thread blocks."""
     mesh: str | None = None
     """The mesh axis that the loop is spread over; None within a device."""
     ranks: Number = 1
@@ -33,40 +36,46 @@ class Loop:
 
 @dataclass(frozen=True)
 class Kernel:
-    """Fused steps under one loop nest, outermost first: mesh loops, grid loops, then the others.
-
-    An axis without a loop is held whole. `first_pass` maps a tensor to the loop axis on whose first
-    pass alone it is touched. `atomic` outputs are added to in memory when a grid loop reduces them;
-    any other such output leaves one partial result per slice. `zeroed` outputs are read back on
-    every pass, the first included. `spill` maps an output that is rewritten to the element role it
-    has until its last write. `streamed` tensors pass through on-chip memory in `stages` buffers;
-    `registers` are operands and results kept in registers or tensor memory, so that they never
-    cross the shared-memory boundary; `staged` outputs leave through it. `operand_tile` is the
-    (rows, columns) of output that share one fetch of their operands: the warp tile of a
-    register-fed matrix instruction, the instruction's own shape where it reads shared memory.
-    `threads` is the size of a thread block. A kernel without steps `combines` partial results that
-    an earlier kernel left, some of them exponential `weights`. `clears` are tensors that it sets to
-    zero for a later kernel to add to. `row_passes` are the times that a
-    row streamed for its normaliser goes by: 2, or 3 where maximum and sum are taken apart.
-    """
+    """Fused steps under one loop nest. An axis without a loop is held whole."""
 
     name: str
+    """What it is called within its schedule."""
     steps: tuple[str, ...]
+    """Steps of the algorithm that it carries out, in order."""
     nest: tuple[Loop, ...]
+    """Its loops, outermost first: mesh loops, grid loops, then sequential ones."""
     first_pass: Mapping[str, str] = field(default_factory=dict)
+    """Tensors that are touched on the first pass of a loop alone, with the axis of that loop."""
     atomic: frozenset[str] = frozenset()
+    """Outputs that are added to in memory when a grid loop reduces them. Any other such output
+    leaves a partial result for each slice."""
     zeroed: frozenset[str] = frozenset()
+    """Outputs that are read back on every pass, the first included."""
     spill: Mapping[str, str] = field(default_factory=dict)
+    """Outputs that are rewritten, with the element role that they have until their last write."""
     registers: frozenset[str] = frozenset()
+    """Operands and results in registers or tensor memory: they never cross the shared-memory
+    boundary."""
     staged: frozenset[str] = frozenset()
+    """Outputs that leave through shared memory."""
     operand_tile: tuple[Number, Number] | None = None
+    """Rows and columns of output that share one fetch of their operands: the warp tile of a
+    register-fed matrix instruction, the instruction's own shape where it reads shared memory."""
     combines: tuple[str, ...] = ()
+    """Partial results of an earlier kernel that a kernel without steps adds up."""
     weights: frozenset[str] = frozenset()
+    """Those of them that are exponential weights."""
     clears: tuple[str, ...] = ()
+    """Tensors that it sets to zero for a later kernel to add to."""
     row_passes: Number = 2
+    """Times that a row streamed for its normaliser goes by: 2, or 3 where maximum and sum are taken
+    apart."""
     stages: Number = 2
+    """Buffers that a streamed tensor passes through on chip."""
     threads: Number = 128
+    """Threads of a block."""
     masked: bool = True
+    """Whether it skips what the mask of the algorithm hides."""
 
     def __post_init__(self) -> None:
         grid = [loop.grid for loop in self.nest]
@@ -101,8 +110,11 @@ class Schedule:
     """
 
     name: str
+    """What it is called."""
     algorithm: Algorithm
+    """What it carries out."""
     kernels: tuple[Kernel, ...]
+    """Its kernels, in launch order."""
 
     def __post_init__(self) -> None:
         placed = [step for kernel in self.kernels for step in kernel.steps]

@@ -45,12 +45,12 @@ def tiled(
 ) -> Schedule:
     """Forward attention in tiles of br query rows by bc keys.
 
-    `pack` query heads that share a key-value head are stacked in one tile of br rows in all.
-    `accounting` matters to order 1 alone: "paper" keeps the unfinished O in the data type and skips
-    its first read (3Tc + 1 passes of N·d, FlashAttention Figure 2), "literal" reads it back on the
-    first pass too (Algorithm 1: 3Tc + 2), "impl" keeps it in fp32 as the released kernel does.
-    `query_slice` lets order 1 spread that many query rows a block, as later releases did.
-    `score_vector` is the vector work a score beside the softmax: padding masks, dropout.
+    - `pack`: query heads of one key-value head that are stacked in a tile of br rows in all
+    - `accounting`, of order 1: "paper" keeps the unfinished O in the data type and skips its first
+      read (3Tc + 1 passes of N·d, FlashAttention Figure 2), "literal" reads it back on the first
+      pass too (Algorithm 1: 3Tc + 2), "impl" keeps it in fp32 as the released kernel does
+    - `query_slice`, of order 1: query rows of a block, where rows are spread as later releases did
+    - `score_vector`: vector work a score beside the softmax: padding masks, dropout
     """
     if order == 1:
         return _outer_keys(
@@ -169,6 +169,7 @@ def tiled_backward(
     `converted` that kernel clears the sums first, and a last one brings them to the output's type.
     A block loops over the query heads of its group, or (`spread`) has one of them and leaves dK and
     dV of that head, which a combining kernel adds up.
+
     Order 1 has one block per head, rewrites dQ on every key tile and touches O on the first only
     ((4Tc + 4)·N·d by the "paper" accounting, (5Tc + 4) by "literal"). `key_slice` lets order 1
     spread the keys over blocks of that many, which add dQ atomically, as later releases did.
@@ -236,9 +237,10 @@ def tiled_gradients(
 
     A block has `bc` keys and streams query tiles of `br`; it loops over the query heads of its
     group, or (`spread`) has one of them and leaves fp32 dK and dV of that head, which a combining
-    kernel adds up. dQ is added atomically in fp32 and converted by a kernel of its own. With
-    `queries` = (rows, keys) a second kernel makes dQ: a block has so many query rows, streams key
-    tiles and computes the scores again, so that nothing is atomic.
+    kernel adds up. dQ is added atomically in fp32 and converted by a kernel of its own.
+
+    With `queries` = (rows, keys) a second kernel makes dQ: a block has so many query rows, streams
+    key tiles and computes the scores again, so that nothing is atomic.
     """
     delta = Kernel("delta", ("delta",), (*_HEADS, Loop("q", 32, grid=True)), masked=False)
     apart = queries is not None

@@ -3,8 +3,10 @@
 The time of a step's products goes nearly linearly with its tokens from one edge of their tiles to
 the next, attention's with sequences × cached tokens. So a step is predicted at knots, with both
 sides of each edge among them, and interpolated in between: sweeps of any length cost a few hundred
-predictions. Between knots of up to 640 tokens Llama's layers are off by 0.1 % on H100 and A100 at
-the 90th percentile and by 2 % on MI300X; up to 5,000 tokens at most 4.3 % were seen.
+predictions.
+
+Between knots of up to 640 tokens Llama's layers are off by 0.1 % on H100 and A100 at the 90th
+percentile and by 2 % on MI300X; up to 5,000 tokens at most 4.3 % were seen.
 """
 
 from __future__ import annotations

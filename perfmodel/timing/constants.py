@@ -17,25 +17,30 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Constant:
-    """One constant: its value, the physical bounds it must lie in, and where it comes from.
-
-    `prior` is what the source alone says, where a fit starts and what it is pulled towards.
-
-    A fitted one has the 95 % interval that the data leave it; where that is wide, the data do not
-    identify it.
-    """
+    """One constant of the time model, and where it comes from."""
 
     name: str
+    """Its name in `constants.yaml`."""
     value: float
+    """Its value."""
     unit: str
+    """Its unit; empty for a share."""
     low: float
+    """The least that physics allows."""
     high: float
+    """The most that physics allows."""
     meaning: str
+    """What it stands for."""
     source: str
+    """Where it comes from."""
     fitted: bool
+    """Whether a fit to measured runs set it."""
     prior: float
+    """What the source alone says: where a fit starts, and what it is pulled towards."""
     interval: tuple[float, float] | None = None
+    """The 95 % interval that the data leave a fitted one; None for others."""
     identified: bool = True
+    """Whether that interval is narrow enough for the data to settle it."""
 
 
 class Constants(dict[str, float]):

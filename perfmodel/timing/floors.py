@@ -51,7 +51,9 @@ def dispatch(
     The start is what passes before the kernel does. In eager event timing the host's work goes on
     beside the kernel, so that the longer of the two shows. A caller may add a start of its own,
     another one before a kernel of few rows, and may have host work that nothing of it beats,
-    whatever the harness. `calls` is how many plain calls of a framework it takes, where that is not
+    whatever the harness.
+
+    `calls` is how many plain calls of a framework it takes, where that is not
     one for all. What is stated holds for a `machine` by its `pace`. Raises `ProblemError` that
     names the harnesses there are.
     """

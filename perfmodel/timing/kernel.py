@@ -43,16 +43,15 @@ def term_names(boundaries: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Slots:
-    """What a compiled binary keeps busy: cycles of each pipe of a unit in one pass of a block's
-    loop, and the matrix operations of that pass (0 where it has no matrix instructions).
-
-    `looped` says whether there is a loop; without one the cycles are those of a whole block. Pipes
-    are named as in `perfmodel.evidence.compiled.issueslots`.
-    """
+    """What a compiled binary keeps busy."""
 
     cycles: Mapping[str, float]
+    """Cycles of each pipe of a unit in one pass of a block's loop; without a loop, in a whole
+    block. Pipes are named as in `perfmodel.evidence.compiled.issueslots`."""
     flops_per_pass: float = 0.0
+    """Matrix operations of that pass; 0 where there are no matrix instructions."""
     looped: bool = True
+    """Whether there is a loop."""
 
     def passes(self, cost: KernelCost, work: Executed) -> Number:
         """Passes of all blocks together."""
@@ -67,13 +66,19 @@ class Slots:
 
 @dataclass(frozen=True)
 class KernelTime:
-    """Seconds of one kernel and of each of its terms; infinite where it does not fit on chip."""
+    """Seconds of one kernel; infinite where it does not fit on chip. Arrays over problems and
+    tiles."""
 
     seconds: np.ndarray
+    """Seconds of the kernel."""
     terms: Mapping[str, np.ndarray]
+    """Seconds of each term."""
     bytes: Mapping[str, np.ndarray]
+    """Bytes that cross into each level."""
     waves: np.ndarray
+    """Waves of thread blocks."""
     occupancy: np.ndarray
+    """Blocks that a unit holds at once."""
 
 
 def time_kernel(
@@ -389,9 +394,13 @@ def fill_seconds(
     The first tile is loaded before anything multiplies it, and the last result leaves after: of a
     block's n tiles one goes through every stage by itself. With T the sum and M the longest of the
     stages over all tiles, that leaves (T − M) / n unhidden where a unit holds one block after the
-    other, and a share of it where it holds more, since those work meanwhile; a persistent block
-    loads the next tile's operands meanwhile. Where it starts its stream anew, as FlashAttention-1
-    does for every tile of keys, it fills anew. Row-wise kernels hold so many that nothing is seen.
+    other.
+
+    Where it holds more, a share of it is left, for the others work meanwhile. A persistent
+    block loads the next tile's operands meanwhile.
+
+    A block that starts its stream anew fills anew, as FlashAttention-1 does for every tile of keys.
+    Units hold so many blocks of row-wise kernels that nothing of it is seen.
     """
     if cost.nest.kernel.operand_tile is None:
         return np.zeros(())

@@ -53,45 +53,75 @@ class Link:
 
 @dataclass(frozen=True)
 class Machine:
-    """A device as the time model sees it: SI units, everything filled in.
-
-    Rates named `_per_unit` are those of one compute unit. `base_share` is the guaranteed clock over
-    `clock_hz`, 0 where it is not known. `assumptions` says what the spec did not.
-    """
+    """A device as the time model sees it: SI units, nothing missing. A unit is a compute unit."""
 
     device: Device
+    """The device."""
     units: int
+    """Compute units: SMs, CUs, cores. A large systolic unit counts as several of the size of a
+    GPU's."""
     clock_hz: float
+    """The clock that a loaded device reaches."""
     architecture: Architecture
+    """What the device's family of chips shares."""
     vector_ops_per_unit: float
+    """fp32 multiply-adds a second of a unit."""
     integer_per_unit: float
+    """Integer operations a second of a unit."""
     issue_per_unit: float
+    """Instructions that a unit issues a second, times the lanes of a warp."""
     special_per_unit: float
+    """Special functions a second of a unit."""
     shared_bytes_per_unit: float
+    """Bytes a second of shared memory of a unit."""
     shared_capacity: float
+    """Bytes of shared memory of a unit."""
     shared_per_block: float
+    """Most bytes of it that a block may have."""
     shared_reserved: float
+    """Bytes of it that the system takes for each block."""
     registers_bytes: float
+    """Bytes of registers of a unit."""
     thread_registers_bytes: float
+    """Most bytes of registers of a thread."""
     max_threads: float
+    """Most threads of a unit."""
     max_blocks: float
+    """Most blocks of a unit."""
     l2_bytes_per_s: float
+    """Bandwidth of the L2, measured where the spec has that."""
     l2_capacity: float
+    """Bytes of the L2."""
     llc: LastCache | None
+    """The memory-side cache; None where there is none."""
     hbm_bytes_per_s: float
+    """Bandwidth of the device's memory."""
     hbm_latency: float
+    """Seconds of a load from memory."""
     l2_latency: float
+    """Seconds of a load from the L2."""
     l1_capacity: float
+    """Bytes of the L1 of a unit."""
     l1_latency: float
+    """Seconds of a load from the L1."""
     pages_at_hand: float
+    """Pages of 2 MiB whose addresses a unit has at hand before its L1 is looked up."""
     node_nm: float
+    """Process node in nanometres: what an operation costs in energy."""
     tdp_watts: float
+    """Watts that the board may draw."""
     base_share: float
+    """The guaranteed clock over `clock_hz`; 0 where it is not known."""
     memory_family: str
+    """Kind of the memory: HBM, GDDR, ..."""
     inline_ecc: bool
+    """Whether error correction takes part of the memory bandwidth."""
     hbm_is_measured: bool
+    """Whether the spec's memory bandwidth is a measured one."""
     copy_bytes_per_s: float | None
+    """Bandwidth of a copy that was measured on it; None where none was."""
     assumptions: tuple[str, ...]
+    """What the spec did not say, a sentence each."""
 
     @property
     def l2_distinct_bytes(self) -> float:

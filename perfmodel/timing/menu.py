@@ -21,22 +21,30 @@ _THREAD_ROWS = 8.0
 
 @dataclass(frozen=True)
 class Candidates:
-    """Columns of the menu: tile rows, tile columns, threads, slices of k; (1, c) or (n, c).
+    """Columns of a menu of tiles, shape (1, c), or (n, c) where each problem has its own.
 
-    Every tile has the same `splits` slicings of k, next to each other and in rising order, k whole
-    first. A tile serves problems of `above` < m <= `upto` rows and n <= `widest` columns, which
-    change places where the menu is `turned`.
+    A tile serves problems of `above` < m <= `upto` rows and n <= `widest` columns. Every tile has
+    the same number of slicings of k, next to each other and in rising order, k whole first.
     """
 
     rows: np.ndarray
+    """Rows of the tile."""
     columns: np.ndarray
+    """Columns of the tile."""
     threads: np.ndarray
+    """Threads of its block."""
     above: np.ndarray
+    """It serves problems of more rows than this."""
     upto: np.ndarray
+    """The most rows of a problem that it serves."""
     widest: np.ndarray
+    """The most columns."""
     slices: np.ndarray
+    """Slices of k."""
     splits: int
+    """Slicings that every tile has."""
     turned: bool = False
+    """Whether rows and columns of a problem change places."""
 
     def by_columns(self) -> Candidates:
         """The same menu for who calls its library directly.

@@ -18,15 +18,18 @@ _STREAMING_REGISTERS = 24
 
 @dataclass(frozen=True)
 class Residency:
-    """`blocks_per_unit` resident at once (0: does not fit), `slots` on the whole machine,
-    `active_units` that have work, `busiest` blocks on the busiest unit, `waves` of the grid.
-    """
+    """How the blocks of a grid lie on the units."""
 
     blocks_per_unit: np.ndarray
+    """Blocks that a unit holds at once; 0: a block does not fit."""
     slots: np.ndarray
+    """Blocks that the whole machine holds at once."""
     active_units: np.ndarray
+    """Units that have work."""
     busiest: np.ndarray
+    """Blocks on the busiest unit."""
     waves: np.ndarray
+    """Blocks of the grid over `slots`."""
 
 
 def addressing_registers(cost: KernelCost) -> int:

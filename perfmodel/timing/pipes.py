@@ -15,12 +15,12 @@ from perfmodel.timing.occupancy import Residency
 
 @dataclass(frozen=True)
 class Balance:
-    """How evenly a grid's work lies: mean blocks' worth of it that the busiest unit has (`share`),
-    and that the longest block is (`longest`).
-    """
+    """How evenly a grid's work lies on the units, in blocks of mean length."""
 
     share: np.ndarray
+    """Work of the busiest unit."""
     longest: np.ndarray
+    """Length of the longest block."""
 
 
 def balance(cost: KernelCost, where: Residency, *, longest_first: bool) -> Balance:
@@ -120,13 +120,15 @@ def beyond_even(uneven: Number, resident: Number, rows_per_unit: Number | None) 
     longest block `uneven` = λ mean ones.
 
     Units take blocks in launch order, all rows of a head before those of the next. When the last
-    block starts, what a unit runs has E[l²] / 2E[l] left on average (the inspection paradox). If
-    the last is a longest one, as where rows start in order, it ends λ − E[l²] / 2E[l]² later than
-    by an even share; lengths spread evenly about their mean have E[l²] / E[l]² = 1 + (λ − 1)² / 3.
-    Resident blocks of a unit share its rate, so that less of what is left is done meanwhile. Where
-    a head's longest rows start first (`rows_per_unit`, its rows over the units, is given), what
-    starts last is short, the more so the more rows a head has. In the backward pass these are
-    tiles of keys: the first ones are seen by the most queries. Tests simulate both.
+    block starts, what a unit runs has E[l²] / 2E[l] left on average (the inspection paradox).
+
+    Where rows start in order, the last is a longest one: it ends λ − E[l²] / 2E[l]² later than an
+    even share would. Lengths spread evenly about their mean have E[l²] / E[l]² = 1 + (λ − 1)² / 3.
+    Resident blocks of a unit share its rate, so that less of what is left is done meanwhile.
+
+    `rows_per_unit`, the rows of a head over the units, is given where a head's longest rows start
+    first. What starts last is then short, and shorter the more rows a head has. In the backward
+    pass rows are tiles of keys, and the first are seen by the most queries. Tests simulate both.
     """
     left = (1.0 + (np.asarray(uneven) - 1.0) ** 2 / 3.0) / 2.0
     if rows_per_unit is None:

@@ -25,25 +25,29 @@ from perfmodel.timing.style import Style
 
 @dataclass(frozen=True)
 class Part:
-    """A schedule with its sizes and types, the style of its kernels, and a price for its start.
-
-    Of the schedule's kernels those named in `only` run here; all of them where that is empty.
-    Inputs that lie behind a link are in `placed`; `reuse` says what earlier kernels left of them in
-    the caches, and None that nothing but the run before did (`Circumstances.warm`). `used` is 1 for
-    the problems that it runs for and 0 for others; where it `stands_in` for kernels over the same
-    tensors, another part says what memory these take.
-    """
+    """A schedule with its sizes and types, and the style of its kernels."""
 
     schedule: Schedule
+    """The schedule."""
     sizes: Mapping[str, Number]
+    """Extent of each axis."""
     elements: Mapping[str, ElementType]
+    """Element type of each role."""
     style: Style
+    """What the library does in every kernel."""
     styles: Mapping[str, Style] = field(default_factory=dict)
+    """What it does in kernels that differ, by name."""
     only: tuple[str, ...] = ()
+    """Kernels of the schedule that run here; empty: all."""
     placed: Mapping[str, Link] = field(default_factory=dict)
+    """Inputs that lie behind a link, with that link."""
     reuse: Mapping[str, Sequence[Reuse]] | None = None
+    """What earlier kernels left of the inputs in the caches; None: what the run before left
+    (`Circumstances.warm`)."""
     used: Number = 1.0
+    """1 for the problems that it runs for, 0 for others."""
     stands_in: bool = False
+    """Whether another part says what memory its tensors take."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -60,20 +64,22 @@ class Part:
 
 @dataclass(frozen=True)
 class Plan:
-    """Parts in launch order; `tile` names the menu's columns, `schedule` what to call the whole.
-
-    `beside` are the seconds of small kernels that the library launches around them, `allowed` says
-    which columns it has for which problem, `memory_bytes` what is held at once besides, `calls` how
-    often a framework is called for it where it is not one call for all.
-    """
+    """Parts in launch order, over a menu of tiles."""
 
     schedule: str
+    """What to call the whole."""
     parts: tuple[Part, ...]
+    """Its parts."""
     tile: Mapping[str, np.ndarray]
+    """Dimensions of the tile in each column of the menu."""
     beside: Number = 0.0
+    """Seconds of small kernels that the library launches around them."""
     allowed: np.ndarray | bool = True
+    """Which columns the library has for which problem."""
     memory_bytes: Number = 0.0
+    """Bytes that are held at once besides the tensors."""
     calls: Number = 0
+    """Calls of the framework for it; 0: one for all."""
 
 
 @dataclass
@@ -81,15 +87,25 @@ class Estimate:
     """Sums over all kernels of a plan, in one column of the menu for each problem: shape (n,)."""
 
     seconds: np.ndarray
+    """Seconds of all kernels."""
     terms: dict[str, np.ndarray]
+    """Seconds of each term."""
     matrix_flops: np.ndarray
+    """Operations on the matrix unit."""
     vector_ops: np.ndarray
+    """Operations on the vector unit."""
     special_ops: np.ndarray
+    """Operations on the special-function unit."""
     bytes: dict[str, np.ndarray]
+    """Bytes that cross into each level."""
     waves: np.ndarray
+    """Waves of the kernel that has most."""
     occupancy: np.ndarray
+    """Blocks a unit of the kernel that has fewest."""
     memory_bytes: np.ndarray
+    """Bytes held in the device's memory."""
     beyond_bytes: dict[str, np.ndarray]
+    """Bytes held behind each link."""
 
     def plus(self, other: Estimate) -> Estimate:
         """This estimate and another one after it."""
@@ -118,31 +134,39 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel of a plan over the menu: its counts, its times, and the seconds before it.
-
-    `used` is 0 where it is not launched after all; `leads` says whether it is a part's first.
-    """
+    """One kernel of a plan over the menu."""
 
     cost: KernelCost
+    """Its counts."""
     time: KernelTime
+    """Its times."""
     gap: float
+    """Seconds before it."""
     used: Number
+    """0 for problems where it is not launched after all, else 1."""
     leads: bool
+    """Whether it is a part's first."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """The kernels of a plan over its whole menu, and all `seconds` together, shape (n, m).
+    """The kernels of a plan over its whole menu, shape (n, m).
 
     Seconds alone are added for every column: of all else the chosen column is enough.
     """
 
     plan: Plan
+    """The plan."""
     launches: tuple[Launch, ...]
+    """Its kernels."""
     seconds: np.ndarray
+    """Seconds of all together."""
     memory_bytes: np.ndarray
+    """Bytes held in the device's memory."""
     beyond_bytes: Mapping[str, np.ndarray]
+    """Bytes held behind each link."""
     levels: tuple[str, ...]
+    """Levels whose bytes are counted."""
 
     def at(self, column: np.ndarray) -> Estimate:
         """The sums in one column of the menu for each problem."""

@@ -65,10 +65,12 @@ def power_seconds(
 
     A board at its limit of P usable watts lowers the clock, and the voltage with it. With E joules
     of arithmetic at the boost clock's voltage, D of memory traffic and t₀ seconds at boost, a clock
-    of x = t₀/t costs E·x² + D = P·t, hence P·t³ ≥ (E + D)·t₀². Below a share v of the highest the
-    voltage stays, hence P·t ≥ E·v² + D. The longer of the two is taken. Of the vector unit less is
-    saved (`vector_voltage`, against `least_voltage`): T4 sustains fp32 at half its boost clock with
-    four fifths of the energy an operation that V100 takes near all of it.
+    of x = t₀/t costs E·x² + D = P·t, hence P·t³ ≥ (E + D)·t₀². The voltage does not fall below a
+    share v of its highest, hence P·t ≥ E·v² + D. The longer of the two is taken.
+
+    The vector unit saves less at low voltage (`vector_voltage`, against `least_voltage`): an fp32
+    operation on a T4 at half its boost clock takes four fifths of the energy that it takes on a
+    V100 near its boost clock.
 
     Energies are those at the rated boost clock, beyond which cards may go by themselves.
 

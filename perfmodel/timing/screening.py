@@ -40,8 +40,11 @@ class Grid:
     widths: Mapping[str, float]
     """Bytes of an element of `data`, `weights` and `output`."""
     rows: np.ndarray
+    """Rows of the tile."""
     columns: np.ndarray
+    """Columns of the tile."""
     threads: np.ndarray
+    """Threads of a block."""
     depth: Number
     """Extent of a step of k."""
     stages: Number
@@ -353,11 +356,12 @@ def _score(
 ) -> np.ndarray:
     """Times of whole columns from those of a tile, shape (slicings, tiles, n).
 
-    `matrix` is of a whole tile, `port` of a mean one and `whole` what a whole one takes more,
-    `chain` that of its loads one after another, longer by `loaded` times while memory is busy;
-    `least` of memory, `l2` of the chip and `limit` of its power are of the problem; `second` is
-    that of a combining kernel, which the first slicing has not; `per_step` is one over the steps
-    of k; `alone` how many blocks keep a unit's lanes awake.
+    - `matrix`: of a whole tile; `port`: of a mean one; `whole`: what a whole one takes more
+    - `chain`: of a tile's loads one after another, `loaded` times as long while memory is busy
+    - `least`, `l2`, `limit`: of the problem, by memory, by the L2 and by power
+    - `second`: of a combining kernel, which the first slicing does not have
+    - `per_step`: one over the steps of k
+    - `alone`: blocks that keep a unit's lanes busy
     """
     # Arrays are as long as the menu times the problems: what is done with is written over, since
     # taking new memory for each costs more than the arithmetic.

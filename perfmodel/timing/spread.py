@@ -2,10 +2,12 @@
 
 Split-conformal intervals (Vovk et al. 2005; Lei et al. 2018). Each family of operators has the 10th
 and 90th percentile of ln(measured / predicted) of runs that the constants had not seen, by
-predicted time; sources, devices and implementations count alike, however many runs they have. That
-is the width where everything is known. What is not (`perfmodel.timing.knowledge`) widens each side
-by a factor of its own, found in the same way from errors with that knowledge taken away: unknown
-overheads only add, so that the upper side grows more. All of it is read from `spread.yaml`.
+predicted time. Sources, devices and implementations count alike, however many runs they have. That
+is the width where everything is known.
+
+What is not known (`perfmodel.timing.knowledge`) widens each side by a factor of its own, found in
+the same way from errors with that knowledge taken away. The upper side grows more, for unknown
+overheads only add time. All of it is read from `spread.yaml`.
 """
 
 from __future__ import annotations

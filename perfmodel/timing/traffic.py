@@ -123,10 +123,12 @@ def traffic(
     `run.warm` is the share of what fits in L2 that is still there from an earlier run of the same
     kernel, as in timing loops that do not clear the cache. Inputs are found there, and what is
     written lies over what the run before wrote, so that a cache that writes back never sends it to
-    memory. Where `reuse` is given, that says what earlier kernels left of the inputs instead
-    (`perfmodel.timing.reuse`). An input that is `shared` lies in the
-    memory of another, whose bytes are there when it asks for them. `retain` gives the share of a
-    working set that a cache still holds, from its size, the capacity and the fitted knee.
+    memory. Where `reuse` is given, it says what earlier kernels left of the inputs instead
+    (`perfmodel.timing.reuse`).
+
+    An input that is `shared` lies in the memory of another, whose bytes are there when it asks for
+    them. `retain` gives the share of a working set that a cache still holds, from its size, the
+    capacity and the fitted knee.
 
     A memory-side cache sees what the L2 misses and keeps by the same rule. All that the L2 holds
     has come through it, so that the larger of the two counts and not their sum. Inputs `placed`

@@ -4,8 +4,9 @@ Triton calls `early_config_prune(configs, named_args, **kwargs)` once for each k
 what is left by `perf_model` and `top_k`. All of it happens in the first here: a call of the model
 for all configs together takes milliseconds, a call for each of them would take as long as a run.
 So `top_k` is a number of configs and never a share, which Triton takes of the list before pruning
-(Autotuner.prune_configs in 3.7). And where the model has no answer every config stays, which no
-`perf_model` could say.
+(Autotuner.prune_configs in 3.7).
+
+And where the model has no answer every config stays, which no `perf_model` could say.
 """
 
 from __future__ import annotations

@@ -7,4 +7,6 @@ profile      a profile of a whole program: coverage, and where time is lost
 judging      errors of a predicted table by group, and a gate
 diagnosis    where the error is, in a sentence
 scoreboard   python -m: all of docs/accuracy.md
+wording      the words of that page, from the template accuracy.md
+pages        blocks, headings and tables of documents that commands write
 """

@@ -28,11 +28,14 @@ _SUSTAINED_US = 1000.0
 
 @dataclass(frozen=True)
 class Statement:
-    """One reading of a group of rows; `factor` is the median of predicted over measured."""
+    """One reading of a group of rows."""
 
     text: str
+    """The sentence."""
     factor: float
+    """Median of predicted over measured."""
     rows: tuple[int, ...]
+    """The rows that it is of."""
 
     def line(self) -> str:
         """The statement with its evidence behind it."""

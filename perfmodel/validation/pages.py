@@ -19,7 +19,31 @@ def between(text: str, block: str, name: str, what: str = "accuracy") -> str:
     return f"{head}{begins}\n{block}\n{ends}{tail}"
 
 
+def blocks(text: str) -> list[str]:
+    """The blocks between markers, markers included."""
+    return [found[0] for found in _BLOCK.finditer(text)]
+
+
 def kept(old: str, new: str) -> str:
     """A page written anew, with the blocks of other commands that the old one had, at its end."""
-    blocks = [found[0].rstrip("\n") for found in _BLOCK.finditer(old) if found[0] not in new]
-    return "\n\n".join([new.rstrip("\n"), *blocks]) + "\n" if blocks else new
+    others = [block.rstrip("\n") for block in blocks(old) if block not in new]
+    return "\n\n".join([new.rstrip("\n"), *others]) + "\n" if others else new
+
+
+def headings(text: str) -> list[str]:
+    """The second-level headings, in order."""
+    return re.findall(r"^## (.+)$", text, re.MULTILINE)
+
+
+def table_rows(text: str, first: str = "line") -> list[dict[str, str]]:
+    """The rows of the first Markdown table whose first column is `first`, cells by column.
+
+    Raises `TableError` where there is none.
+    """
+    table = rf"^\| {re.escape(first)} \|.*\n\|[-:|]+\|\n(?:\|.*\|\n?)*"
+    lines = re.search(table, text, re.MULTILINE)
+    if lines is None:
+        raise TableError(f"no table on the page begins with a column {first!r}; write it anew")
+    head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]]
+                      for line in lines[0].splitlines())  # fmt: skip
+    return [dict(zip(head, row, strict=True)) for row in rows]

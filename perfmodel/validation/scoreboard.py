@@ -32,10 +32,11 @@ from perfmodel.timing import ablation, constants
 from perfmodel.timing.constants import Constant, Constants
 from perfmodel.timing.knowledge import is_calibrated
 from perfmodel.timing.knowledge import table as ranges_table
+from perfmodel.validation import wording
 from perfmodel.validation.compare import beats_floor, predict_table
 from perfmodel.validation.judging import LEFT_OUT
 from perfmodel.validation.masking import MASKS, masked
-from perfmodel.validation.pages import between, kept
+from perfmodel.validation.pages import between, blocks, headings, kept, table_rows
 from perfmodel.validation.scores import baselines, both, lines, markdown, scores
 
 if TYPE_CHECKING:
@@ -231,10 +232,12 @@ def belief(row: Mapping[str, object]) -> str:
     return f"{'overestimates' if slow else 'underestimates'} the {what}"
 
 
-def page(table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS)) -> tuple[str, str]:
+def page(
+    table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS), others: Sequence[str] = ()
+) -> tuple[str, str]:
     """The whole of docs/accuracy.md for a measured-run table, and its first table by itself.
 
-    `columns` are left out in turn.
+    `columns` are left out in turn; `others` are the page's sections by other commands.
     """
     scored = table[~table["flag"].isin(LEFT_OUT)].reset_index(drop=True)
     rows = predict_table(scored)
@@ -246,45 +249,46 @@ def page(table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS)) -> tup
     several = [name for name in columns if labels(subset, name).nunique() > 1]
     folds = {name: without_each(fit, name) for name in several}
     first = markdown(summary(fit, folds))
-    parts = [
-        _HEAD.format(n=len(rows), devices=rows["device"].nunique(), said=said),
-        "## What it has not seen\n", _HELD, first, "",
-        *_ranges(fit, folds), _seen(rows), "\n## Masked\n", _MASKED, markdown(maskings(subset)),
-        *_worths(fit, folds),
-    ]  # fmt: skip
+    tables = {
+        "What it has not seen": first, **_ranges(fit, folds), **_seen(rows),
+        "Masked": markdown(maskings(subset)), **_worths(fit, folds),
+    }  # fmt: skip
     for name in several:
-        parts += [f"\n## Without each {name}\n", markdown(held_by_value(fit, name, folds))]
-    parts += ["\n## The twenty worst rows\n", _worst(rows), "\n## Constants\n", _constants()]
-    return "\n".join(parts) + "\n", first
+        tables[f"Without each {name}"] = markdown(held_by_value(fit, name, folds))
+    tables |= {"The twenty worst rows": _worst(rows), "How it was fitted": ""}
+    figures = {
+        "n": len(rows), "devices": rows["device"].nunique(), "said": said,
+        "expected": wording.expected(table_rows(first)),
+    }  # fmt: skip
+    return wording.page(figures, {**tables, "Constants": _constants()}, others), first
 
 
-def _ranges(fit: Linearised, folds: Folds) -> list[str]:
+def _ranges(fit: Linearised, folds: Folds) -> dict[str, str]:
     """What ranges hold, where all that they need can be left out."""
     if not {"framework", "device", "architecture"} <= folds.keys():
-        return []
+        return {}
     known = list(coverage.categories(fit, folds))
-    return [
-        "## Ranges\n", _RANGES, markdown(categories(known)), "",
-        _COVERED, markdown(coverage_by_line(known)), "",
-        "## When first met\n", _MET, markdown(first_met()), "",
-    ]  # fmt: skip
+    whole, by_line = markdown(categories(known)), markdown(coverage_by_line(known))
+    return {
+        "Ranges": f"{whole}\n\nCoverage / width by kind of run:\n\n{by_line}",
+        "When first met": markdown(first_met()),
+    }
 
 
-def _worths(fit: Linearised, folds: Folds) -> list[str]:
+def _worths(fit: Linearised, folds: Folds) -> dict[str, str]:
     """What terms, constants and measured rates are worth where an architecture is left out."""
     if "architecture" not in folds:
-        return []
+        return {}
     known = folds["architecture"]
-    return [
-        "\n## What each term is worth\n", _TERMS, markdown(term_worth(fit, known).T),
-        "\n" + "\n".join(f"* `{name}`: {said}" for name, said in ablation.TERMS.items()),
-        "\n## What each constant is worth\n", _WORTH, markdown(constant_worth(fit, known)),
-        "\n## What measured rates are worth\n", _CALIBRATED,
-        markdown(calibrated_worth(fit, known)),
-    ]  # fmt: skip
+    terms = "\n".join(f"* `{name}`: {said}" for name, said in ablation.TERMS.items())
+    return {
+        "What each term is worth": f"{markdown(term_worth(fit, known).T)}\n\n{terms}",
+        "What each constant is worth": markdown(constant_worth(fit, known)),
+        "What measured rates are worth": markdown(calibrated_worth(fit, known)),
+    }
 
 
-def _seen(rows: pd.DataFrame) -> str:
+def _seen(rows: pd.DataFrame) -> dict[str, str]:
     """The tables of what was in the fit."""
     others = {
         "roofline median": scores(rows, ["family"], "roofline_us")["median"],
@@ -292,54 +296,11 @@ def _seen(rows: pd.DataFrame) -> str:
     }
     ours = scores(rows, ["family"])
     whole = ours.assign(**others, noise=[NOISE_FLOOR.get(name, "") for name in ours.index])
-    parts = ["## In sample, by operator\n", _SEEN, markdown(whole)]
-    for by in ("device", "implementation"):
-        parts += [f"\n## In sample, by operator and {by}\n", markdown(scores(rows, ["family", by]))]
-    return "\n".join(parts)
-
-
-_HEAD = """# Accuracy
-
-Written by `make scoreboard DATA=table`; figures only. {n:,} measured runs on {devices} devices,
-{said:.1%} of them predicted. Errors are |ln(predicted / measured)|, so 0.10 is about 10 %; bias is
-the geometric mean of predicted over measured; coverage the share of runs inside the 80 % range,
-width the median of ln(high / low).
-Served networks stand in [serving.md](serving.md#how-near).
-"""
-_HELD = """Median / 90th percentile by line, of a sample of the runs. *In sample*: by the shipped
-constants. *Without its ...*: every run predicted by constants and starts that were fitted without
-any run of its source, framework, implementation (a version of a framework and its kernel),
-architecture or device. What people settled with the runs in view stays in: facts of kernels and of
-architectures. So these figures flatter what is new in kind; *When first met* does not.
-"""
-_RANGES = """Runs predicted as if so much were known: *all known* by the fit, a device by constants
-without it or its architecture, *named* by constants and starts without the framework, *assumed*
-with names blanked. They are held against 80 % ranges whose widths and factors come from all other
-groups: sources, devices and implementations for *all known*; devices, architectures or frameworks.
-"""
-_COVERED = """Coverage / width by line:
-"""
-_MET = """Groups of runs that came when the model stood already, each met once, by what was then
-known of their device and implementation. Median and 90th percentile of |ln(measured / predicted)|
-as it was, groups alike; coverage and width by today's ranges, whose families have been fitted to
-these runs since.
-"""
-_SEEN = """Plain roofline is the physical floor alone; scaled is that over 0.85, with a launch
-floor.
-"""
-_MASKED = """Median / 90th percentile of runs predicted as if a name were not known: of the library,
-of the harness; of the device, which is then its data sheet without anything measured on it, and
-constants at their priors; of all three.
-"""
-_TERMS = """Median / 90th percentile with a term switched off and nothing fitted again, of devices
-whose architecture was left out.
-"""
-_WORTH = """Each fitted constant by its value and by its prior, on the runs that it moves, of
-devices whose architecture was left out. A line gains by what its median error falls.
-"""
-_CALIBRATED = """Median / 90th percentile of devices whose architecture was left out, with what
-microbenchmarks measured of them, and from their data sheets alone.
-"""
+    by = {
+        f"In sample, by operator and {name}": markdown(scores(rows, ["family", name]))
+        for name in ("device", "implementation")
+    }
+    return {"In sample, by operator": markdown(whole), **by}
 
 
 def _worst(rows: pd.DataFrame) -> str:
@@ -399,9 +360,9 @@ def _main(arguments: Sequence[str] | None) -> None:
     parser.add_argument("--readme", help="file whose table between markers is written anew, too")
     chosen = parser.parse_args(arguments)
     table = tidy(read_table(chosen.table))
-    whole, first = page(table)
     page_file = Path(chosen.output)
     old = page_file.read_text(encoding="utf-8") if page_file.is_file() else ""
+    whole, first = page(table, others=headings("\n".join(blocks(old))))
     texts = {chosen.output: kept(old, whole)}
     if chosen.readme:
         before = Path(chosen.readme).read_text(encoding="utf-8")

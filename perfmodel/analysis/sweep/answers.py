@@ -29,11 +29,14 @@ Keep = Callable[["Rows"], np.ndarray]
 
 @dataclass(frozen=True)
 class Answer:
-    """Rows as plain values, how many rows met the condition, and how many there were."""
+    """What was found in a sweep."""
 
     rows: list[dict[str, Any]]
+    """Rows as plain values."""
     matched: int
+    """Rows that met the condition."""
     seen: int
+    """Rows that there were."""
 
 
 class Rows:

@@ -47,12 +47,16 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Expression:
-    """A parsed expression: `value` computes it from columns, `kind` is what it gives."""
+    """A parsed expression."""
 
     text: str
+    """As it was written."""
     kind: Kind
+    """What it gives."""
     evaluate: Callable[[Columns], Any]
+    """Computes it from columns."""
     columns: frozenset[str] = frozenset()
+    """Columns that it reads."""
 
     def __call__(self, columns: Columns) -> np.ndarray:
         """Its value in every row."""

@@ -58,16 +58,20 @@ class Range:
 class Grid:
     """All combinations of schedules, kinds and sizes of one operator.
 
-    `operator` makes problems of sizes and kinds; `follows` names sizes that take the value of
-    another one. Raises `ProblemError` where the grid is empty, and for a schedule that the operator
-    does not have.
+    Raises `ProblemError` where the grid is empty, and for a schedule that the operator does not
+    have.
     """
 
     operator: Operator
+    """What makes problems of sizes and kinds."""
     sizes: Mapping[str, np.ndarray]
+    """Values of each size, shape (n,) each."""
     kinds: Mapping[str, tuple[Any, ...]]
+    """Values of each option that is no size: types, masks, directions."""
     follows: Mapping[str, str] = field(default_factory=dict)
+    """Size to the size whose value it takes."""
     schedules: tuple[str, ...] = ("auto",)
+    """Names of the schedules."""
 
     def __post_init__(self) -> None:
         tables: dict[str, Any] = {"schedule": self.schedules, **self.kinds, **self.sizes}

@@ -22,12 +22,16 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Written:
-    """What is there after a run: points and files; points that it wrote; points without a time."""
+    """What is there after a run."""
 
     points: int
+    """Points."""
     files: int
+    """Files."""
     fresh: int
+    """Points that this run wrote."""
     unpredicted: int
+    """Points without a time."""
 
 
 def run(

@@ -50,23 +50,32 @@ class DoesNotFit(CompileError):
 
 @dataclass(frozen=True)
 class CompiledLaunch:
-    """One launch as compiled. `kernel` is the schedule's kernel, `registers` those of a thread
-    (vector registers of a lane on AMD), `spill_bytes` a thread's stack, `warps` those that the
-    launch asked for and `threads` all that the block has (specialised warps included).
-    """
+    """One launch as compiled."""
 
     kernel: str
+    """The schedule's kernel that it carries out."""
     function: str
+    """Name of the function."""
     target: Target
+    """What it was compiled for."""
     registers: int
+    """Registers of a thread; vector registers of a lane on AMD."""
     scalar_registers: int
+    """Scalar registers of a wave, on AMD."""
     spill_bytes: int
+    """Bytes of stack of a thread."""
     static_shared_bytes: int
+    """Shared memory of a block that the code declares."""
     dynamic_shared_bytes: int
+    """Shared memory of a block that the launch asks for."""
     tensor_memory_columns: int
+    """Columns of tensor memory of a block."""
     warps: int
+    """Warps that the launch asked for."""
     threads: int
+    """Threads of a block, those of specialised warps included."""
     listing: str
+    """The disassembly."""
 
     @property
     def shared_bytes(self) -> int:
@@ -128,11 +137,17 @@ class CompiledKernel:
     """All launches of a kernel for one problem, config and target."""
 
     kernel: str
+    """The bundled kernel."""
     problem: Any
+    """The problem."""
     config: Any
+    """The config."""
     target: Target
+    """What it was compiled for."""
     launches: tuple[CompiledLaunch, ...]
+    """Its launches, in order."""
     keys: tuple[str, ...] = ()
+    """Triton's keys of the binaries."""
 
     def facts(self, device: Device | None = None) -> tuple[LaunchFacts, ...]:
         """What the binaries take, on the device that speaks for the target unless one is given."""
@@ -170,9 +185,13 @@ class Request:
     """What to compile."""
 
     kernel: BundledKernel
+    """The bundled kernel."""
     problem: Any
+    """The problem."""
     config: Any
+    """The config."""
     target: Target
+    """What to compile for."""
 
     def binaries(self) -> list[str]:
         """The names of its launches' binaries in the table of compile facts."""

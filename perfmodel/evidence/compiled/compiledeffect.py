@@ -43,31 +43,44 @@ _HARNESS = "cuda_graph"
 
 @dataclass(frozen=True)
 class Binary:
-    """What the binary of one kernel of a schedule takes: registers of a thread as allocated, bytes
-    of shared memory of a block of `threads`, spilled bytes of a thread, and its issue slots.
-    """
+    """What the binary of one kernel of a schedule takes."""
 
     registers: int
+    """Registers of a thread, as allocated."""
     shared_bytes: int
+    """Bytes of shared memory of a block."""
     threads: int
+    """Threads of a block."""
     spill_bytes: int
+    """Spilled bytes of a thread."""
     slots: Slots
+    """Its issue slots."""
 
 
 @dataclass(frozen=True)
 class KernelEffect:
-    """One kernel of the schedule, counted and compiled: footprints, blocks per unit and seconds."""
+    """One kernel of the schedule, as counted (`assumed`) and as compiled."""
 
     kernel: str
+    """The kernel."""
     assumed_registers: float
+    """Registers of a thread, as counted."""
     registers: float
+    """As compiled."""
     assumed_shared_bytes: float
+    """Bytes of shared memory of a block, as counted."""
     shared_bytes: float
+    """As compiled."""
     spill_bytes: float
+    """Spilled bytes of a thread."""
     assumed_blocks: float
+    """Blocks that a unit holds, as counted."""
     blocks: float
+    """As compiled."""
     assumed_seconds: float
+    """Predicted time, as counted."""
     seconds: float
+    """As compiled."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +88,11 @@ class Effect:
     """All kernels together; `ratio` is the compiled prediction over the assumed one."""
 
     device: str
+    """Slug of the device."""
     target: str
+    """What was compiled for."""
     kernels: tuple[KernelEffect, ...]
+    """Its kernels, in launch order."""
 
     @property
     def assumed_seconds(self) -> float:
@@ -227,14 +243,16 @@ def _compared(
 
 @dataclass(frozen=True)
 class Forecast:
-    """A bundled kernel's seconds before it is run, launch floor included: as counted, with its
-    range, and as compiled, which is None where the table of compile facts does not have it.
-    """
+    """A bundled kernel's seconds before it is run, launch floor included."""
 
     assumed_seconds: float
+    """As counted."""
     low_seconds: float
+    """Lower end of its range."""
     high_seconds: float
+    """Upper end of it."""
     seconds: float | None
+    """As compiled; None where the table of compile facts does not have it."""
 
 
 def forecast(problem: Any, device: Device, kernel: BundledKernel, config: Any) -> Forecast:

@@ -34,35 +34,50 @@ FITS, UNFIT, REFUSED = "fits", "unfit", "refused"
 
 @dataclass(frozen=True)
 class LaunchFacts:
-    """One binary. `status` is `fits`, `unfit` (a block wants more on-chip memory than there is) or
-    `refused` (the compiler, with its `reason`); the numbers are those of one that fits.
+    """One binary. The numbers are those of one that fits.
 
-    `registers` and `spill_bytes` are of a thread, `shared_bytes` and `tensor_memory_columns` of a
-    block of `threads`, `blocks` what a unit of the target's device holds. `flops_per_pass` are a
-    block's matrix operations in one pass of the innermost loop (0 without matrix instructions),
-    `looped` whether there is a loop, and `cycles` each pipe's busy cycles in a pass of it, or in
-    the whole listing without one. Of specialised warps only what they spill in a loop counts: a
-    few values of their start cost nothing.
+    Of specialised warps only what they spill in a loop counts: a few values of their start cost
+    nothing.
     """
 
     key: str
+    """What tells it from others."""
     kernel: str
+    """The bundled kernel."""
     launch: str
+    """The schedule's kernel."""
     target: str
+    """What it was compiled for."""
     triton: str
+    """Version of Triton."""
     problem: str
+    """A problem that it is for."""
     config: str
+    """The config."""
     status: str
+    """`fits`, `unfit` (a block wants more on-chip memory than there is) or `refused` (by the
+    compiler)."""
     reason: str = ""
+    """Why it was refused."""
     registers: int = 0
+    """Registers of a thread."""
     spill_bytes: int = 0
+    """Spilled bytes of a thread."""
     shared_bytes: int = 0
+    """Bytes of shared memory of a block."""
     tensor_memory_columns: int = 0
+    """Columns of tensor memory of a block."""
     threads: int = 0
+    """Threads of a block."""
     blocks: int = 0
+    """Blocks that a unit of the target's device holds."""
     looped: bool = False
+    """Whether there is a loop."""
     flops_per_pass: float = 0.0
+    """Matrix operations of a block in one pass of the innermost loop; 0 without matrix
+    instructions."""
     cycles: Mapping[str, float] = field(default_factory=dict)
+    """Busy cycles of each pipe in such a pass; without a loop, in the whole listing."""
 
     @property
     def usable(self) -> bool:

@@ -3,9 +3,11 @@
 Two things are compiled: each kernel's small cases (all its types, masks and forms) and each config
 of its menus on full-size problems, none of which may spill or be too large for its target. Of the
 second kind the facts are kept in a table beside the kernels (`compilefacts`); `--write` makes it
-anew. `--kernel NAME`, which may be repeated, is for these alone: `--write` then leaves the others'
-rows as they are. Prints a line per kernel and target, and leaves with 1 where anything fails that
-the target could do.
+anew.
+
+`--kernel NAME`, which may be repeated, is for these alone: `--write` then leaves the others' rows
+as they are. Prints a line per kernel and target, and leaves with 1 where anything fails that the
+target could do.
 """
 
 from __future__ import annotations
@@ -38,16 +40,17 @@ _PLANNED = {"sm_90": "h200-sxm", "sm_100": "b200"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one request: compiled, unfit (too much on-chip memory), refused, or failed.
-
-    Refused is what the target has no instruction for: 8-bit floats before sm_89. `facts` are the
-    rows of the table that it gives.
-    """
+    """What became of one request."""
 
     request: Request
+    """The request."""
     status: str
+    """`compiled`, `unfit` (too much on-chip memory), `refused` (the target has no instruction for
+    it, as for 8-bit floats before sm_89) or `failed`."""
     reason: str = ""
+    """Why it is none."""
     facts: tuple[LaunchFacts, ...] = ()
+    """Rows of the table that it gives."""
 
 
 def cases(

@@ -27,14 +27,16 @@ class DisassemblyError(PerfmodelError):
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One machine instruction. `target` is the index of the instruction that a branch goes to;
-    `guarded` says that it may not happen.
-    """
+    """One machine instruction."""
 
     opcode: str
+    """Its opcode with modifiers."""
     operands: str = ""
+    """Its operands as text."""
     guarded: bool = False
+    """Whether a predicate may keep it from running."""
     target: int | None = None
+    """Index of the instruction that a branch goes to."""
 
     @property
     def stem(self) -> str:

@@ -115,13 +115,14 @@ def hot_loop(program: Sequence[Instruction]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What one matrix instruction multiplies: operations (a multiply-add is two), operand type, and
-    who issues it: each "warp", each "warpgroup" (four warps), or the "block" once.
-    """
+    """What one matrix instruction multiplies."""
 
     flops: int
+    """Operations; a multiply-add is two."""
     dtype: str
+    """Type of its operands."""
     scope: str
+    """Who issues it: each "warp", each "warpgroup" (four warps), or the "block" once."""
 
 
 _SHAPES = {

@@ -44,12 +44,10 @@ _WARPGROUP = 4
 
 @dataclass(frozen=True)
 class IssueSlots:
-    """Cycles per pass of a block's loop, by pipe; `limiter` is the busiest.
-
-    NaN where an instruction does not say how much it does.
-    """
+    """What a pass of a block's loop keeps busy; `limiter` is the busiest pipe."""
 
     cycles: Mapping[str, float]
+    """Cycles of each pipe; NaN where an instruction does not say how much it does."""
 
     @property
     def limiter(self) -> str:

@@ -23,18 +23,20 @@ TENSOR_MEMORY_COLUMNS = 512
 
 @dataclass(frozen=True)
 class Target:
-    """One compiler target. `backend` and `arch` are Triton's names for it.
-
-    `shared_per_block` is the most shared memory that a block may have, in bytes, and `device` the
-    device that speaks for the target where none is named.
-    """
+    """One compiler target."""
 
     name: str
+    """sm_90, gfx942, ..."""
     backend: str
+    """Triton's name of the backend."""
     arch: int | str
+    """Triton's name of the architecture."""
     warp_size: int
+    """Threads of a warp."""
     shared_per_block: int
+    """The most bytes of shared memory that a block may have."""
     device: str
+    """The device that speaks for the target where none is named."""
 
     @property
     def nvidia(self) -> bool:
@@ -97,15 +99,16 @@ def target_of(device: Device) -> Target:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Blocks and warps that one compute unit holds at once; `limit` names what stops the next one.
-
-    0 blocks: a single block does not fit.
-    """
+    """What one compute unit holds at once."""
 
     blocks: int
+    """Blocks; 0: a single one does not fit."""
     warps: int
+    """Warps."""
     max_warps: int
+    """Warps that it could hold."""
     limit: str
+    """What stops the next block."""
 
     @property
     def share(self) -> float:

@@ -2,9 +2,10 @@
 
 A config is dropped where its binary is known to spill or not to fit (`compilefacts`), where the
 model puts it more than 1.5 × behind the best of its menu, and where three others are said to be as
-fast: the proof set is raced in minutes, and the full grid tries the rest. The plan is a table, made
-where the model can be loaded and read where only torch and triton are: a machine with a GPU may
-lack pydantic. The predictions come back beside the measured rows.
+fast: the proof set is raced in minutes, and the full grid tries the rest.
+
+The plan is a table, made where the model can be loaded and read where only torch and triton are: a
+machine with a GPU may lack pydantic. The predictions come back beside the measured rows.
 """
 
 from __future__ import annotations

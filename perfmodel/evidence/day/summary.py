@@ -18,15 +18,18 @@ _SAME = tuple(name for name in CASE_KEY if name != "implementation")
 
 @dataclass(frozen=True)
 class Race:
-    """One kind of case. `share` is the median of the best rival's time over ours (1: as fast),
-    `within` the share of our rows whose time lies in the predicted range, None without predictions.
-    """
+    """One kind of case."""
 
     kind: str
+    """The kind."""
     rows: int
+    """Rows that were measured."""
     failed: int
+    """Rows that failed."""
     share: float | None
+    """Median of the best rival's time over ours; 1: as fast; None without a rival."""
     within: float | None
+    """Share of our rows whose time lies in the predicted range; None without predictions."""
 
 
 def races(rows: Sequence[Row]) -> list[Race]:

@@ -41,14 +41,16 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a stage ended: in one word or a few, whether anything failed, its starts, its exit code
-    (None where it was killed).
-    """
+    """How a stage ended."""
 
     said: str
+    """In one word or a few."""
     failed: bool
+    """Whether anything failed."""
     starts: int
+    """Times that it was started."""
     code: int | None = None
+    """Its exit code; None where it was killed."""
 
 
 def supervise(

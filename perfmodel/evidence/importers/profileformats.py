@@ -17,24 +17,28 @@ from perfmodel.evidence.records import documents
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its name, the command that writes it, its columns, its reader.
-
-    `whole` says that an empty line ends the table.
-    """
+    """A format of profiles."""
 
     name: str
+    """Its name."""
     command: str
+    """The command that writes it."""
     fits: Callable[[Sequence[str]], bool]
+    """Whether columns are those of the format."""
     read: Callable[[Table], Profile]
+    """Its reader."""
     whole: bool = False
+    """Whether an empty line ends the table."""
 
 
 @dataclass(frozen=True)
 class Unread:
-    """A format that cannot be read: its columns, and what to give in its place."""
+    """A format that cannot be read."""
 
     fits: Callable[[Sequence[str]], bool]
+    """Whether columns are those of the format."""
     said: str
+    """What to give in its place."""
 
 
 _LONGEST = 300  # characters of a profiler's own message

@@ -24,49 +24,64 @@ _MOST = 1e30  # no counter and no time is larger
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: its kernel, the ranges around it, seconds (None: not measured), raw metrics."""
+    """One launch."""
 
     kernel: str
+    """Name of the kernel."""
     seconds: float | None
+    """Its time; None: not measured."""
     ranges: tuple[str, ...] = ()
+    """Ranges around it, outermost first."""
     metrics: Mapping[str, float] = field(default_factory=dict)
+    """Raw metrics."""
 
 
 @dataclass(frozen=True)
 class Instance:
-    """Runs of a range: seconds of one, its first kernel, the launches of one, how many runs."""
+    """Runs of a range."""
 
     label: str
+    """The range."""
     seconds: float
+    """Time of one run."""
     kernel: str
+    """Its first kernel."""
     launches: int
+    """Launches of one run."""
     repeats: int = 1
+    """Runs."""
 
 
 @dataclass(frozen=True)
 class Summed:
-    """A kernel by its name: seconds of one launch, and how many launches that stands for."""
+    """A kernel, summed over its launches."""
 
     kernel: str
+    """Name of the kernel."""
     seconds: float
+    """Time of one launch."""
     launches: int
+    """Launches."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What a file holds, as one of `launches` (in order), `instances` or `kernels`.
-
-    `tool` is what wrote it; `counted` turns a launch's metrics into columns (bytes, percent of a
-    pipe's peak); `advice` says how to have bytes counted; `said` are lines for the user.
-    """
+    """What a file holds, as one of `launches`, `instances` or `kernels`."""
 
     tool: str
+    """What wrote it."""
     advice: str
+    """How to have bytes counted."""
     launches: tuple[Launch, ...] = ()
+    """Launches, in order."""
     instances: tuple[Instance, ...] = ()
+    """Runs of ranges."""
     kernels: tuple[Summed, ...] = ()
+    """Sums by kernel."""
     counted: Callable[[Mapping[str, float]], dict[str, float]] = dict
+    """Turns a launch's metrics into columns: bytes, percent of a pipe's peak."""
     said: tuple[str, ...] = ()
+    """Lines for the user."""
 
 
 # ---- Tables --------------------------------------------------------------------------------------
@@ -74,10 +89,12 @@ class Profile:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table: its number in the file, and its cells by column."""
+    """A line of a table."""
 
     line: int
+    """Its number in the file."""
     cells: Mapping[str, str]
+    """Its cells by column."""
 
     def __getitem__(self, column: str) -> str:
         return self.cells[column].strip()
@@ -89,12 +106,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A profiler's table: the file's name, the columns, the rows, how many lines were no rows."""
+    """A profiler's table."""
 
     where: str
+    """Name of the file."""
     columns: tuple[str, ...]
+    """Its columns."""
     rows: tuple[Row, ...]
+    """Its rows."""
     skipped: int = 0
+    """Lines that were no rows."""
 
     def positive(self, row: Row, column: str) -> float:
         """A cell that has to hold a number above 0; raises `TableError`, naming the place."""

@@ -34,13 +34,18 @@ _READ = {*_KERNELS, *_CALLS, _ON_DEVICE, _ON_HOST}
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A complete event: microseconds of its start and duration; what joins launch and kernel."""
+    """A complete event."""
 
     name: str
+    """Its name."""
     category: str
+    """Its category."""
     start: float
+    """Microseconds."""
     duration: float
+    """Microseconds."""
     correlation: int | str | None
+    """What joins a launch and its kernel."""
 
 
 def is_trace(text: str) -> bool:

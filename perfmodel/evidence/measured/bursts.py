@@ -23,11 +23,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One thread's part of a burst, in seconds: the wall clock's start and end, processor time."""
+    """One thread's part of a burst."""
 
     start_s: float
+    """Start by the wall clock."""
     end_s: float
+    """End by the wall clock."""
     processor_s: float
+    """Processor time."""
 
     @property
     def seconds(self) -> float:
@@ -42,10 +45,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """What all threads did at once; `amount` is what each did (bytes, operations, cycles)."""
+    """What all threads did at once."""
 
     spans: tuple[Span, ...]
+    """The part of each thread."""
     amount: float
+    """What each did: bytes, operations, cycles."""
 
     @property
     def disturbed(self) -> bool:

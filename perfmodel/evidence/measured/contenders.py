@@ -80,11 +80,14 @@ Menu = Callable[[Case, BundledKernel, Any], Sequence[Any]]
 
 @dataclass(frozen=True)
 class Launcher:
-    """What a kernel is launched on: torch's name of the device, its compile target and units."""
+    """What a kernel is launched on."""
 
     device: str
+    """torch's name of the device."""
     target: str = ""
+    """Its compile target."""
     units: int = 1
+    """Its compute units."""
 
     def menu(self, case: Case, kernel: BundledKernel, problem: Any) -> Sequence[Any]:
         """The configs that the kernel offers for the problem here; raises `ProblemError`."""
@@ -234,12 +237,16 @@ class KernelContender:
 
 @dataclass(frozen=True)
 class Bound:
-    """Calls of one config, the outputs of the first, and what Triton returned for its launches."""
+    """A config made ready to run."""
 
     config: Any
+    """The config."""
     calls: tuple[Call, ...]
+    """A call for each set of inputs."""
     made: Tensors
+    """Outputs of the first call."""
     binaries: list[Any]
+    """What Triton returned for its launches."""
 
     def resources(self) -> dict[str, int]:
         """Registers and spilled bytes of a thread and shared memory of a block, the largest launch.

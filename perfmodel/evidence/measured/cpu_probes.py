@@ -56,16 +56,18 @@ class Streams(Protocol):
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is spent: bursts a value, seconds a burst, working sets per octave.
-
-    A product is tried for `product_s`, and the processor is kept under load for `load_s`.
-    """
+    """How much is spent."""
 
     tries: int
+    """Bursts a value."""
     burst_s: float
+    """Seconds of a burst."""
     per_octave: int
+    """Working sets per octave."""
     product_s: float
+    """Seconds that a product is tried for."""
     load_s: float
+    """Seconds that the processor is kept under load."""
 
 
 QUICK = Effort(tries=4, burst_s=1e-3, per_octave=2, product_s=0.3, load_s=1.0)

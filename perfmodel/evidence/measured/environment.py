@@ -38,10 +38,15 @@ class State:
     """A reading of the device; None where it cannot be read."""
 
     clock_mhz: float | None = None
+    """Clock of the units."""
     memory_clock_mhz: float | None = None
+    """Clock of the memory."""
     power_w: float | None = None
+    """Watts."""
     temperature_c: float | None = None
+    """Degrees Celsius."""
     throttle: str = ""
+    """Why the clock is lowered; empty: it is not."""
 
 
 class Gauge(Protocol):
@@ -60,34 +65,49 @@ class Environment:
     """
 
     device: str
+    """Slug of the device."""
     name: str
+    """Its full name."""
     kind: str
+    """cuda, rocm or cpu."""
     cache_bytes: float
+    """Bytes of the last cache."""
     memory_bytes: float
+    """Bytes of the memory."""
     columns: dict[str, str]
+    """Columns of every row: versions, driver, clocks."""
     gauge: Gauge = field(repr=False)
+    """Reads clock and power."""
     target: str = ""
+    """What Triton compiles for ("sm_90", "gfx942"); empty on a processor."""
     units: int = 1
+    """The device's SMs, compute units or cores."""
 
 
 @dataclass(frozen=True)
 class Cpu:
-    """A processor as the system describes it; sizes in bytes, clocks in hertz.
-
-    `caches` maps 1, 2 and 3 to (bytes of one instance, cores that share one); `places` are the
-    numbers of one logical processor of each core; `available_bytes` is the memory that is free.
-    """
+    """A processor as the system describes it."""
 
     name: str
+    """Its name."""
     cores: int
+    """Cores."""
     threads: int
+    """Logical processors."""
     caches: dict[int, tuple[int, int]]
+    """Bytes of one instance and cores that share it, of levels 1, 2 and 3."""
     memory_bytes: int
+    """Bytes of memory."""
     flags: frozenset[str]
+    """Its instruction sets."""
     base_hz: float | None
+    """Base clock."""
     max_hz: float | None
+    """Highest clock."""
     places: tuple[int | None, ...] = (None,)
+    """Number of one logical processor of each core."""
     available_bytes: int = 0
+    """Bytes of memory that are free."""
 
     @property
     def slug(self) -> str:

@@ -37,18 +37,18 @@ _STAT = Path("/proc/stat")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The accounts at one moment, in seconds.
-
-    `ran` and `waited` are what each thread of this process spent on a processor and waiting for
-    one; `process_s` is the processor time of the process; `busy_s` is that of the whole machine,
-    None where it is not known.
-    """
+    """The accounts of processor time at one moment, in seconds."""
 
     at_s: float
+    """The moment."""
     process_s: float
+    """Processor time of this process."""
     ran: Mapping[str, float] = field(default_factory=dict)
+    """Time that each of its threads spent on a processor."""
     waited: Mapping[str, float] = field(default_factory=dict)
+    """Time that each spent waiting for one."""
     busy_s: float | None = None
+    """Processor time of the whole machine; None where it is not known."""
 
 
 def read() -> Reading:
@@ -97,15 +97,14 @@ def load_average() -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the host did while something was timed.
-
-    `share` is how much this process's threads ran of the time in which they could (None: nobody
-    looked), `even` whether the fastest sample is near the median, `average` the load average.
-    """
+    """What the host did while something was timed."""
 
     share: float | None = None
+    """How much this process's threads ran of the time in which they could; None: nobody looked."""
     even: bool = True
+    """Whether the fastest sample is near the median."""
     average: float | None = None
+    """The load average."""
 
     @property
     def busy(self) -> bool:
@@ -155,11 +154,14 @@ class HostLoad:
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """What other programs do: processors that they use (None: not known), the load average."""
+    """What other programs do."""
 
     processors: float | None
+    """Processors that they use; None: not known."""
     average: float | None
+    """The load average."""
     cores: int
+    """Cores of the machine."""
 
     @property
     def busy(self) -> bool:

@@ -73,41 +73,50 @@ def no_cells(case: Case, implementation: str, config: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class Bench:
-    """The circumstances of a session.
-
-    `stopwatches`, by the name of their timer, are tried in order: one that cannot time a case (a
-    graph that cannot be captured) leaves it to the next. `cold` says that caches are to hold
-    nothing of the inputs; where the first stopwatch `rotates`, that takes several sets of them.
-    `floor_s` is what an empty call takes. `settle` frees what a case held, and raises where the
-    device is lost. `watched` reads clock and power while a case is timed, in a thread of its own
-    (not on a processor, whose cores are what is timed); `load` watches the host meanwhile.
-    `most_sets` bounds the copies of a case's inputs. `beside` gives further cells of a row, `pulse`
-    is told what runs.
-    """
+    """The circumstances of a session."""
 
     environment: Environment
+    """What all rows share."""
     policy: Policy
+    """How long and how often is timed."""
     stopwatches: Mapping[str, Callable[[], Stopwatch]]
+    """Stopwatches by the name of their timer, tried in order: one that cannot time a case (a graph
+    that cannot be captured) leaves it to the next."""
     cold: bool
+    """Whether caches are to hold nothing of the inputs."""
     rotates: bool = False
+    """Whether the first stopwatch goes round several sets of inputs for that."""
     floor_s: float = 0.0
+    """Seconds of an empty call."""
     settle: Callable[[], None] = lambda: None
+    """Frees what a case held; raises where the device is lost."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    """Tells the time."""
     seed: int = 0
+    """Seed of the random inputs."""
     watched: bool = False
+    """Whether a thread of its own reads clock and power while a case is timed. Not on a processor,
+    whose cores are what is timed."""
     load: Callable[[], hostload.HostLoad] = hostload.HostLoad
+    """Watches the host meanwhile."""
     most_sets: int = _MOST_SETS
+    """Most copies of a case's inputs."""
     beside: Callable[[Case, str, str], Mapping[str, str]] = no_cells
+    """Further cells of a row."""
     pulse: Pulse = field(default_factory=Pulse)
+    """Is told what runs."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One row to measure: a case by a contender, for the first time (`repeat` 0) or again."""
+    """One row to measure."""
 
     case: Case
+    """The case."""
     contender: Contender
+    """Who runs it."""
     repeat: int = 0
+    """0 for the first time, then 1, 2, ..."""
 
     def __str__(self) -> str:
         again = f" (run {self.repeat + 1})" if self.repeat else ""
@@ -119,10 +128,15 @@ class Tally:
     """What a run came to."""
 
     measured: int = 0
+    """Rows measured."""
     failed: int = 0
+    """Rows that failed."""
     kept: int = 0
+    """Rows of an earlier run that stand."""
     left: int = 0
+    """Rows for which no time was left."""
     reasons: dict[str, int] = field(default_factory=dict)
+    """How often each reason was given for a failure."""
 
 
 def plan(cases: Sequence[Case], contenders: Sequence[Contender], again: float = 0.0) -> list[Job]:

@@ -29,16 +29,17 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Curve:
-    """A quantity over the working set: points are (bytes of all cores together, value).
-
-    `disturbed` are the working sets at which no run was left alone by other programs: their values
-    are the best there were.
-    """
+    """A quantity over the working set."""
 
     unit: str
+    """Unit of the values."""
     method: str
+    """How it was read."""
     points: tuple[tuple[float, float], ...]
+    """Bytes of all cores together, and the value."""
     disturbed: tuple[float, ...] = ()
+    """Working sets at which other programs disturbed every run: their values are the best there
+    were."""
 
     def within(self, low: float, high: float) -> list[float]:
         """Values whose working set is in a range."""
@@ -57,20 +58,36 @@ class Readings:
     """
 
     kind: str
+    """cuda, rocm or cpu."""
     slug: str
+    """Slug for the spec."""
     name: str
+    """Full name of the machine."""
     units: int
+    """Its compute units."""
     memory_bytes: float
+    """Bytes of memory."""
     levels: tuple[tuple[str, float, float], ...]
+    """Its caches from the core outwards: name, bytes of all instances together, bytes of one."""
     flags: tuple[str, ...]
+    """Its instruction sets."""
     curves: dict[str, Curve]
+    """Quantities over the working set."""
     rates: dict[str, float]
+    """SI numbers by name: clock, matrix.bf16, vector.fp32, special, launch.stream, launch.graph,
+    sustained.bf16 ..."""
     methods: dict[str, str] = field(default_factory=dict)
+    """How each was read."""
     load: tuple[tuple[float, float, float | None, float | None], ...] = ()
+    """Seconds, FLOP/s, MHz and W under sustained load."""
     versions: dict[str, str] = field(default_factory=dict)
+    """Versions of what was used."""
     timestamp_utc: str = ""
+    """When."""
     busy: str = ""
+    """What other programs did at the start; empty: nothing."""
     disturbed: tuple[str, ...] = ()
+    """Rates for which other programs disturbed every run."""
 
     def dump(self) -> str:
         """The readings as JSON."""

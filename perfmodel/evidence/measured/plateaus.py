@@ -71,12 +71,16 @@ def streams(readings: Readings) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Judged:
-    """The readings that hold: by level (None is main memory) and by name; a line for each other."""
+    """The readings that hold."""
 
     bandwidth: dict[str, float] = field(default_factory=dict)
+    """Bytes a second of each level."""
     latency: dict[str | None, float] = field(default_factory=dict)
+    """Seconds of each level; None is main memory."""
     rates: dict[str, float] = field(default_factory=dict)
+    """Rates by name."""
     said: tuple[str, ...] = ()
+    """A line for each reading that does not hold."""
 
 
 def judged(readings: Readings, memory_bytes_per_s: float) -> Judged:

@@ -23,10 +23,12 @@ _NOW, _LOST = ".now.json", ".lost.json"
 
 @dataclass(frozen=True)
 class Lost:
-    """What was running when its process ended, and why that ended."""
+    """What was lost with its process."""
 
     running: Mapping[str, str]
+    """What was running."""
     reason: str
+    """Why the process ended."""
 
 
 class Pulse:

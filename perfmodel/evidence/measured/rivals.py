@@ -23,18 +23,19 @@ _MOST_UNFUSED = 8 * 2**30  # bytes of scores that an unfused attention may store
 
 @dataclass(frozen=True)
 class Prepared:
-    """A case ready to be timed: one call per set of inputs, and the check of the first.
-
-    `capturable` is false for calls that a graph must not hold: torch's differentiation runs on the
-    stream of the forward pass, which is not the one that is captured. `resources` are columns that
-    are known once the check has run: what the binary takes.
-    """
+    """A case ready to be timed."""
 
     calls: tuple[Call, ...]
+    """A call for each set of inputs."""
     error: Callable[[], float]
+    """Checks the first; the relative error."""
     config: str = ""
+    """What it was set to."""
     capturable: bool = True
+    """Whether a graph may hold it. torch's differentiation runs on the stream of the forward pass,
+    which is not the one that is captured."""
     resources: Callable[[], Mapping[str, int]] = dict
+    """What the binary takes, known once the check has run."""
 
 
 class Contender(Protocol):
@@ -56,17 +57,19 @@ Build = Callable[[Case, Tensors], Callable[[], Tensors]]
 
 @dataclass(frozen=True)
 class Rival:
-    """A library's kernel: `build` turns inputs into a call that returns outputs by name.
-
-    `direct` does so for gradients by the operator that autograd would call, which a graph can hold.
-    Where the installed torch has no such operator or it refuses the case, `build` differentiates.
-    """
+    """A library's kernel."""
 
     implementation: str
+    """What it is called in tables."""
     device: str
+    """Kind of device that it runs on."""
     accepts: Callable[[Case], bool]
+    """Whether it can run a case."""
     build: Build
+    """Turns inputs into a call that returns outputs by name."""
     direct: Build | None = None
+    """The same for gradients, by the operator that autograd would call, which a graph can hold.
+    Where torch lacks it or refuses the case, `build` differentiates."""
 
     def takes(self, case: Case) -> bool:
         """Whether the library computes this case."""

@@ -33,12 +33,19 @@ class Policy:
     """How long and how often: seconds and counts."""
 
     samples: int = 50
+    """Most samples."""
     least_samples: int = 5
+    """Fewest samples."""
     warmup_s: float = 0.1
+    """Seconds of warming up."""
     least_warmup_calls: int = 2
+    """Fewest calls of warming up."""
     sample_s: float = 2e-3
+    """Seconds that a sample should take."""
     limit_s: float = 1.0
+    """Most seconds of a case."""
     most_calls: int = 1000
+    """Most calls of a sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +53,11 @@ class Samples:
     """Seconds per call of every sample, in the order taken."""
 
     seconds: tuple[float, ...]
+    """Seconds per call."""
     calls_per_sample: int
+    """Calls of a sample."""
     timer: str
+    """How they were timed."""
 
     def quantile(self, share: float) -> float:
         """The `share` quantile, linear between neighbours."""

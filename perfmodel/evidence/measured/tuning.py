@@ -30,30 +30,32 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Trial:
-    """A config to time. `prepare` makes its calls, one a set of inputs, and runs the first.
-
-    `resources` are what the binary takes, known once it has run.
-    """
+    """A config to time."""
 
     config: Any
+    """The config."""
     prepare: Callable[[], Sequence[Call]]
+    """Makes its calls, one for each set of inputs, and runs the first."""
     resources: Callable[[], Mapping[str, int]] = dict
+    """What the binary takes, known once it has run."""
 
 
 @dataclass(frozen=True)
 class Tuner:
-    """Times trials with `time` and takes the fastest.
-
-    `beside` gives further cells of a trial's row (what was predicted), `settle` frees what a trial
-    held, `device` is the slug of the table.
-    """
+    """Times trials and takes the fastest."""
 
     time: Callable[[Sequence[Call]], Samples]
+    """Times calls."""
     device: str = ""
+    """Slug of the device in the table."""
     journal: Journal | None = None
+    """Where trials are written down."""
     pulse: Pulse = field(default_factory=Pulse)
+    """Is told what runs."""
     settle: Callable[[], None] = lambda: None
+    """Frees what a trial held."""
     beside: Callable[[Case, str, str], Mapping[str, str]] = no_cells
+    """Further cells of a trial's row: what was predicted."""
 
     def fastest(self, case: Case, implementation: str, trials: Iterable[Trial]) -> Trial:
         """The fastest trial; raises `KernelError` with the last reason where none can run."""

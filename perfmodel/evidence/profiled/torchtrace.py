@@ -3,10 +3,12 @@
 Kineto writes Chrome's Trace Event Format: complete events ("ph": "X") with microseconds in `ts` and
 `dur`. Categories: cpu_op (an operator on the host, with "Input Dims", "Input type", "Concrete
 Inputs" and "External id"), cuda_runtime and cuda_driver (a launch, with "correlation"), kernel
-(with "correlation", "External id", "grid", "block"), gpu_memcpy, gpu_memset. A kernel belongs to
-the operator of its external id; where there is none, to the innermost operator whose time on the
-launching thread holds the launch. In a trace without kernels the operators themselves ran: then
-the outermost one that has a problem (`operations.yaml`) counts whole, any other by its own time.
+(with "correlation", "External id", "grid", "block"), gpu_memcpy, gpu_memset.
+
+A kernel belongs to the operator of its external id; where there is none, to the innermost operator
+whose time on the launching thread holds the launch. In a trace without kernels the operators
+themselves ran: then the outermost one that has a problem (`operations.yaml`) counts whole, any
+other by its own time.
 """
 
 from __future__ import annotations

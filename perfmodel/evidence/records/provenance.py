@@ -19,22 +19,26 @@ _CORRECTED = ("device", "implementation", "variant", "harness")
 
 @dataclass(frozen=True)
 class Correction:
-    """Rows of `source` that name `device` and `implementation`, where given, ran otherwise.
-
-    `implementation` is a regular expression for all of a name, `phase` one of attention. They ran
-    on `board`, as `release`, an implementation of its own, with `variant` or timed by `harness`;
-    `evidence` says who says so.
-    """
+    """Rows of a source that ran otherwise than they say."""
 
     source: str
+    """The source."""
     evidence: str
+    """Who says so."""
     device: str = ""
+    """Rows that name this device; empty: any."""
     implementation: str = ""
+    """Rows whose whole implementation matches this regular expression; empty: any."""
     phase: str = ""
+    """Rows of this phase of attention; empty: any."""
     board: str = ""
+    """The device that they ran on."""
     release: str = ""
+    """The implementation that they ran, one of its own."""
     variant: str = ""
+    """The variant that they ran."""
     harness: str = ""
+    """How they were timed."""
 
     def meant(self, table: pd.DataFrame) -> np.ndarray:
         """The rows of a tidy measured-run table that it speaks of."""

@@ -32,14 +32,14 @@ _POPULATION = np.array([bin(mask).count("1") for mask in range(16)], dtype=np.in
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """Bytes from and to memory, and the share of requested bytes found in the cache.
-
-    What is dirty at the end counts as written: it must leave one day.
-    """
+    """What a simulated cache moves."""
 
     read_bytes: float
+    """Bytes from memory."""
     write_bytes: float
+    """Bytes to memory. What is dirty at the end counts: it must leave one day."""
     requested_bytes: float
+    """Bytes that were asked for."""
 
     @property
     def total_bytes(self) -> float:
@@ -157,14 +157,17 @@ _WAY = {"read": 0, "write": 1, "atomic": 2}
 
 @dataclass
 class Feed:
-    """Addresses of a launch into a cache, `concurrent` blocks at a time, one tile each in turn.
+    """Addresses of a launch into a cache, one tile of each block in turn.
 
     A block that is done makes room for the next. Only the blocks in flight are held.
     """
 
     cache: LineCache
+    """The cache."""
     concurrent: int
+    """Blocks in flight."""
     bases: Mapping[str, int]
+    """First byte of each array."""
     _waiting: deque[deque[_Lines]] = field(default_factory=deque)
     _slots: list[deque[_Lines]] = field(default_factory=list)
     _block: int = -1

@@ -29,27 +29,39 @@ class OrderCase:
     """One kernel on one device."""
 
     label: str
+    """What it is called."""
     device: str
+    """Slug of the device."""
     problem: Problem
+    """The problem."""
     schedule: Schedule
+    """The schedule, of one kernel."""
     concurrent: int
+    """Blocks in flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderResult:
-    """HBM bytes of one case: simulated, by the closed form, and as the time model predicts them.
+    """HBM bytes of one case.
 
     The closed form is told how the simulated cache retains; the prediction has the retention that
     was fitted to real caches.
     """
 
     label: str
+    """What it is called."""
     device: str
+    """Slug of the device."""
     asked_bytes: float
+    """Bytes that blocks ask for."""
     least_bytes: float
+    """Each tensor once."""
     simulated_bytes: float
+    """By the simulated cache."""
     closed_form_bytes: float
+    """By the closed form."""
     predicted_bytes: float
+    """As the time model predicts them."""
 
     @property
     def error(self) -> float:

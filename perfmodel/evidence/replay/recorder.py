@@ -43,16 +43,18 @@ def require_interpreter() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One memory operation of one block: byte addresses of its active lanes.
-
-    `tensor` is the array's name, `offsets` the bytes from its first element, `width` bytes each.
-    """
+    """One memory operation of one block."""
 
     block: int
+    """The block."""
     tensor: str
+    """Name of the array."""
     offsets: np.ndarray
+    """Bytes from its first element, of each active lane."""
     width: int
+    """Bytes of each access."""
     way: Way
+    """Load, store or atomic addition."""
 
 
 Consumer = Callable[[Chunk], None]
@@ -60,21 +62,28 @@ Consumer = Callable[[Chunk], None]
 
 @dataclass
 class Tally:
-    """Bytes by (array, way), elements accessed and memory operations of one launch."""
+    """What one launch touched."""
 
     bytes: dict[tuple[str, Way], int] = field(default_factory=dict)
+    """Bytes by array and way."""
     accesses: int = 0
+    """Elements accessed."""
     operations: int = 0
+    """Memory operations."""
 
 
 @dataclass
 class Recorder:
-    """Counts, and passes on, what a launch touches of `arrays` (name → (first byte, one past))."""
+    """Counts, and passes on, what a launch touches."""
 
     arrays: Mapping[str, tuple[int, int]]
+    """First byte and the one past the last, of each array."""
     consumer: Consumer | None = None
+    """Who gets each operation."""
     on_block: Callable[[int, int], None] | None = None
+    """Called where a block begins."""
     tally: Tally = field(default_factory=Tally)
+    """What has been counted."""
 
     def __post_init__(self) -> None:
         held = sorted((span, name) for name, span in self.arrays.items())

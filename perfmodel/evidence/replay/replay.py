@@ -25,15 +25,17 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class TensorBytes:
-    """What one launch asked of one tensor, and what the rule counts for it.
-
-    Atomic bytes are the payload once; they cross the boundary both ways.
-    """
+    """One tensor of one launch. Atomic bytes are the payload once; they cross the boundary both
+    ways."""
 
     kernel: str
+    """The kernel."""
     tensor: str
+    """The tensor."""
     asked: Traffic
+    """What the launch asked for."""
     counted: Traffic
+    """What the rule counts."""
 
     @property
     def equal(self) -> bool:
@@ -43,13 +45,18 @@ class TensorBytes:
 
 @dataclass(frozen=True, slots=True)
 class CacheBytes:
-    """One launch at the memory boundary: the simulated cache beside the model's closed form."""
+    """One launch at the memory boundary."""
 
     kernel: str
+    """The kernel."""
     simulated_read_bytes: float
+    """Bytes from memory in the simulated cache."""
     simulated_write_bytes: float
+    """Bytes to memory there."""
     model_bytes: float
+    """Bytes by the model's closed form."""
     hit_rate: float
+    """Share of requested bytes that the simulated cache had."""
 
     @property
     def simulated_bytes(self) -> float:
@@ -71,15 +78,25 @@ class Replay:
     """
 
     kernel: str
+    """The bundled kernel."""
     problem: Any
+    """The problem."""
     config: Any
+    """The config."""
     tensors: tuple[TensorBytes, ...]
+    """Bytes of each tensor of each launch."""
     cache: tuple[CacheBytes, ...]
+    """Each launch at the memory boundary."""
     accesses: int
+    """Elements loaded, stored or added."""
     blocks: int
+    """Blocks that ran."""
     seconds: float
+    """Time of the replay itself."""
     largest_error: float | None
+    """Worst ‖out − ref‖ / ‖ref‖ of its outputs; None where it was not checked."""
     device: str | None = None
+    """Slug of the device whose cache was simulated; None: none was."""
 
     @property
     def equal(self) -> bool:

@@ -43,16 +43,22 @@ MEDIAN_ERROR, P90_ERROR = 0.10, 0.25
 class FigurePoint:
     """One block size of Figure 2: bytes of Q, K, V and O at full size.
 
-    `replayed` comes from `blocks` replayed heads, `counted` from the rule at full size. Every head
-    is one block and all do the same, so the full size is the replayed bytes times heads / blocks.
+    Every head is one block and all do the same, so the full size is the replayed bytes times heads
+    / blocks.
     """
 
     bc: int
+    """Keys of a tile."""
     blocks: int
+    """Heads that were replayed."""
     replayed_bytes: float
+    """Bytes by the replay."""
     counted_bytes: float
+    """Bytes by the rule."""
     paper_gb: float
+    """Gigabytes in the paper."""
     equal: bool
+    """Whether replay and rule agree to the byte."""
 
     @property
     def holds(self) -> bool:

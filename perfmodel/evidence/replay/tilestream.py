@@ -34,8 +34,11 @@ class Walk:
     """One kernel of a schedule with plain integer sizes, ready to be walked block by block."""
 
     schedule: Schedule
+    """The schedule."""
     cost: KernelCost
+    """Counts of the kernel."""
     elements: Mapping[str, ElementType]
+    """Element type of each role."""
 
     def blocks(self) -> Iterator[dict[str, tuple[int, int]]]:
         """Extent (first, one past) of every grid axis, block by block in launch order."""

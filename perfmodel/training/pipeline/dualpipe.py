@@ -3,9 +3,11 @@
 DualPipe (DeepSeek-V3, 2412.19437, section 3.2.1 and figure 5) feeds micro-batches from both ends of
 the pipeline: stage d holds part d of the model for one direction and part p − 1 − d for the other,
 so that every parameter is held twice. F of one direction and BW of the other are computed together,
-each one's communication under the other's arithmetic. DualPipeV cuts this in half: two chunks a
-stage in a V, every parameter once. In both, a stage that is r steps from the outer end of a side of
-n stages runs, with m micro-batches in each direction (the authors' published code, eight steps):
+each one's communication under the other's arithmetic.
+
+DualPipeV cuts this in half: two chunks a stage in a V, every parameter once. In both, a stage that
+is r steps from the outer end of a side of n stages runs, with m micro-batches in each direction
+(the authors' published code, eight steps):
 
     2(n − 1 − r) F₀ · (r + 1) F₀F₁ · (n − 1 − r) B₁W F₁ · (m − 2n + r + 1) of F₀&BW₁ F₁&BW₀
     · (n − 1 − r) BW₁ F₁&BW₀ · (r + 1) backwards of both, split half-way · (n − 1 − r) W B₀ · W left

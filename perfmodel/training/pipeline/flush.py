@@ -3,6 +3,7 @@
 GPipe (Huang et al. 1811.06965, figure 2c) runs all forwards, then all backwards, the last first.
 1F1B (PipeDream-flush, Narayanan et al. 2104.04473, section 2.2.1) starts backwards as soon as it
 can: stage i of p runs p − 1 − i forwards to warm up, then one forward and one backward in turn.
+
 Interleaved 1F1B (section 2.2.2 there) deals p·v parts of the model out to p stages, v chunks each,
 and takes micro-batches in groups of p, a chunk at a time; stage i warms up with
 

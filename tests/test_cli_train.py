@@ -1,0 +1,158 @@
+"""`perfmodel train`: one plan, grids of plans, charts, every format, and one line for bad input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+ONE = ("train", "gpt2", "-d", "a100", "--seq", "512")
+EIGHT = (*ONE, "--gpus", "8")
+
+
+@pytest.fixture
+def said(cli):
+    """Standard output of a command that succeeds."""
+
+    def call(*arguments):
+        code, out, err = cli(*arguments)
+        assert code == 0, err
+        return out
+
+    return call
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_one_plan_is_its_classes_and_its_memory(said):
+    (step,) = json.loads(said(*ONE, "-f", "json"))["steps"]
+    assert sum(step["by_class_us"].values()) == pytest.approx(step["step_us"])
+    assert (step["plan"]["zero"], step["plan"]["sequence"]) == (0, False)
+    assert step["low_us"] < step["step_us"] < step["high_us"]
+    assert sum(step["memory_bytes"].values()) == pytest.approx(step["memory_total_bytes"])
+    text = said(*ONE)
+    for word in ("matmul", "optimiser states", "tokens/s a device", "MFU", "fits: "):
+        assert word in text
+
+
+def test_a_grid_has_what_varies_in_columns_and_the_rest_in_its_title(said):
+    title, header, *rows = said(*EIGHT, "--zero", "1,2,3").splitlines()
+    assert title.startswith("gpt2 on a100-sxm4-80gb: devices=8 data=8 micro-batch=1")
+    assert header.split()[:2] == ["zero", "step"]
+    assert [row.split()[0] for row in rows[1:4]] == ["1", "2", "3"]
+    assert "zero" not in title
+
+
+def test_every_axis_that_varies_tells_plans_apart(said):
+    rows = table(said(*EIGHT, "--zero", "0,1", "--tensor", "1,2", "--micro-batch", "1,2",
+                      "--recompute", "none,full", "-f", "csv"))  # fmt: skip
+    axes = ("device", "zero", "tensor", "micro_batch", "recompute")
+    assert len({tuple(row[axis] for axis in axes) for row in rows}) == len(rows) == 16
+
+
+def test_more_recomputation_holds_less_and_takes_longer(said):
+    none, full = table(said(*ONE, "--recompute", "none,full", "-f", "csv"))
+    assert float(full["memory_bytes"]) < float(none["memory_bytes"])
+    assert float(full["step_us"]) > float(none["step_us"])
+
+
+def test_the_same_plans_on_several_devices_are_those_of_each(said):
+    both = table(said("train", "gpt2", "-d", "a100,h100", "--seq", "512", "--zero", "0,1",
+                      "--gpus", "2", "-f", "csv"))  # fmt: skip
+    assert [row["device"] for row in both] == ["a100-sxm4-80gb"] * 2 + ["h100-sxm"] * 2
+    for device, rows in (("a100", both[:2]), ("h100", both[2:])):
+        alone = table(said("train", "gpt2", "-d", device, "--seq", "512", "--zero", "0,1",
+                           "--gpus", "2", "-f", "csv"))  # fmt: skip
+        assert alone == rows
+
+
+def test_systems_are_named_in_lists_too(said):
+    rows = table(said("train", "gpt2", "--system", "dgx-a100,dgx-h100", "-s", "dgx-a100",
+                      "--seq", "512", "--gpus", "8", "-f", "csv"))  # fmt: skip
+    assert [row["device"] for row in rows] == ["a100-sxm4-80gb", "h100-sxm"]
+
+
+def test_the_fastest_that_fits_is_the_best_of_the_grid(said):
+    grid = ("train", "llama-3-8b", "-d", "a100,h100", "--gpus", "4,8", "--zero", "1,3",
+            "--seq", "2k", "--recompute", "none,full", "-f", "csv")  # fmt: skip
+    rows, best = table(said(*grid)), table(said(*grid, "--fastest"))
+    assert [(row["device"], row["devices"]) for row in best] == [
+        ("a100-sxm4-80gb", "4"), ("a100-sxm4-80gb", "8"), ("h100-sxm", "4"), ("h100-sxm", "8"),
+    ]  # fmt: skip
+    for row in best:
+        rivals = [
+            float(one["tokens_per_s_per_device"])
+            for one in rows
+            if (one["device"], one["devices"], one["fits"])
+            == (row["device"], row["devices"], "yes")
+        ]
+        assert float(row["tokens_per_s_per_device"]) == max(rivals)
+
+
+@pytest.mark.parametrize("format", ["table", "json", "csv", "markdown", "latex"])
+@pytest.mark.parametrize("grid", [(), ("--zero", "0,1", "--gpus", "2")], ids=["one", "grid"])
+def test_every_format(said, tmp_path, format, grid):
+    text = said(*ONE, *grid, "-f", format)
+    assert "matmul" in text or "a100-sxm4-80gb" in text
+    said(*ONE, *grid, "-f", format, "-o", "out.txt")
+    assert (tmp_path / "out.txt").read_text() == text
+
+
+def test_charts_are_of_a_grid_or_of_a_pipeline(cli, tmp_path):
+    code, _, err = cli(*EIGHT, "--zero", "1,3", "--chart", "grid.svg")
+    assert (code, "wrote grid.svg" in err) == (0, True)
+    assert "a100-sxm4-80gb" in (tmp_path / "grid.svg").read_text()
+    code, _, err = cli(*EIGHT, "--pipeline", "4", "--global-batch", "16", "--chart", "pipe.svg")
+    assert (code, "wrote pipe.svg" in err) == (0, True)
+    code, out, err = cli(*ONE, "--chart", "none.svg")
+    assert (code, out) == (2, "")
+    assert "one plan without a pipeline has no timeline" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("gpt2",), "name a device (-d h100-sxm) or a system (--system dgx-h100), one of them"),
+        (("gpt2", "-d", "a100", "--system", "dgx-a100"), "one of them"),
+        (("gpt2", "-d", "a1000"), "no device named 'a1000'"),
+        (("gpt2", "--system", "dgx-h1000"), "no system named 'dgx-h1000'"),
+        (("gpt9", "-d", "a100"), "no network named 'gpt9'"),
+        (("gpt2", "-d", "a100", "--gpus", "6", "--tensor", "4"), "4, 8 would"),
+        (("gpt2", "-d", "a100", "--gpus", "8", "--global-batch", "12"), "8, 16 would"),
+        (("gpt2", "-d", "a100", "--zero", "4"), "zero is 4; it is 0, 1, 2 or 3"),
+        (("gpt2", "-d", "a100", "--recompute", "some"), "no recomputation named 'some'"),
+        (("gpt2", "-d", "a100", "--seq", "512,1k"), "--seq takes one size"),
+        (("gpt2", "-d", "a100", "--seq", "4k"), "1,024 learned positions"),
+        (
+            ("gpt2", "-d", "a100", "--seq", "1k", "--optimiser", "adamx"),
+            "no optimiser named 'adamx'",
+        ),
+        (("gpt2", "-d", "a100", "--stack", "tf"), "no stack named 'tf'"),
+        (("gpt2", "-d", "a100", "--mfu", "mine"), "no MFU convention named 'mine'"),
+        (("gpt2", "-d", "a100", "--gpus", "1:200000"), "narrow a range"),
+    ],
+    ids=lambda item: " ".join(item) if isinstance(item, tuple) else "",
+)
+def test_bad_input_is_one_line_and_exit_code_2(cli, arguments, message):
+    code, out, err = cli("train", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_plans_that_cannot_be_laid_out_are_named_with_their_device(cli):
+    code, out, err = cli("train", "gpt2", "-d", "a100,h100", "--seq", "512", "--gpus", "8",
+                         "--tensor", "1,3")  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "left out: a100-sxm4-80gb, tensor 3: " in out
+    assert "left out: h100-sxm, tensor 3: " in out
+
+
+def test_a_grid_without_any_plan_is_an_error(cli):
+    code, out, err = cli(*EIGHT, "--tensor", "3,5")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "perfmodel: tensor 3: 8 devices are no multiple" in err
+    assert "(and 1 more plans)" in err
