@@ -14,6 +14,7 @@ NAMES = {
 """What stands for a name in a help text."""
 FREE = {
     "network import --name": "the user's own name",
+    "show name": "goes by the kind before it, which the test of commands gives",
 }
 
 
