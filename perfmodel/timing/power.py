@@ -1,5 +1,4 @@
-"""Power-capped clocks: operations a second are limited by the board power over energy a
-operation."""
+"""Clocks under a power cap: board power bounds operations a second times energy an operation."""
 
 from __future__ import annotations
 
