@@ -90,13 +90,13 @@ REFUSED = [
     (GEMM | {"tile": 1}, "tile: there is no such key; did you mean tiles?"),
     (GEMM | {"ping_pong": True}, "ping_pong: there is no such key"),
     (GEMM | {"caller": {}}, "caller: there is no such key"),
-    (GEMM | {"operator": "gem"}, "operator: 'gem' is none; write one of attention, gemm"),
+    (GEMM | {"operator": "gem"}, "operator: no such operator as 'gem'; write one of attention, gemm"),
     (GEMM | {"tiles": [[64, 64]]}, "tiles.0: .* is no list of 3; write so many"),
     (GEMM | {"tiles": {"64": [[64, 64, 128]]}}, "tiles: '64' is no whole number"),
     (GEMM | {"tiles": [[64, 0, 128]]}, "tiles.0: a tile has no rows, columns or threads"),
     (GEMM | {"tiles": []}, "tiles.0: a tile has no rows"),
     (GEMM | {"share": "half"}, "share: 'half' is no number from 0"),
-    (GEMM | {"share": 1.5}, "share: 1.5 is no share; write a number above 0"),
+    (GEMM | {"share": 1.5}, "share: 1.5 is not a share; write a number above 0"),
     (GEMM | {"share": float("nan")}, "share: 'nan' is no number"),
     (GEMM | {"splits": [2, 1]}, "splits: numbers of slices must rise from 1"),
     (GEMM | {"cluster": True}, "cluster: 'True' is no whole number"),
@@ -108,7 +108,7 @@ REFUSED = [
     (GEMM | {"runs_on": {"architecture": ["hoper"]}}, "runs_on.architecture: .*'hoper'; did"),
     (GEMM | {"runs_on": {"copies": ["tensor"]}}, "fallback: the kernel runs on some architectures"),
     (GEMM | {"fallback": "flash2"}, "fallback: there is no kernel 'flash2' of gemm"),
-    (GEMM | {"fallback": "mine"}, "fallback: the way leads back .mine, mine."),
+    (GEMM | {"fallback": "mine"}, "fallback: fallbacks form a cycle .mine, mine."),
     ({k: v for k, v in GEMM.items() if k != "source"}, "source: the key is missing; add it"),
     ({k: v for k, v in GEMM.items() if k != "tiles"}, "tiles: the key is missing; add a menu"),
     (GEMM | {"source": "  "}, "source: '  ' is no text"),
@@ -234,7 +234,7 @@ def test_shipped_files_that_are_not_there_are_one_line(tmp_path, monkeypatch):
         files.load.__wrapped__()
     (tmp_path / "names.yaml").write_text("a: [1,\n b: 2", encoding="utf-8")
     with pytest.raises(
-        PerfmodelError, match=r"names\.yaml: not to be read .*; reinstall"
+        PerfmodelError, match=r"names\.yaml: cannot be read .*; reinstall"
     ) as caught:
         files.load.__wrapped__()
     assert "\n" not in str(caught.value)
@@ -248,7 +248,7 @@ def test_shipped_files_that_are_not_there_are_one_line(tmp_path, monkeypatch):
             {"names": [{"kernel": "a", "names": ["("]}]},
             r"names, entry 1: names: '\(' is no regular",
         ),
-        ({"names": ["a"]}, "acme: names: it is no list of entries"),
+        ({"names": ["a"]}, "acme: names: must be a list of entries"),
         ({"callers": [{"names": ["a"], "source": "b", "page": True}]}, "did you mean"),
         ({"callers": [{"names": ["a"], "source": "b", "paged": 1}]}, "neither true nor false"),
         ({"callers": [{"names": ["a"], "paged": True}]}, "source: the key is missing"),

@@ -25,12 +25,12 @@ from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.plan import combining_seconds
 from perfmodel.timing.style import Style
 
-# Numbers of slices that are timed in full.
+# Numbers of slices that the full model times.
 KEEP = 6
 # Slices that a split-KV launch may choose from (FlashAttention-2 tries all up to 128).
 SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128])
 _MOST_SLICES = 128
-# Blocks of the combining kernel that a unit holds at once.
+# Resident blocks of the combining kernel on a unit.
 _COMBINING = 12.0
 
 
