@@ -181,7 +181,9 @@ def _facts(name: str, home: Document, entry: Mapping[str, Any], known: Entries) 
     operator = whole.get("operator")
     if not isinstance(operator, str) or operator not in KINDS:
         kinds = ", ".join(KINDS)
-        raise home.error(name, "operator", f"no such operator as {operator!r}; write one of {kinds}")
+        raise home.error(
+            name, "operator", f"no such operator as {operator!r}; write one of {kinds}"
+        )
     given = {"name": name, "library": home.name, "caller": KernelFacts.caller}
     assert given.keys() == set(GIVEN)
     try:

@@ -107,6 +107,8 @@ def check_links(kernel: KernelFacts, known: Mapping[str, KernelFacts]) -> None:
     while other is not None:
         if other in seen:
             way = ", ".join([*seen, other])
-            raise Misfit("fallback", f"fallbacks form a cycle ({way}); end it at a kernel that runs")
+            raise Misfit(
+                "fallback", f"fallbacks form a cycle ({way}); end it at a kernel that runs"
+            )
         seen.append(other)
         other = known[other].fallback
