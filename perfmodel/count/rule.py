@@ -206,8 +206,8 @@ def touched(nest: Nest, tensor: Tensor) -> Number:
 def least(nest: Nest, tensor: Tensor) -> Number:
     """Elements of an input that must cross at least once: all but those that a mask hides.
 
-    A mask hides elements only of tensors that carry one of the two indices it couples, once both
-    are known.
+    A mask hides elements only of tensors whose every fetch has both masked indices: from the
+    tensor's own axes, or from a loop that repeats it.
     """
     mask, visits = nest.mask, nest.visits
     if mask is None or visits is None:
