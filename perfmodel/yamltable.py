@@ -1,9 +1,9 @@
-"""Tables that come with the package as YAML, read from their compiled form.
+"""Shipped YAML tables, read from their compiled form.
 
 Parsing YAML takes longer than a prediction. So each shipped document is also a Python module under
-`perfmodel/compiled`, written by `python -m perfmodel.compiled`: the document, and a hash of the
-text that it was made from. A file with any other text, a user's or one that was edited since, is
-parsed as ever: what is read is always what the file says.
+`perfmodel/compiled`, written by `python -m perfmodel.compiled`. The module has the document and a
+hash of the YAML text. A file with any other text (a user's, or one edited since) is parsed, so the
+result always matches the file.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = "perfmodel.compiled"
-"""Where the modules are."""
+"""Package of the compiled modules."""
 
 
 def read(path: Path) -> Any:
-    """The document of a YAML file; raises `OSError`, or `ValueError` where it is no YAML text."""
+    """The document of a YAML file. Raises `OSError`, or `ValueError` for invalid YAML."""
     text = path.read_text(encoding="utf-8")
     found = compiled(path, text)
     return parse(text) if found is None else found
 
 
 def parse(text: str) -> Any:
-    """The document that a text says; raises `ValueError` where it is no YAML."""
+    """The document of a YAML text. Raises `ValueError` for invalid YAML."""
     import yaml
 
     try:
@@ -36,9 +36,10 @@ def parse(text: str) -> Any:
 
 
 def compiled(path: Path, text: str) -> Any:
-    """What was compiled from a file of this name with this very text; None where nothing was.
+    """The compiled document of a file with this name and exactly this text; None where there is
+    none.
 
-    Callers share it: do not change it.
+    Callers share it and must not change it.
     """
     try:
         module = import_module(f"{PACKAGE}.{module_name(path)}")
@@ -48,10 +49,10 @@ def compiled(path: Path, text: str) -> Any:
 
 
 def module_name(path: Path) -> str:
-    """The module of a file: the names of its folder and of itself."""
+    """Module name of a file: the names of its folder and of itself."""
     return re.sub("[^a-z0-9]", "_", f"{path.absolute().parent.name}_{path.stem}".lower())
 
 
 def hash_of(text: str) -> str:
-    """64 bits that tell one text from another."""
+    """A 64-bit hash of a text."""
     return source_hash(text.encode()).hex()

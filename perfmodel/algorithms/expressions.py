@@ -1,6 +1,7 @@
-"""Sizes as expressions of other sizes: `heads / kv_heads`, `log2(x) / x`. No names but the given.
+"""Sizes as expressions of other sizes: `heads / kv_heads`, `log2(x) / x`. Only given names are
+allowed.
 
-Read with Python's own grammar and evaluated by walking the tree: numbers, names, + - * / //,
+They are parsed with Python's grammar and evaluated on the syntax tree: numbers, names, + - * / //,
 and the functions log2, sqrt, ceil, min and max. A quotient that is whole stays an integer.
 """
 
@@ -42,7 +43,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def evaluate(said: Any, values: Mapping[str, Any]) -> Any:
-    """The value of a number or an expression of `values`; raises `ProblemError` in one line."""
+    """The value of a number or of an expression of `values`. Raises `ProblemError` in one line."""
     if isinstance(said, bool | int | float):
         return said
     if not isinstance(said, str) or len(said) > _MOST_CHARACTERS:
@@ -93,7 +94,8 @@ def _value(node: ast.AST, values: Mapping[str, Any]) -> Any:
 
 
 def resolve(said: Mapping[str, Any], owner: str) -> dict[str, Any]:
-    """Values of parameters that may be expressions of one another; a circle is a `ProblemError`."""
+    """Values of parameters that may be expressions of one another. A cycle raises
+    `ProblemError`."""
     done: dict[str, Any] = {}
 
     def settle(name: str, open_: tuple[str, ...]) -> None:
