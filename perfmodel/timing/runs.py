@@ -216,18 +216,18 @@ def text(found: Table) -> str:
 
 
 _HEAD = (
-    "# How runs are timed: one entry a harness. What is not said of one is not so: inputs cold,",
-    "# data random, calls one after another, no host in the way. Times are the host's and the",
-    "# timer's, not the device's. Each value has unit and meaning under `values`, and its source",
-    "# beside it; starts and calls that runs show are read off them anew by `make fit`.",
+    "# How runs are timed: one entry a harness. Defaults: inputs cold, data random, calls one",
+    "# after another, no host time. Times are the host's and the timer's, not the device's. Each",
+    "# value has unit and meaning under `values`, and its source beside it. `make fit` derives",
+    "# starts and calls from the runs again.",
 )
 _AMONG = (
-    "# Whose value an operator has that has none of its own under a harness; all others have that",
-    "# of `any`.",
+    "# Under a harness without a value of the operator, the operator whose value it takes; all",
+    "# others take that of `any`.",
 )
 _SCALAR = (
     "# Maps with a scalar, which the framework wraps in a tensor and dispatches once more; relu is",
-    "# one, the larger of each element and 0.",
+    "# one: the maximum of each element and 0.",
 )
 
 
