@@ -1,6 +1,6 @@
 """Compiled from libraries/cublas.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "ee6191434a7a3d4c"
+HASH = "7e140ce1da3881f4"
 DOCUMENT = {
  'library': 'cuBLAS',
  'kernels': {
@@ -30,7 +30,7 @@ DOCUMENT = {
     [64, 16, 64],
    ],
    'splits': [1, 2, 3, 4, 6, 8, 12, 16],
-   'source': 'cuBLAS kernel names on Hopper and Blackwell (nvjet): 64 by 8 to 256 by 128 and 192 by 192 in steps of 8; split-K. Which fifteen stand for them was settled by published runs',
+   'source': 'cuBLAS kernel names on Hopper and Blackwell (nvjet): 64 by 8 to 256 by 128 and 192 by 192 in steps of 8; split-K. Which fifteen represent them was settled by published runs',
   },
   'cublas-mma': {
    'operator': 'gemm',
@@ -74,7 +74,7 @@ DOCUMENT = {
    'tiles': {4: [[4, 64, 512]], 1000000000: [[128, 128, 256]]},
    'few_load': 16,
    'splits': [1],
-   'source': 'cuBLAS kernel names maxwell_igemm_int8_128x128_ldg4 and volta_igemm_int8_128x128_ldg4, on integer lanes (DP4A): plain cublasGemmEx runs them before Ampere, for the matrix units of Turing take operands in a layout of their own (CUBLASLT_ORDER_COL32); that few columns have a kernel that keeps k whole was settled by published runs',
+   'source': 'cuBLAS kernel names maxwell_igemm_int8_128x128_ldg4 and volta_igemm_int8_128x128_ldg4, on integer lanes (DP4A): plain cublasGemmEx runs them before Ampere, since the matrix units of Turing need operands in a special layout (CUBLASLT_ORDER_COL32); that products of few columns have a kernel without slices of k was settled by published runs',
   },
   'cublas-fp32': {
    'operator': 'gemm',
@@ -107,7 +107,7 @@ DOCUMENT = {
    'splits': [1, 2, 3, 4, 6, 8, 12, 16, 32, 64],
    'sliced_waves': 2,
    'batched': 'cublas-fp32-hopper-batched',
-   'source': 'kernel names on Hopper: cutlass_80_simt_sgemm_256x128 and 128x256 beside those of Ampere (recalled); that they are used there was settled by published runs, whose waves are of such tiles',
+   'source': 'kernel names on Hopper: cutlass_80_simt_sgemm_256x128 and 128x256 besides those of Ampere (recalled); that they are used there was settled by published runs, whose waves match such tiles',
   },
   'cublas-fp32-ampere': {
    'operator': 'gemm',
@@ -125,7 +125,7 @@ DOCUMENT = {
    'slim_columns': 64,
    'splits': [1, 2, 3, 4, 6, 8, 12, 16, 32, 64],
    'sliced_waves': 2,
-   'source': 'cuBLAS ampere_sgemm kernel names: 128x128, 128x64, 32x128, 128x32, with splitK; that 64x64 is left to others, that the two of 32 serve no more than that on Ampere, that k goes to some 64 slices, and those to no more than two waves, was settled by published runs',
+   'source': 'cuBLAS ampere_sgemm kernel names: 128x128, 128x64, 32x128, 128x32, with splitK; published runs settled that 64x64 is not used, that on Ampere the tiles of 32 rows or columns serve no larger products, and that k is cut into up to 64 slices of at most two waves',
   },
   'cublas-fp32-turing': {
    'operator': 'gemm',
@@ -142,7 +142,7 @@ DOCUMENT = {
    },
    'splits': [1, 2, 3, 4, 6, 8, 12, 16, 32, 64],
    'sliced_waves': 2,
-   'source': 'cuBLAS volta_sgemm kernel names, which Turing runs; that tiles of 32 rows serve no more than that there, and that none has 32 columns, and slices of k as on Ampere, was settled by published runs',
+   'source': 'cuBLAS volta_sgemm kernel names, which Turing runs; published runs settled that tiles of 32 rows serve no more rows there, that no tile has 32 columns, and that slices of k are as on Ampere',
   },
   'cublas-fp32-volta': {
    'operator': 'gemm',
@@ -163,7 +163,7 @@ DOCUMENT = {
    ],
    'slim_columns': 64,
    'splits': [1, 2, 3, 4, 6, 8, 12, 16, 32, 64],
-   'source': 'cuBLAS volta_sgemm kernel names: 128x128, 128x64, 64x64, 32x128, 128x32, with splitK; that tiles of 32 columns serve no more than that, and that k goes to some 64 slices, was settled by published runs',
+   'source': 'cuBLAS volta_sgemm kernel names: 128x128, 128x64, 64x64, 32x128, 128x32, with splitK; published runs settled that tiles of 32 columns serve no more columns, and that k is cut into up to 64 slices',
   },
   'cublas-fp32-early': {
    'operator': 'gemm',
@@ -196,7 +196,7 @@ DOCUMENT = {
     [128, 64, 128],
    ],
    'splits': [1],
-   'source': 'as cublas-fp32; that strided batches there have tiles of 64 rows or columns too, and none of 32, was settled by published runs',
+   'source': 'as cublas-fp32; published runs settled that strided batches there also have tiles of 64 rows or columns, and none of 32',
   },
   'cublas-fp32-batched': {
    'operator': 'gemm',
@@ -208,7 +208,7 @@ DOCUMENT = {
    'dispatches': True,
    'tiles': [[128, 128, 256]],
    'splits': [1],
-   'source': 'cuBLAS strided-batched sgemm on Ampere and later: one 128x128 tile whatever the size',
+   'source': 'cuBLAS strided-batched sgemm on Ampere and later: one 128x128 tile for any size',
   },
   'cublas-fp32-turing-batched': {
    'operator': 'gemm',
@@ -223,7 +223,7 @@ DOCUMENT = {
     1000000000: [[128, 128, 256], [128, 64, 128], [64, 128, 128], [64, 64, 64]],
    },
    'splits': [1],
-   'source': 'cuBLAS volta_sgemm kernel names, which Turing runs; that strided batches there have tiles of 32 rows for no more than that, and of 64 columns, was settled by published runs',
+   'source': 'cuBLAS volta_sgemm kernel names, which Turing runs; published runs settled that strided batches there have tiles of 32 rows for at most 32 rows, and tiles of 64 columns',
   },
   'cublas-fp32-volta-batched': {
    'operator': 'gemm',
@@ -247,7 +247,7 @@ DOCUMENT = {
    'dispatches': True,
    'tiles': [[128, 128, 256], [64, 128, 128]],
    'splits': [1],
-   'source': 'cuBLAS maxwell_sgemm in strided batches: columns of 128 whatever the size, rows of 128 or 64',
+   'source': 'cuBLAS maxwell_sgemm in strided batches: tiles of 128 columns for any size, of 128 or 64 rows',
   },
  },
 }

@@ -1,6 +1,6 @@
 """Compiled from libraries/flashinfer.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "62b5dd8817867b85"
+HASH = "66b17145a3381352"
 DOCUMENT = {
  'library': 'FlashInfer, and kernels of its kind that other serving frameworks launch',
  'kernels': {
@@ -158,7 +158,7 @@ DOCUMENT = {
     'load': 16,
     'waits': 1,
    },
-   'source': 'vLLM nvfp4_quant_kernels.cu, FlashInfer quantization.cu (quantize_with_block_size): a block a row, 8 to 16 elements a thread in one load, a maximum of each 16 elements; the scale of the whole tensor, in memory, is read first',
+   'source': 'vLLM nvfp4_quant_kernels.cu, FlashInfer quantization.cu (quantize_with_block_size): a block a row, 8 to 16 elements a thread in one load, a maximum of each 16 elements; the scale of the whole tensor is first read from memory',
   },
   'flashinfer-norm': {
    'operator': 'rmsnorm',
@@ -172,7 +172,7 @@ DOCUMENT = {
     'stages': 2,
     'shuffles': True,
    },
-   'source': 'FlashInfer norm.cuh (RMSNormKernel): a block a row, 16 bytes of it in a load, as many warps as that takes up to 32, shuffles, then the row again; SGLang calls it: recalled from memory',
+   'source': 'FlashInfer norm.cuh (RMSNormKernel): a block a row, 16 bytes of it in a load, up to 32 warps, as many as the row needs, shuffles, then the row again; SGLang calls it: recalled from memory',
   },
  },
 }

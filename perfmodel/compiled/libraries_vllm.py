@@ -1,6 +1,6 @@
 """Compiled from libraries/vllm.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "e74841c2b7411d22"
+HASH = "38d9f15671935aa1"
 DOCUMENT = {
  'library': 'vLLM',
  'kernels': {
@@ -157,7 +157,7 @@ DOCUMENT = {
     'passes': 2,
     'load': 1,
    },
-   'source': 'vLLM common.cu (dynamic_per_token_scaled_fp8_quant): a block of 1024 threads a row, its maximum first, then the row again',
+   'source': 'vLLM common.cu (dynamic_per_token_scaled_fp8_quant): a block of 1024 threads a row, one pass for its maximum, then the row again',
   },
   'vllm-static-quantise': {
    'operator': 'quantise',
@@ -171,7 +171,7 @@ DOCUMENT = {
     'strided': True,
     'waits': 1,
    },
-   'source': 'vLLM csrc/quantization/w8a8/fp8/common.cu (scaled_fp8_quant_kernel_strided): a block of 256 threads a row that stride over loads of 16 elements, whatever its length; the scale, in memory, is read first',
+   'source': 'vLLM csrc/quantization/w8a8/fp8/common.cu (scaled_fp8_quant_kernel_strided): a block of 256 threads a row, which stride over loads of 16 elements for any length; the scale is first read from memory',
   },
   'group-quantise': {
    'operator': 'quantise',

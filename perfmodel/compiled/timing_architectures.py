@@ -1,6 +1,6 @@
 """Compiled from timing/architectures.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "7a11c008e1eef8af"
+HASH = "c4b7208905423155"
 DOCUMENT = {
  'version': 1,
  'architectures': {

@@ -1,6 +1,6 @@
 """Compiled from timing/constants.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "da12e22a0233a220"
+HASH = "fea1741f4e1a5827"
 DOCUMENT = {
  'version': 1,
  'constants': {
@@ -10,7 +10,7 @@ DOCUMENT = {
    'low': 0.8,
    'high': 1.0,
    'fitted': False,
-   'meaning': 'bandwidth of a copy or triad benchmark over what its memory gives to a kernel that asks for nothing else',
+   'meaning': 'bandwidth of a copy or triad benchmark over that of a pure streaming kernel',
    'source': 'scale and triad beside the faster of reads and writes: 0.91 on V100, 0.92 on A100, 0.91 on H100 PCIe, 0.97 on A40 (gpu-benches)',
   },
   'hbm_share_stacked': {
@@ -22,7 +22,7 @@ DOCUMENT = {
    'prior': 0.96,
    'interval': [0.971, 0.996],
    'identified': True,
-   'meaning': 'share of peak memory bandwidth that a kernel gets which asks for nothing else, with HBM since Volta where no copy was measured',
+   'meaning': 'share of peak memory bandwidth that a pure streaming kernel reaches, with HBM since Volta where no copy was measured',
    'source': 'copies and triads of V100, A100, H100 PCIe, H200, B200 and B300 over copy_share: 0.94-0.98 (gpu-benches, TileSight)',
   },
   'hbm_share_gddr': {
@@ -40,7 +40,8 @@ DOCUMENT = {
    'low': 0.65,
    'high': 0.94,
    'fitted': False,
-   'meaning': 'bandwidth that is left where error correction keeps its bits in the memory itself',
+   'meaning': 'share of the bandwidth that remains with inline ECC',
+   'whose bits are in the memory itself': None,
    'source': 'CUDA C++ Best Practices Guide 8.2.1: with GDDR, ECC takes 6.25 % of the memory and about 20 % of the bandwidth; streams of T4 and L4 reach 0.74-0.78 of their peaks',
   },
   'turn_price': {
@@ -52,7 +53,7 @@ DOCUMENT = {
    'prior': 0.15,
    'interval': [0.0764, 0.108],
    'identified': True,
-   'meaning': 'bytes of a stream that one byte costs beside, of the reads or writes of a kernel, whichever are fewer: DRAM turns around',
+   'meaning': "bus turnarounds of DRAM: extra bytes that each byte of a kernel's reads or writes costs, whichever are fewer",
    'source': 'scale and triad beside read on V100, A100, H100, A40 and L40 (gpu-benches)',
   },
   'hbm_share_early': {
@@ -82,7 +83,7 @@ DOCUMENT = {
    'low': 0.7,
    'high': 1.0,
    'fitted': False,
-   'meaning': 'the same with HBM on boards of AMD',
+   'meaning': 'the same with HBM on AMD boards',
    'source': 'streams of MI100, MI210 and MI300X: 0.80-0.96 (gpu-benches)',
   },
   'hbm_share_other': {
@@ -91,7 +92,7 @@ DOCUMENT = {
    'low': 0.5,
    'high': 0.95,
    'fitted': False,
-   'meaning': 'the same for host memory and on-package memory of other makes',
+   'meaning': 'the same for host memory and on-package memory of other vendors',
    'source': 'STREAM on CPUs: 0.65-0.85',
   },
   'stream_share_tiles': {
@@ -128,7 +129,7 @@ DOCUMENT = {
    'interval': [1.03, 1.04],
    'identified': True,
    'meaning': 'working set, as a share of the distinct lines that a cache holds, at which half the re-reads miss',
-   'source': 'a cache that replaces what was used longest ago, with hashed sets',
+   'source': 'an LRU cache with hashed sets',
   },
   'latency_share': {
    'value': 2.1744,
@@ -175,7 +176,7 @@ DOCUMENT = {
    'prior': 4.0,
    'interval': [2.45, 2.63],
    'identified': True,
-   'meaning': 'the same in row-wise kernels, where dozens of warps of a unit wait for nothing of each other',
+   'meaning': 'the same in row-wise kernels, where dozens of independent warps share a unit',
    'source': 'between additive (1) and perfect overlap (infinity)',
   },
   'map_overlap_power': {
@@ -184,7 +185,7 @@ DOCUMENT = {
    'low': 2.0,
    'high': 8.0,
    'fitted': False,
-   'meaning': 'exponent of the p-norm that joins arithmetic and memory in element-wise maps, whose threads wait for their own loads alone',
+   'meaning': 'exponent of the p-norm that joins arithmetic and memory in element-wise maps, whose threads wait only for their own loads',
    'source': 'between additive (1) and perfect overlap (infinity)',
   },
   'block_price': {
@@ -205,7 +206,7 @@ DOCUMENT = {
    'low': 0.05,
    'high': 1.0,
    'fitted': False,
-   'meaning': 'how far resident blocks pay their price together: 0 one after another, 1 at once',
+   'meaning': 'overlap of the block prices of resident blocks: 0 one after another, 1 all at once',
    'source': 'blocks that share a unit share its load and store queues; between the two',
   },
   'chained_block_price': {
@@ -229,7 +230,7 @@ DOCUMENT = {
    'prior': 1.5e-06,
    'interval': [1.22e-06, 1.32e-06],
    'identified': True,
-   'meaning': 'the same for a warp-specialised block of packed sequences, which waits for where its own begins and ends',
+   'meaning': 'the same for a warp-specialised block of packed sequences, which waits for the bounds of its own sequence',
    'source': 'short decode and prefill on Hopper',
   },
   'ordered_price': {
@@ -238,7 +239,7 @@ DOCUMENT = {
    'low': 2e-08,
    'high': 2.5e-06,
    'fitted': False,
-   'meaning': 'what a scheduler that takes the longest tiles first, heads grouped by what the L2 holds, spends more on each tile, at 1.75 GHz',
+   'meaning': 'extra time a tile of a scheduler that takes the longest tiles first and groups heads by L2 locality, at 1.75 GHz',
    'source': 'two loads from the L2 and an integer division that wait for each other: about 700 cycles',
   },
   'tile_search': {
@@ -256,7 +257,7 @@ DOCUMENT = {
    'low': 8.0,
    'high': 64.0,
    'fitted': False,
-   'meaning': 'bytes of 8-bit values that the warps which load them transpose in shared memory in a clock',
+   'meaning': 'bytes of 8-bit values that the loading warps transpose in shared memory in a clock',
    'source': 'FlashAttention-3 (2407.08608) section 3.3: LDSM, byte permutations and STSM by one group of warps; a read and a write of 128 bytes a clock allow 64, a chain of the three without overlap about 20',
   },
   'specialised_start': {
@@ -265,7 +266,7 @@ DOCUMENT = {
    'low': 0.0,
    'high': 4e-06,
    'fitted': False,
-   'meaning': 'what a warp-specialised kernel sets up once, at 1.75 GHz',
+   'meaning': 'one-time setup of a warp-specialised kernel, at 1.75 GHz',
    'source': 'barriers, misses on the tensor maps, registers handed over, and first the unit drains to divide L1 and shared memory anew',
   },
   'loadless_vector_share': {
@@ -310,7 +311,7 @@ DOCUMENT = {
    'prior': 0.97,
    'interval': [0.92, 0.943],
    'identified': True,
-   'meaning': 'share of the vector rate that the loop of an fp32 product sustains, its other instructions apart (issue_share)',
+   'meaning': 'share of the vector rate that the loop of an fp32 product sustains, without its other instructions (issue_share)',
    'source': '98 % of the peak where loads issue beside multiply-adds (Gray, maxas: SGEMM)',
   },
   'translation_price': {
@@ -319,7 +320,7 @@ DOCUMENT = {
    'low': 5e-10,
    'high': 1e-08,
    'fitted': False,
-   'meaning': 'what the chip takes to translate an address whose page a unit has not at hand, at 1.75 GHz',
+   'meaning': "time to translate an address whose page misses the unit's translation cache, at 1.75 GHz",
    'source': 'a look-up in four cycles, one after another',
   },
   'issue_share': {
@@ -328,7 +329,7 @@ DOCUMENT = {
    'low': 0.02,
    'high': 0.3,
    'fitted': False,
-   'meaning': 'other instructions for every fp32 one in a matmul loop, where they take its issue slots',
+   'meaning': 'other instructions for every fp32 one in a matmul loop, where both share the issue slots',
    'source': '64 multiply-adds of an 8 x 8 tile a thread stand beside 4 loads and 2 to 3 address or loop instructions (Gray, maxas: SGEMM)',
   },
   'vector_share': {
@@ -361,7 +362,7 @@ DOCUMENT = {
    'prior': 0.5,
    'interval': [0.611, 0.657],
    'identified': True,
-   'meaning': 'the same where other warps work meanwhile: those of other blocks, or groups that take turns',
+   'meaning': 'the same where other warps overlap it: those of other blocks, or groups that alternate',
    'source': 'FlashAttention-3 (2407.08608) Table 2: 570 TFLOP/s without turns, 620 to 640 with them; 0.4 by chance, 0.6 by turns',
   },
   'idle_share': {
@@ -379,7 +380,8 @@ DOCUMENT = {
    'low': 0.0,
    'high': 60.0,
    'fitted': False,
-   'meaning': 'what any board draws besides with the units idle',
+   'meaning': 'fixed power of any board with the units idle',
+   'besides idle_share': None,
    'source': 'P0 at rest: 22-27 W on boards of 70-75 W (P4, T4, L4)',
   },
   'least_voltage': {
@@ -409,7 +411,7 @@ DOCUMENT = {
    'low': 1.0,
    'high': 3.0,
    'fitted': False,
-   'meaning': 'energy of a matrix operation on boards of AMD, relative to that by their process',
+   'meaning': 'energy of a matrix operation on boards of AMD, relative to that of their process node',
    'source': 'published rates of MI300X at 750 W (708 TFLOP/s of 1307) and MI325X at 1000 W (831), bf16 on random data',
   },
   'power_lag': {
@@ -418,7 +420,7 @@ DOCUMENT = {
    'low': 5e-05,
    'high': 0.001,
    'fitted': False,
-   'meaning': 'time constant with which the power limit takes hold of a call by itself, for the board rests while the host prepares it',
+   'meaning': 'response time (time constant) of the power limit for single calls: the board rests while the host prepares the next one',
    'source': "a board's regulator acts within a millisecond; runs beyond that are 13-21 % slower than short ones where calls come one at a time (T4)",
   },
   'vector_joules': {
@@ -439,7 +441,7 @@ DOCUMENT = {
    'low': 0.3,
    'high': 1.2,
    'fitted': False,
-   'meaning': 'exponent with which the energy of a vector operation goes with the process node',
+   'meaning': 'exponent by which the energy of a vector operation scales with the process node',
    'source': 'rated fp32 of boards of 250 W: V100 14.1 TFLOP/s at 12 nm, A100 19.5 at 7 nm, whose ratio is (7/12)^0.6',
   },
   'vector_voltage': {
@@ -481,7 +483,7 @@ DOCUMENT = {
    'low': 0.6,
    'high': 1.0,
    'fitted': False,
-   'meaning': 'time that a host takes for a call of a framework, by that of one a year older: of boards since 2020',
+   'meaning': 'host time of a framework call over that of a host one year older, for boards since 2020',
    'source': 'one thread of servers gains 10 to 15 % a year (SPECint rates of Cascade Lake to Genoa and Sapphire Rapids), and each release of PyTorch has a shorter path; eager calls beside boards of 2022 and 2023 (MI210, H100, L4, L40S) take 0.4 to 0.7 of those beside A100',
   },
   'split_price': {
@@ -490,7 +492,7 @@ DOCUMENT = {
    'low': 1e-07,
    'high': 6e-06,
    'fitted': False,
-   'meaning': 'what a combining kernel of a matmul takes until its first load, at 1.75 GHz',
+   'meaning': 'time of a combining kernel of a matmul before its first load, at 1.75 GHz',
    'source': 'second kernel of split-K',
   },
   'combine_price': {

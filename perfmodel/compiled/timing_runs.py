@@ -1,21 +1,21 @@
 """Compiled from timing/runs.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "57d61e815716e60f"
+HASH = "8a65ae866a93e7ea"
 DOCUMENT = {
  'version': 1,
  'values': {
   'warm': {
    'unit': '1',
-   'meaning': 'share of the inputs that fit in L2 and are found there, left by the run before',
+   'meaning': 'share of the inputs that fit in L2 and that the run before left there',
   },
   'rotates': {
    'unit': 'names',
-   'meaning': 'operators whose weights take turns with copies, so that each is found again after a round of all',
+   'meaning': 'operators whose weights have copies that take turns: each copy is used again after all others',
   },
   'copies': {'unit': '1', 'meaning': 'copies of the weights of those operators, the first included'},
   'repeats': {
    'unit': 'yes or no',
-   'meaning': 'calls of the same kernel on the same memory follow each other: each finds what the one before swept, and writes over what it wrote',
+   'meaning': 'calls of the same kernel on the same memory follow each other: each finds the tensors of the call before in the caches',
   },
   'activity': {
    'unit': '1',
@@ -23,31 +23,28 @@ DOCUMENT = {
   },
   'one_at_a_time': {
    'unit': 'yes or no',
-   'meaning': 'the host leaves the board idle between calls, so that a power limit lags',
+   'meaning': 'the host waits for each call, so that the board idles between calls and the power limit responds late',
   },
-  'starts': {
-   'unit': 's',
-   'meaning': 'what passes before the first instruction of a call, by operator',
-  },
+  'starts': {'unit': 's', 'meaning': 'time before the first instruction of a call, by operator'},
   'by_clock': {
    'unit': 'names',
-   'meaning': "operators whose starts are the device's own cycles, in seconds at 1.75 GHz: its front end goes from kernel to kernel by itself",
+   'meaning': 'operators whose starts are device cycles, in seconds at 1.75 GHz: the device goes from kernel to kernel without the host',
   },
   'calls': {
    'unit': 's',
-   'meaning': 'host time of a whole call, by operator, where what comes after its start goes on beside the kernel',
+   'meaning': 'host time of a whole call, by operator, where the host works in parallel with the kernel after the start',
   },
   'calls_as': {
    'unit': 'name',
-   'meaning': 'harness whose element-wise maps say how long the host takes for a plain call, where several calls make up an operator and the device may have to wait for them',
+   'meaning': 'harness whose element-wise maps give the host time of a plain call, where several calls make up an operator and the device may have to wait for them',
   },
   'library_kernels': {
    'unit': 'yes or no',
-   'meaning': 'kernels that a library launches around its own are in the time',
+   'meaning': 'the time includes kernels that a library launches around its own',
   },
   'library_start': {
    'unit': 'yes or no',
-   'meaning': 'what a library does before its kernel is in the time (names.yaml, callers)',
+   'meaning': 'the time includes what a library does before its kernel (names.yaml, callers)',
   },
  },
  'among': {
