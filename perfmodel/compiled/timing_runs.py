@@ -1,6 +1,6 @@
 """Compiled from timing/runs.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "8a65ae866a93e7ea"
+HASH = "03c328720b4a6051"
 DOCUMENT = {
  'version': 1,
  'values': {
