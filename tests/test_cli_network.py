@@ -137,3 +137,11 @@ def test_a_name_in_place_of_a_command_goes_to_predict_where_it_is(cli, monkeypat
     for words in (["list"], ["llama-3-8b", "--batch", "8"], [network.PREDICT, "gpt2"]):
         command.main(words, standalone_mode=False)
     assert seen == ["list", ("llama-3-8b", 8), ("gpt2", 1)]
+
+
+def test_intensities_are_never_in_exponents(cli):
+    code, out, _ = cli("network", "llama-3-8b", "-d", "h100-sxm", "--seq", "2k", "--stack", "vllm")
+    (line,) = (line for line in out.splitlines() if line.startswith("attention"))
+    assert code == 0
+    assert "e+" not in line
+    assert 1000 < int(line.split()[-2]) < 1100

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perfmodel.cli import known, tablehints
+from perfmodel.cli import completing, known, tablehints
 from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.output import chosen_format, emit, say, write
 from perfmodel.errors import ProblemError, TableError
@@ -72,7 +72,11 @@ Worse = Annotated[
 GateFormat = Annotated[
     str | None,
     typer.Option(
-        "--format", "-f", metavar="FORMAT", help="table, json, csv, markdown, junit or github."
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help="table, json, csv, markdown, junit or github.",
+        autocompletion=completing.gates,
     ),
 ]
 Chart = Annotated[
@@ -88,7 +92,13 @@ Rows = Annotated[
 
 
 Which = Annotated[
-    str, typer.Option("--kind", metavar="KIND", help=f"What a row is of: {', '.join(KINDS)}.")
+    str,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help=f"What a row is of: {', '.join(KINDS)}.",
+        autocompletion=completing.of_list(lambda: KINDS),
+    ),
 ]
 
 
@@ -102,6 +112,7 @@ def compare(
     unit: tablehints.Unit = None,
     flops: tablehints.Flops = "causal",
     template: tablehints.Template = None,
+    meanings: tablehints.Reference = None,
     by: By = "",
     where: Where = None,
     include_flags: IncludeFlags = False,
@@ -122,6 +133,7 @@ def compare(
 
     \b
         perfmodel compare --template attention > runs.csv
+        perfmodel compare --columns operator
         perfmodel compare runs.csv --by op,device
         perfmodel compare bench.csv --map Runtime=measured_us --unit ms --set device=h100-sxm
         perfmodel compare a.csv.gz b.parquet --where device=h100-sxm --max-error 20%
@@ -130,6 +142,9 @@ def compare(
     """
     if template is not None:
         tablehints.print_template(template)
+        return
+    if meanings is not None:
+        emit(tablehints.reference(meanings), format, output)
         return
     limit, allowed = _fraction("--max-error", max_error), _fraction("--worse", worse)
     columns = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))

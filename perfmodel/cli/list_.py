@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
@@ -9,11 +10,14 @@ import typer
 
 from perfmodel import operators
 from perfmodel.algorithms.rowwise import MAPS
+from perfmodel.analysis.usual import CASES, families, usual
 from perfmodel.cli import completing, known
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.render import Column, Report
 from perfmodel.render.report import listed, text
+from perfmodel.timing import stated
+from perfmodel.timing.architectures import architectures
 from perfmodel.timing.libraries import kernels
 from perfmodel.timing.runs import table
 
@@ -29,7 +33,8 @@ def list_(
         typer.Argument(
             metavar="KINDS",
             help="Only these, with commas: operators, implementations, schedules, harnesses, "
-            "types, variants, algorithms, graphs, levels, devices.",
+            "types, variants, algorithms, graphs, networks, engines, optimisers, precisions, "
+            "levels, architectures, devices, systems.",
             autocompletion=completing.of_list(lambda: KINDS),
         ),
     ] = None,
@@ -61,23 +66,30 @@ def list_(
         for row in KINDS[name]()
         if not wanted or row["operators"] is None or wanted.intersection(row["operators"])
     ]
-    columns = [
-        text("kind", "kind"),
-        text("name", "name"),
-        _OPERATORS,
-        Column(
-            "about",
-            lambda row: row["about"].split(". ")[0].split("; ")[0],
-            number=False,
-            wrap=46 if len(kinds) == 1 else 28,
-            fold=24,
-            rank=2,
-        ),
-    ]
-    emit(Report("names", rows, columns[len(kinds) == 1 :], examples=_EXAMPLE), format, output)
+    emit(Report("names", rows, _columns(kinds, len(wanted)), examples=_EXAMPLE), format, output)
 
 
-_EXAMPLE: list[Row] = [{"kind": "", "name": "", "operators": [], "about": ""}]
+def _columns(kinds: list[str], operators: int) -> list[Column]:
+    """What people see of these kinds, of all or of so many operators."""
+    if len(kinds) != 1:
+        return [text("kind", "kind"), text("name", "name"), _OPERATORS, _about(28)]
+    found = _OWN.get(kinds[0], [text("name", "name"), _OPERATORS, _about(46)])
+    return [column for column in found if operators != 1 or column is not _OPERATORS]
+
+
+_EXAMPLE: list[Row] = [
+    {"kind": "", "name": "", "operators": [], "about": ""},
+    {"library": "", "runs_on": [], "goes_by": [], "usual": dict.fromkeys(CASES, "")},
+]
+
+
+def _about(wrap: int) -> Column:
+    """What a name stands for: the first sentence."""
+
+    def first(row: Mapping[str, Any]) -> str:
+        return str(row["about"]).split(". ")[0].split("; ")[0]
+
+    return Column("about", first, number=False, wrap=wrap, fold=24, rank=2)
 
 
 def _operators() -> tuple[str, ...]:
@@ -99,7 +111,19 @@ def _implementations() -> Iterator[Row]:
     rowwise = [name for name in _operators() if name not in ("attention", "gemm")]
     for name, found in kernels().items():
         operators = rowwise if found.operator == "rowwise" else [found.operator]
-        yield _row(name, found.source, *operators)
+        allowed = [one.name for one in architectures().values() if found.runs_on.allows(one)]
+        yield {
+            **_row(name, found.source, *operators),
+            "library": stated.library_of(found),
+            "runs_on": allowed,
+            "goes_by": list(stated.goes_by(name)),
+        }
+
+
+def _architectures() -> Iterator[Row]:
+    for name, devices in families().items():
+        row = _row(name, ", ".join(device.slug for device in devices))
+        yield {**row, "usual": usual(devices[0])}
 
 
 def _schedules() -> Iterator[Row]:
@@ -154,6 +178,14 @@ def _networks() -> Iterator[Row]:
         yield _row(entry.network.name, ", ".join([entry.network.source, *entry.aliases]))
 
 
+def _engines() -> Iterator[Row]:
+    from perfmodel.serving import engine
+
+    for name in engine.names():
+        found = engine.load(name)
+        yield _row(name, "; ".join([found.about, f"of {found.version}", *found.aliases]))
+
+
 def _optimisers() -> Iterator[Row]:
     from perfmodel.training import optimisers
 
@@ -183,7 +215,7 @@ def _devices() -> Iterator[Row]:
 def _systems() -> Iterator[Row]:
     from perfmodel.hardware import systems
 
-    for system in map(systems.load, systems.names()):
+    for system in systems.every():
         joined = ", ".join(f"{level.name} {level.devices.value:,}" for level in system.levels)
         yield _row(system.slug, f"{system.name}: {joined}")
 
@@ -198,9 +230,11 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "algorithms": _algorithms,
     "graphs": _graphs,
     "networks": _networks,
+    "engines": _engines,
     "optimisers": _optimisers,
     "precisions": _precisions,
     "levels": _levels,
+    "architectures": _architectures,
     "devices": _devices,
     "systems": _systems,
 }
@@ -230,3 +264,40 @@ _LEVELS = {
 _OPERATORS = Column(
     "operators", lambda row: listed(row["operators"] or ["all"], 24), number=False, rank=1
 )
+
+
+def _runs_on(row: Mapping[str, Any]) -> str:
+    """Architectures that a kernel exists for, as many as there is room for."""
+    names = row["runs_on"]
+    return "all" if len(names) == len(architectures()) else listed(names, 22)
+
+
+_SYMBOLS = re.compile(r" \((?![\d.]+\))[^)]*\)")  # names of functions, but no arXiv numbers
+
+
+def _source(row: Mapping[str, Any]) -> str:
+    """What the facts of a kernel were taken from, without what was taken."""
+    return re.split(r"[:;.] |, recalled", _SYMBOLS.sub("", row["about"]))[0]
+
+
+def _library(row: Mapping[str, Any]) -> str:
+    """What a library calls itself, without what else stands in its file."""
+    return str(row["library"]).split(", ")[0]
+
+
+def _usual(case: str) -> Column:
+    header = case.removesuffix(" fp16") if case.startswith("attention") else case
+    return Column(header, lambda row: row["usual"][case], number=False)
+
+
+_OWN: Mapping[str, list[Column]] = {
+    "implementations": [
+        text("name", "name"),
+        _OPERATORS,
+        Column("library", _library, number=False, wrap=13, fold=12),
+        Column("runs on", _runs_on, number=False, wrap=15, fold=12, rank=1),
+        Column("source", _source, number=False, wrap=22, fold=20, rank=2),
+    ],
+    "architectures": [text("name", "name"), *map(_usual, CASES)],
+}
+"""Columns of kinds that have more to say than the others."""

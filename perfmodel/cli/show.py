@@ -45,7 +45,7 @@ def show(
         typer.Argument(
             metavar="KIND",
             help="implementation, harness, operator, schedule, type, variant, algorithm, graph, "
-            "level or device.",
+            "network, engine, optimiser, precision, level, architecture, device or system.",
             autocompletion=completing.of_list(lambda: KINDS),
         ),
     ],
@@ -165,6 +165,20 @@ def _precision(name: str) -> Found:
     return head, stated.of_precision(found)
 
 
+def _architecture(name: str) -> Found:
+    """Its devices, and the kernels that a good library runs on the first of them."""
+    found = {row["name"]: row for row in LISTED["architectures"]()}
+    if name not in found:
+        raise UnknownName("architecture", name, found)
+    devices = found[name]["about"].split(", ")
+    facts = [Fact("devices", devices, "", "Shipped devices of it.", name, None)]
+    facts += [
+        Fact(case, kernel, "", f"Kernel where none is named, as on {devices[0]}.", name, None)
+        for case, kernel in found[name]["usual"].items()
+    ]
+    return {"name": name}, facts
+
+
 def _listed(kind: str, rows: str) -> Callable[[str], Found]:
     """A kind of which no more is known than its line in the list."""
 
@@ -182,6 +196,7 @@ def _listed(kind: str, rows: str) -> Callable[[str], Found]:
 KINDS: Mapping[str, Callable[[str], Found]] = {
     "implementation": _implementation,
     "harness": _harness,
+    "architecture": _architecture,
     "operator": _operator,
     "optimiser": _optimiser,
     "precision": _precision,
@@ -194,6 +209,7 @@ KINDS: Mapping[str, Callable[[str], Found]] = {
             ("algorithm", "algorithms"),
             ("graph", "graphs"),
             ("network", "networks"),
+            ("engine", "engines"),
             ("level", "levels"),
             ("device", "devices"),
             ("system", "systems"),

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perfmodel.cli import completing
 from perfmodel.cli.known import named as known_name
 from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
+from perfmodel.validation.kinds import KINDS, load
 
 if TYPE_CHECKING:
     from perfmodel.evidence.tables.reading import Hints
+    from perfmodel.render import Report
 
 Mapping = Annotated[
     list[str] | None,
@@ -46,8 +50,19 @@ Template = Annotated[
     str | None,
     typer.Option(
         "--template",
-        metavar="OPERATOR",
-        help="Print a table of this operator to fill in, and stop.",
+        metavar="NAME",
+        help="Print a table to fill in, and stop: of an operator, or training, collective, "
+        "serving.",
+        autocompletion=completing.templates,
+    ),
+]
+Reference = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="KIND",
+        help=f"Print what each column of a kind of table means, and stop: {', '.join(KINDS)}.",
+        autocompletion=completing.of_list(lambda: KINDS),
     ),
 ]
 
@@ -89,9 +104,23 @@ def named(tables: list[str] | None) -> list[str]:
     return tables
 
 
-def print_template(operator: str) -> None:
-    """A table of an operator on standard output; raises `UnknownName`."""
+def print_template(name: str) -> None:
+    """A table of an operator or of another kind on standard output; raises `UnknownName`."""
     from perfmodel.cli.output import to_stdout
     from perfmodel.evidence.records.template import template
 
-    to_stdout(iter([template(operator.strip())]))
+    name = name.strip()
+    has_own = name in KINDS and load(name).example
+    to_stdout(iter([load(name).template if has_own else template(name)]))
+
+
+def reference(kind: str) -> Report:
+    """The columns of a kind of table as a report; raises `UnknownName`."""
+    from perfmodel.evidence.tables.reference import columns
+    from perfmodel.render import tablecolumns
+
+    kind = kind.strip()
+    found = columns(load(kind).layout, kind)
+    return tablecolumns.report(
+        kind, [{**asdict(column), "names": list(column.names)} for column in found]
+    )

@@ -76,8 +76,8 @@ class Device(Block):
     """Why a peak differs from units × rate × clock: by `matrix`, `vector` or `matrix.fp8`."""
     notes: tuple[Line, ...] = ()
     """Further remarks."""
-    sources: dict[Line, Line]
-    """Source keys used above, with title and address."""
+    sources: dict[Line, Line] = field(default_factory=dict)
+    """Source keys used above, with title and address; keys of `sources.yaml` need no entry here."""
 
     def agree(self) -> None:
         """Every source that is used is listed."""

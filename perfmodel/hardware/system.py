@@ -8,6 +8,7 @@ of the levels before it. Bandwidth is one device's, in one direction.
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Literal
 
 from perfmodel.hardware.block import Block
@@ -108,8 +109,8 @@ class System(Block):
     """The host of a node."""
     notes: tuple[Line, ...] = ()
     """Further remarks."""
-    sources: dict[Line, Line]
-    """Source keys used above, with title and address."""
+    sources: dict[Line, Line] = field(default_factory=dict)
+    """Source keys used above, with title and address; keys of `sources.yaml` need no entry here."""
 
     def agree(self) -> None:
         """There is at least one level, level names are unique, and every source is listed."""

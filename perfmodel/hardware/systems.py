@@ -1,7 +1,8 @@
-"""The systems by name: shipped files, the user's own in PERFMODEL_HARDWARE_PATH/systems, and
-devices.
+"""The systems by name: the user's own files, shipped ones, those of other packages, devices.
 
-The name of a device is also a system: the one made of the links in its own spec (`of_device`).
+Files are in systems/ of each folder of PERFMODEL_PATH, and in systems/ of each folder of device
+specs. Packages bring folders under the entry point `perfmodel.systems` too. The name of a device is
+also a system: the one made of the links in its own spec (`of_device`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from perfmodel import yamltable
+from perfmodel import plugins, yamltable
 from perfmodel.errors import ProblemError, SpecError, UnknownName, reason
 from perfmodel.hardware import catalogue, specfile, systemphysics, yamlfile
 from perfmodel.hardware.device import Device
@@ -18,10 +19,11 @@ from perfmodel.hardware.physics import Finding
 from perfmodel.hardware.system import Medium, System, SystemLevel, Topology
 
 FOLDER = "systems"
-"""Subfolder for systems in a folder of specs."""
+"""Subfolder for systems in a folder of device specs or of PERFMODEL_PATH."""
 
 LATENCY = {"fabric": "0.6 us", "pcie": "1 us", "network": "2.7 us"}
-"""One message where a device's spec is silent (LL protocol, NCCL 2.2x, src/graph/tuning.cc)."""
+"""Latency of one message where a device's spec has none (LL protocol, NCCL 2.2x,
+src/graph/tuning.cc)."""
 
 # Assumptions on a link of a device's spec, by level: medium, topology, devices joined.
 _LINKS: dict[str, tuple[Medium, Topology, int]] = {
@@ -41,7 +43,7 @@ def load(name_or_path: str | Path) -> System:
     if catalogue.is_path(text):
         return _read(Path(text))
     try:
-        path = catalogue.located("system", text, folders())
+        path = _located(text)
     except UnknownName as error:
         device = _device(text)
         if device is None:
@@ -55,12 +57,27 @@ def load(name_or_path: str | Path) -> System:
 
 def names() -> list[str]:
     """Every slug of a file, sorted; opens no file."""
-    return catalogue.listed(folders())
+    return catalogue.listed([*folders(), *_of_packages()])
+
+
+def every() -> list[System]:
+    """Every system whose file can be used, sorted by slug."""
+    return list(plugins.readable(names(), load))
 
 
 def folders() -> list[Path]:
-    """Folders of systems, in search order."""
-    return [folder / FOLDER for folder in catalogue.folders()]
+    """Folders of systems that are searched before those of other packages."""
+    return [*plugins.folders(FOLDER), *(folder / FOLDER for folder in catalogue.folders())]
+
+
+def _of_packages() -> list[Path]:
+    beside = (folder / FOLDER for folder in catalogue.of_packages())
+    return [*plugins.packages(FOLDER), *beside]
+
+
+def _located(name: str) -> Path:
+    """The file of a slug or an alias. Raises `UnknownName`."""
+    return catalogue.located("system", name, folders(), _of_packages)
 
 
 def validate_file(path: str | Path) -> list[str]:
@@ -81,7 +98,7 @@ def is_named(name: str) -> bool:
     if catalogue.is_path(name):
         return is_system(name)
     try:
-        catalogue.located("system", name, folders())
+        _located(name)
     except UnknownName:
         return False
     return True
@@ -89,7 +106,7 @@ def is_named(name: str) -> bool:
 
 def made_of(device: str) -> list[System]:
     """The systems with a file that consist of a device, by slug."""
-    return [system for system in map(load, names()) if system.device == device]
+    return [system for system in every() if system.device == device]
 
 
 def usual(device: Device) -> System:
@@ -182,7 +199,7 @@ def _read(path: Path) -> System:
 @lru_cache(maxsize=64)
 def _cached(path: Path, _modified: int) -> System:
     text = yamlfile.read(path)
-    known = yamltable.compiled(path, text)
+    known = yamltable.compiled("systems", text)
     return (
         specfile.checked(System, text, str(path), check) if known is None else System.trusted(known)
     )

@@ -262,7 +262,8 @@ def _moved(level: str, one: Prediction) -> float:
 
 
 def _plain(each: PassTime, one: KernelTime) -> dict[str, Any]:
-    """A kernel of a pass in the JSON form."""
+    """A kernel of a pass in the JSON form: all its launches in a layer together."""
+    launch = one.prediction
     return {
         "segment": each.segment,
         "pass": each.way,
@@ -273,5 +274,8 @@ def _plain(each: PassTime, one: KernelTime) -> dict[str, Any]:
         "time_us": one.seconds * 1e6,
         "low_us": one.spread.low_seconds * 1e6,
         "high_us": one.spread.high_seconds * 1e6,
+        "launches": one.launches,
+        "flops": {unit: one.launches * count for unit, count in launch.flops.items()},
+        "bytes": {level: one.launches * moved for level, moved in launch.bytes.items()},
         "limiter": one.limiter,
     }

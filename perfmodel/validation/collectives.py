@@ -40,6 +40,7 @@ LAYOUT = Layout(
         "algorithm", "dtype", "flag", "notes",
     ),
     whole=("ranks", "ranks_per_node", "bytes"),
+    template="collective",
 )  # fmt: skip
 """The columns of a collective table."""
 

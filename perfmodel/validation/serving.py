@@ -31,6 +31,7 @@ LAYOUT = Layout(
     ),
     numbers=("year", "rate"),
     truth=("gated", "tied"),
+    template="serving",
 )  # fmt: skip
 """Columns of the table."""
 

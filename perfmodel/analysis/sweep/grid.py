@@ -29,26 +29,30 @@ _PAIRS = 2**20  # combinations of sizes looked at before a grid is called empty
 
 @dataclass(frozen=True)
 class Group:
-    """Rows of a range that one call predicts: `problem` holds them as arrays.
-
-    `rows` are places in the range. Where the rows have no meaning, `problem` is None and `reason`
-    says why.
-    """
+    """Rows of a range that one call predicts."""
 
     rows: np.ndarray
+    """Places in the range."""
     schedule: str
+    """Their schedule."""
     problem: Problem | None
+    """The problems as arrays; None where the rows have no meaning."""
     reason: str = ""
+    """Why they have none."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """The decoded digits of a range of indices: a column per size, a code per kind."""
+    """The decoded digits of a range of indices."""
 
     start: int
+    """The first index."""
     sizes: Mapping[str, np.ndarray]
+    """A column for each size."""
     kinds: Mapping[str, np.ndarray]
+    """A code for each kind."""
     groups: tuple[Group, ...]
+    """The rows by what one call predicts."""
 
     def __len__(self) -> int:
         return sum(group.rows.size for group in self.groups)
@@ -58,16 +62,20 @@ class Range:
 class Grid:
     """All combinations of schedules, kinds and sizes of one operator.
 
-    `operator` makes problems of sizes and kinds; `follows` names sizes that take the value of
-    another one. Raises `ProblemError` where the grid is empty, and for a schedule that the operator
-    does not have.
+    Raises `ProblemError` where the grid is empty, and for a schedule that the operator does not
+    have.
     """
 
     operator: Operator
+    """What makes problems of sizes and kinds."""
     sizes: Mapping[str, np.ndarray]
+    """Values of each size, shape (n,) each."""
     kinds: Mapping[str, tuple[Any, ...]]
+    """Values of each option that is no size: types, masks, directions."""
     follows: Mapping[str, str] = field(default_factory=dict)
+    """Size to the size whose value it takes."""
     schedules: tuple[str, ...] = ("auto",)
+    """Names of the schedules."""
 
     def __post_init__(self) -> None:
         tables: dict[str, Any] = {"schedule": self.schedules, **self.kinds, **self.sizes}

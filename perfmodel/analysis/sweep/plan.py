@@ -29,12 +29,16 @@ CHUNK = 65_536
 
 @dataclass(frozen=True)
 class Part:
-    """One file: the points from `start` up to `stop` of one device's grid."""
+    """One file: a run of points of one device's grid."""
 
     device: Device
+    """The device."""
     number: int
+    """Number of the file, from 0."""
     start: int
+    """The first point."""
     stop: int
+    """The point after the last."""
 
     @property
     def path(self) -> str:
@@ -49,21 +53,29 @@ class Part:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A grid on several devices. `chunk` is the number of points in a part.
+    """A grid on several devices.
 
-    `implementation`, `harness`, `place`, `mesh` and `stored` are those of `perfmodel.predict`.
     Raises `ProblemError` for no device, for one named twice, and for a chunk without points.
     """
 
     grid: Grid
+    """The points."""
     devices: tuple[Device, ...]
+    """Devices that every point is predicted on."""
     implementation: str | None = None
+    """As for `perfmodel.predict`."""
     harness: str = "kernel"
+    """As for `perfmodel.predict`."""
     chunk: int = CHUNK
+    """Points in a part, which is one file."""
     constants: Constants = field(default_factory=default)
+    """Constants of the time model."""
     place: Mapping[str, str] = field(default_factory=dict)
+    """As for `perfmodel.predict`."""
     mesh: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    """As for `perfmodel.predict`."""
     stored: Mapping[str, str] = field(default_factory=dict)
+    """As for `perfmodel.predict`."""
 
     def __post_init__(self) -> None:
         if not self.devices:

@@ -28,12 +28,15 @@ from perfmodel.evidence.tables.matching import match
 from perfmodel.evidence.tables.sheet import Sheet
 from perfmodel.evidence.tables.values import tells
 from perfmodel.evidence.tables.vocabulary import vocabulary
-from perfmodel.operators import Operator, find, names
+from perfmodel.operators import Operator, find, names, rowwise
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.timing.libraries.naming import asked_for, is_known
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_ROWWISE = frozenset(operator.name for operator in rowwise.OPERATORS)
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,18 @@ class OperatorLayout(Layout):
             if operator is not None:
                 found += [name for name in operator.needed if name not in frame]
         return list(dict.fromkeys(found))
+
+    def needed_by(self, name: str) -> list[str]:
+        """The built-in operators that need a size; `row-wise` where all of these do.
+
+        A size that equals another one where it is missing is not needed.
+        """
+        follow = {
+            item.name for operator in BUILT_IN.values() for item in operator.sizes if item.follows
+        }
+        found = [op for op, has in BUILT_IN.items() if name in has.needed and name not in follow]
+        others = [op for op in found if op not in _ROWWISE]
+        return [*others, "row-wise"] if len(found) - len(others) == len(_ROWWISE) else found
 
     def seconds(self, frame: pd.DataFrame, kind: str, rates: np.ndarray, flops: str) -> np.ndarray:
         """Operations, or bytes of all inputs and outputs, over the rate."""

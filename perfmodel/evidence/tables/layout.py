@@ -34,6 +34,8 @@ class Layout:
     """Columns of numbers, missing where there is none."""
     truth: tuple[str, ...] = ()
     """Columns of true and false, missing where there is none."""
+    template: str = ""
+    """What `compare --template` calls a table of it to fill in; empty where there is none."""
 
     @property
     def unit(self) -> Unit | None:
@@ -43,6 +45,8 @@ class Layout:
 
     def example(self, frame: pd.DataFrame) -> str:
         """What shows what a table should be like: a command, or the columns that it needs."""
+        if self.template:
+            return f"perfmodel compare --template {self.template}"
         return ",".join(dict.fromkeys((*self.needed, self.measured)))
 
     @property
@@ -71,6 +75,10 @@ class Layout:
     def lacking(self, frame: pd.DataFrame) -> list[str]:
         """The needed columns that a table does not have."""
         return [name for name in self.needed if name not in frame and name != self.measured]
+
+    def needed_by(self, name: str) -> list[str]:
+        """The operators whose rows need a column that others do without."""
+        return []
 
     def sound(self, values: np.ndarray) -> np.ndarray:
         """Which measurements can be one."""

@@ -145,7 +145,7 @@ def _meanings(columns: Mapping[str, Any]) -> Mapping[str, tuple[Meaning, ...]]:
 def _spelt(column: str, entry: Mapping[str, Any]) -> Iterator[tuple[Meaning, str]]:
     shared = entry.get("shared", ())
     seen: set[str] = set()
-    for rank, written in enumerate((column, *entry["names"], *shared)):
+    for rank, written in enumerate((column, *entry.get("names", ()), *shared)):
         spelling = normal(written)
         if spelling not in seen:
             tells = written in shared or len(spelling) == 1

@@ -29,5 +29,13 @@ def _remarks(table: pd.DataFrame, _: Sequence[str]) -> Remarks:
 
 
 KIND = Kind(
-    fields=FIELDS, group="collective", layout=LAYOUT, predict=predict_table, remarks=_remarks
-)
+    fields=FIELDS,
+    group="collective",
+    layout=LAYOUT,
+    predict=predict_table,
+    example={
+        "device": "h100-sxm", "system": "dgx-h100", "library": "nccl", "collective": "all-reduce",
+        "dtype": "bf16", "ranks": "8", "ranks_per_node": "8", "bytes": "67108864",
+    },
+    remarks=_remarks,
+)  # fmt: skip

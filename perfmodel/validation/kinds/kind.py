@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -46,12 +46,20 @@ class Kind:
     """The columns that its files are read into."""
     predict: Callable[[pd.DataFrame], pd.DataFrame]
     """The table with the columns of `fields`, and `reason` where a row is not predicted."""
+    example: Mapping[str, str]
+    """A row without what was measured, for a table to fill in; empty where operators have them."""
     remarks: Callable[[pd.DataFrame, Sequence[str]], Remarks]
     """What else is to be said of a predicted table, grouped by columns."""
     explain: Callable[[pd.DataFrame], list[str]] | None = None
     """What its residuals look like, in words; None where nothing of the kind is known."""
     micros: bool = True
     """Whether all measurements are microseconds, so that a chart can show them on one axis."""
+
+    @property
+    def template(self) -> str:
+        """CSV of the example's columns and what is measured, and the example's row."""
+        head, row = (*self.example, self.layout.measured), (*self.example.values(), "")
+        return f"{','.join(head)}\n{','.join(row)}\n"
 
     def predicted(self, table: pd.DataFrame, faults: pd.Series[str]) -> pd.DataFrame:
         """A table that was read, with predictions; a bad row keeps its place and its fault.

@@ -61,6 +61,7 @@ KIND = Kind(
     group="op",
     layout=LAYOUT,
     predict=predict_table,
+    example={},
     remarks=_remarks,
     explain=_explained,
 )

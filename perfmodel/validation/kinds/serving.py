@@ -34,6 +34,11 @@ KIND = Kind(
     group="engine",
     layout=LAYOUT,
     predict=predict_table,
+    example={
+        "device": "h100-sxm", "devices": "1", "engine": "vllm", "network": "llama-3-8b",
+        "weights_dtype": "bf16", "kv_dtype": "bf16", "load": "concurrency", "concurrency": "16",
+        "isl": "1024", "osl": "512", "per": "system", "metric": "output_tokens_per_s",
+    },
     remarks=_remarks,
     micros=False,
-)
+)  # fmt: skip

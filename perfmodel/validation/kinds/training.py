@@ -33,6 +33,7 @@ LAYOUT = Layout(
     ),
     numbers=("dropout", "tokens_total", "year"),
     truth=("gated", "tied", "sequence_parallel"),
+    template="training",
 )  # fmt: skip
 """Columns of the table."""
 
@@ -100,6 +101,12 @@ KIND = Kind(
     group="source",
     layout=LAYOUT,
     predict=predict,
+    example={
+        "device": "h100-sxm", "devices": "8", "network": "llama-3-8b", "stack": "megatron",
+        "pass": "train", "dtype": "bf16", "seq": "8192", "global_batch": "128", "micro_batch": "1",
+        "tensor": "1", "pipeline": "1", "context": "1", "zero": "1", "recompute": "none",
+        "optimiser": "adamw", "convention": "megatron", "metric": "step_ms",
+    },
     remarks=_remarks,
     micros=False,
-)
+)  # fmt: skip
