@@ -42,7 +42,7 @@ def made(kind: Any, entry: Any, given: Mapping[str, Any] | None = None) -> Any:
     """
     given = given or {}
     if not isinstance(entry, Mapping):
-        raise Misfit("", f"{_shown(entry)} is no mapping; write key: value")
+        raise Misfit("", f"{_shown(entry)} is not a mapping; write key: value")
     known = {name: reader for name, reader in _readers(kind).items() if name not in given}
     values = dict(given)
     for key, value in entry.items():
@@ -121,14 +121,14 @@ def _reader(hint: Any) -> Reader:
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise Misfit("", f"{_shown(value)} is no whole number; write one such as 128")
+        raise Misfit("", f"{_shown(value)} is not a whole number; write one such as 128")
     return value
 
 
 def _number(value: Any) -> float:
     plain_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not plain_number or not math.isfinite(value) or value < 0:
-        raise Misfit("", f"{_shown(value)} is no number from 0; write one such as 0.5")
+        raise Misfit("", f"{_shown(value)} is not a number of 0 or more; write one such as 0.5")
     return float(value)
 
 
@@ -140,7 +140,7 @@ def _flag(value: Any) -> bool:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise Misfit("", f"{_shown(value)} is no text; write some in quotes")
+        raise Misfit("", f"{_shown(value)} is not a text; write one in quotes")
     return value
 
 
@@ -169,9 +169,9 @@ def _sequence(arguments: tuple[Any, ...]) -> Reader:
 
     def read(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
-            raise Misfit("", f"{_shown(value)} is no list; write [...]")
+            raise Misfit("", f"{_shown(value)} is not a list; write [...]")
         if not variable and len(value) != len(each):
-            raise Misfit("", f"{_shown(value)} is no list of {len(each)}; write so many")
+            raise Misfit("", f"{_shown(value)} is not a list of {len(each)}; write as many")
         return tuple(
             _item(each[0] if variable else each[i], i, item) for i, item in enumerate(value)
         )
@@ -194,7 +194,7 @@ def _mapping(key: Any, item: Any) -> Reader:
         if isinstance(value, list) and bare(key) is int:
             value = {0: value}
         if not isinstance(value, Mapping):
-            raise Misfit("", f"{_shown(value)} is no mapping; write {{key: value}}")
+            raise Misfit("", f"{_shown(value)} is not a mapping; write {{key: value}}")
         return {of_key(name): of_item(entry) for name, entry in value.items()}
 
     return read

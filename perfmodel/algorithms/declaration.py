@@ -184,7 +184,7 @@ class _Builder:
         kinds = [kind for kind in KINDS if kind in said]
         if len(kinds) != 1:
             self._fail(
-                path, f"step {name} has one kind, of {', '.join(KINDS)}; it says {len(kinds)}"
+                path, f"step {name} has one kind, of {', '.join(KINDS)}; it has {len(kinds)}"
             )
         if "to" not in said:
             self._fail(path, f"step {name} does not say what it makes; add to: NAME")

@@ -18,7 +18,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
 
 _MOST_CHARACTERS = 200
-_NO_EXPRESSION = "{} is no expression such as heads / kv_heads"
+_NO_EXPRESSION = "{} is not an expression such as heads / kv_heads"
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -48,7 +48,7 @@ def evaluate(said: Any, values: Mapping[str, Any]) -> Any:
         return said
     if not isinstance(said, str) or len(said) > _MOST_CHARACTERS:
         shown = quoted(said if isinstance(said, str) else repr(said))
-        raise ProblemError(f"{shown} is no size: write a number or an expression of parameters")
+        raise ProblemError(f"{shown} is not a size: write a number or an expression of parameters")
     try:
         tree = ast.parse(said.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: parentheses

@@ -101,7 +101,7 @@ class Rowwise(Problem):
             raise UnknownName("operator", self.op, OPS)
         self._check_others()
         if self.direction == "fwdbwd":
-            raise ProblemError(f"{self.op} goes one way at a time; predict fwd and bwd, and add")
+            raise ProblemError(f"{self.op} takes one direction at a time; add fwd and bwd")
         for name in ("rows", "cols"):
             check_positive(name, getattr(self, name))
         self._check_streams()

@@ -130,7 +130,7 @@ class Graph:
             return
         raise ProblemError(
             f"{edge.operand} of node {node.name} has {wanted:,.0f} bytes, and "
-            f"{' and '.join(edge.tensors) or 'nothing'} {found:,.0f}; mend a shape, "
+            f"{' and '.join(edge.tensors) or 'nothing'} {found:,.0f}; correct a shape, "
             "a type or a size"
         )
 

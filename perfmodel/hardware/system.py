@@ -115,11 +115,11 @@ class System(Block):
     def agree(self) -> None:
         """There is at least one level, level names are unique, and every source is listed."""
         if not self.levels:
-            raise ValueError("needs a level at least: levels: [{name: nvlink, ...}]")
+            raise ValueError("needs at least one level: levels: [{name: nvlink, ...}]")
         names = [level.name for level in self.levels]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"level {twice!r} is there twice; give each level a name of its own")
+            raise ValueError(f"level {twice!r} appears twice; give each level its own name")
         unknown = sorted({key for _, fact in walk(self) for key in fact.source})
         missing = [key for key in unknown if key not in self.sources]
         if missing:

@@ -29,7 +29,7 @@ def _groups(system: System) -> Iterator[Finding]:
     """Levels that join fewer than two devices, and `pairs` levels of another number."""
     for i, level in enumerate(system.levels):
         if level.devices.value < 2:
-            yield _error(i, "devices", f"{level.name} joins one device; two at least")
+            yield _error(i, "devices", f"{level.name} joins one device; a level joins at least two")
         elif level.topology == "pairs" and level.devices.value != 2:
             yield _error(i, "devices", f"{level.name} is in pairs, which join 2 devices each")
 

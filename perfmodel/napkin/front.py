@@ -157,8 +157,8 @@ class Fronts:
         worst = max(alone, key=lambda f: f.held_bytes[0])
         need = worst.held_bytes[0]
         return (
-            f"no tile of step {worst.steps[0]} fits in {binary(capacity_bytes)}: its least one "
-            f"holds {binary(need)}, {binary(need - capacity_bytes)} more; capacity is what binds"
+            f"no tile of step {worst.steps[0]} fits in {binary(capacity_bytes)}: its smallest "
+            f"holds {binary(need)}, {binary(need - capacity_bytes)} more; the capacity binds"
         )
 
     def moved(self, fusion: Sequence[tuple[str, ...]], capacity_bytes: np.ndarray) -> np.ndarray:

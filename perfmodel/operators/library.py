@@ -185,7 +185,7 @@ def unknowns(name: str, implementation: str | None, harness: str, device: Device
     if harness == UNKNOWN:
         found["harness"] = "how the run was timed is not known: device time is taken"
     if device.kind != "gpu":
-        found["kind"] = f"{device.slug} is no GPU, and the model is fitted to GPUs alone"
+        found["kind"] = f"{device.slug} is not a GPU, and the model is fitted to GPUs only"
     return found
 
 

@@ -99,5 +99,5 @@ def _loaded(point: EntryPoint) -> Operator:
         return found
     raise ProblemError(
         f"{point.value}, the entry point of operator {point.name}, is neither an Operator nor a "
-        "Declaration; mend that package"
+        "Declaration; repair that package"
     )

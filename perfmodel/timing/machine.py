@@ -242,7 +242,7 @@ def _machine(device: Device) -> Machine:
     clock *= device.beyond_boost
     units = device.units * parts
     if parts > 1:
-        said.append(f"each of its {device.units} units is taken for {parts} of a GPU's size")
+        said.append(f"each of its {device.units} units is modelled as {parts} of a GPU's size")
     by_clock = _of(device.shared_bytes_per_clock, parts)
     shared = known(by_clock, 128.0, "bandwidth of shared memory", "B/clk")
     vector = known(_vector_ops(device), _widest_matrix(device) / 32, "fp32 vector rate", "FMA/s")

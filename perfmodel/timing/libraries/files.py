@@ -64,7 +64,7 @@ def load() -> Mapping[str, Document]:
             raise PerfmodelError(f"{name}: cannot be read ({line}); reinstall perfmodel") from None
         found[name.removesuffix(".yaml")] = Document(name.removesuffix(".yaml"), name, parts)
     if NAMES not in found or len(found) == 1:
-        raise PerfmodelError(f"{FOLDER}: no files of facts are there; reinstall perfmodel")
+        raise PerfmodelError(f"{FOLDER}: there are no files of facts; reinstall perfmodel")
     return found
 
 
@@ -167,7 +167,7 @@ def entries(documents: Any, others: Entries | None = None) -> Entries:
             if taken is not None:
                 raise item.error(name, f"the name is taken in {taken[0].place}; choose another")
             if not isinstance(name, str) or not isinstance(entry, Mapping):
-                raise item.error(name, "it has no facts; write operator: ... and what follows")
+                raise item.error(name, "it has no facts; write operator: ... and its facts")
             found[name] = (item, entry)
     return found
 
@@ -230,7 +230,7 @@ def _lineage(
     while other is not None:
         if not isinstance(other, str) or other not in known or other in seen:
             said = nearest(str(other), known.keys() - seen)
-            raise home.error(name, "like", f"there is no kernel {other!r} to be like; {said}")
+            raise home.error(name, "like", f"there is no kernel {other!r}; {said}")
         seen.add(other)
         lineage.append((other, known[other][1]))
         other = known[other][1].get("like")

@@ -55,7 +55,7 @@ def _matrix_faults(kernel: MatrixFacts) -> Iterator[tuple[str, str]]:
     for key in _MENUS:
         for size, menu in (getattr(kernel, key, None) or {}).items():
             if not menu or any(0 in tile for tile in menu):
-                yield f"{key}.{size}", "a tile has no rows, columns or threads; write some"
+                yield f"{key}.{size}", "a tile needs rows, columns and threads; write them"
     for key in ("share", "backward"):
         share = getattr(kernel, key, None)
         if share is not None and not 0 < share <= 1:
