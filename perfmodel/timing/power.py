@@ -77,7 +77,7 @@ def power_seconds(
     """
     vector = machine.on_vector(dtype)
     usable = usable_watts(machine, constants)
-    work = np.asarray(operations)  # in single precision for who asks in it
+    work = np.asarray(operations)  # in single precision where the caller works in it
     at_boost = work / (machine.matrix_per_unit(dtype) * machine.units * share)
     arithmetic = work * (activity * operation_joules(machine, constants, dtype, vector=vector))
     memory = constants["dram_joules"] * dram_bytes

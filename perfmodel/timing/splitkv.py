@@ -127,8 +127,8 @@ def _with_window(problem: Attention) -> np.ndarray:
 def _seen_keys(keys: Number, window: Number, bc: Number, kernel: AttentionFacts) -> np.ndarray:
     """Keys of the tiles that a window leaves to one query.
 
-    They run from the tile of the window's first key to that of its last. Where the library aligns
-    tiles to the window's first key, they are the tiles that fill the window.
+    They are the tiles between the window's first key and its last. Where the library aligns tiles
+    to the window's first key, they are the tiles that fill the window.
     """
     tiles = ceil_div(window, bc)
     if not kernel.aligned_windows:

@@ -386,7 +386,7 @@ class Rows:
     held_columns: Annotated[int, "elements"]
     """Longest row that stays in registers; longer ones are streamed."""
     elements_per_thread: Annotated[int, "elements"]
-    """Elements of a row a thread, which set the number of threads."""
+    """Most elements of a row for each thread, which sets the number of threads."""
     most_threads: Annotated[int, "threads"]
     """Most threads of a row."""
     passes: Annotated[int, "passes"]
