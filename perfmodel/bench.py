@@ -1,9 +1,9 @@
-"""How fast the tool predicts, and what it costs to start: `python -m perfmodel.bench`.
+"""Benchmarks of the tool: predictions a second and start-up time (`python -m perfmodel.bench`).
 
-Prints a table and writes `build/bench.json`: `[{"name", "value", "unit"}]`. Each function of
-`BENCHES` gives some rows; another module adds its own by being named there. Rates are of processor
-time on one core, each the best of some tries, so that a busy machine does not show; whole-process
-times are of the wall clock, for the same reason the best of some tries.
+It prints a table and writes `build/bench.json`: `[{"name", "value", "unit"}]`. Each function of
+`BENCHES` gives some rows; another module adds its own there. Rates are per second of processor time
+on one core. Whole-process times are wall-clock times. Both are the best of several tries, so that a
+busy machine matters less.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _COMMAND = (
 
 
 def problems(operator: str, n: int) -> Problem:
-    """`n` problems of one kind over the sizes that models have, the same ones every time."""
+    """`n` problems of one kind with the sizes of real models, the same on every call."""
     draw = np.random.default_rng(20)
 
     def sizes(low: int, high: int) -> np.ndarray:
@@ -83,7 +83,8 @@ def rates() -> list[Row]:
 
 
 def start_up() -> list[Row]:
-    """One prediction as a whole process, beside importing what the tool stands on, turn by turn."""
+    """One prediction as a whole process, compared with importing its dependencies, in
+    alternation."""
     jobs = (("-c", "import numpy, pydantic, typer"), ("-m", "perfmodel.cli", *_COMMAND))
     rounds = [[best(partial(_run, *job), time.perf_counter, 1) for job in jobs] for _ in range(5)]
     imports, predicts = (min(taken) for taken in zip(*rounds, strict=True))
@@ -116,7 +117,7 @@ def row(name: str, value: float, unit: str) -> Row:
 def best(
     job: Callable[[], object], clock: Callable[[], float] = time.process_time, tries: int = TRIES
 ) -> float:
-    """Least seconds of some tries, after one that is not counted."""
+    """Least seconds of several tries, after one uncounted warm-up."""
     job()
     least = float("inf")
     for _ in range(tries):
@@ -127,7 +128,7 @@ def best(
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
-    """Write all rows at once: a reader sees the old file or the new one, never half of one."""
+    """Write all rows atomically: a reader sees the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -165,14 +166,14 @@ def _run(*arguments: str) -> None:
 
 
 def _apart(job: Callable[[int], float], argument: int) -> float:
-    """What `job` returns in a fresh process, where no earlier peak hides its own."""
+    """The result of `job` in a fresh process, where no earlier memory peak hides its own."""
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=fresh) as pool:
         return pool.submit(job, argument).result()
 
 
 def _peak_growth(n: int) -> float:
-    """Bytes that predicting `n` problems holds at its peak beyond what it returns."""
+    """Peak bytes while predicting `n` problems, beyond the bytes of the results."""
     import tracemalloc
 
     device, many = load(DEVICE), problems("matmul", n)

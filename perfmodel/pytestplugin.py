@@ -1,13 +1,13 @@
-"""A plugin of pytest that holds a test's run time against the model; does nothing unless used.
+"""A pytest plugin that compares a test's run time with the prediction; inactive unless used.
 
     @pytest.mark.perfmodel(Matmul(4096, 4096, 4096), "h100-sxm", within=1.5)
     def test_my_product():
         torch.matmul(A, B)
 
-The body of the test is one call. It is warmed up and timed by device events, and its median has to
-lie within `within` times the prediction, and no more than that below it: what is faster than the
-least time that physics allows measures something else than the problem. Where there is no GPU, or
-another one, the test is skipped and says so.
+The body of the test is one call. It is warmed up and timed by device events. Its median must be at
+most `within` times the prediction. It must not be below both the range of the prediction and
+1/`within` of it: so fast a call does not do the whole problem. Without that GPU the test is skipped
+with a message.
 """
 
 from __future__ import annotations

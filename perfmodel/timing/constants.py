@@ -26,34 +26,34 @@ class Constant:
     unit: str
     """Its unit; empty for a share."""
     low: float
-    """The least that physics allows."""
+    """Lower physical bound."""
     high: float
-    """The most that physics allows."""
+    """Upper physical bound."""
     meaning: str
-    """What it stands for."""
+    """What it measures."""
     source: str
     """Where it comes from."""
     fitted: bool
-    """Whether a fit to measured runs set it."""
+    """Whether its value comes from a fit to measured runs."""
     prior: float
-    """What the source alone says: where a fit starts, and what it is pulled towards."""
+    """The source's value: where a fit starts, and the centre of its prior."""
     interval: tuple[float, float] | None = None
-    """The 95 % interval that the data leave a fitted one; None for others."""
+    """95 % interval of a fitted constant; None for others."""
     identified: bool = True
-    """Whether that interval is narrow enough for the data to settle it."""
+    """Whether the interval is narrow enough to say that the data determine the constant."""
 
 
 class Constants(dict[str, float]):
     """Values by name, the terms that are switched off, and how runs are timed.
 
-    `with_values` makes a changed copy (for fitting), `without` one that leaves terms out (for
-    ablation; `perfmodel.timing.ablation` names them), `with_runs` one of other circumstances.
+    `with_values` returns a changed copy (for fitting). `without` returns one with terms left out
+    (for ablation, see `perfmodel.timing.ablation`). `with_runs` returns one with other harnesses.
     """
 
     off: frozenset[str] = frozenset()
     """Terms that are left out."""
     changed_runs: Mapping[str, Run] | None = None
-    """Harnesses by name, where not those of `runs.yaml`."""
+    """Harnesses by name; None: those of `runs.yaml`."""
 
     def __missing__(self, name: str) -> float:
         """Raises `PerfmodelError`: a file of an earlier release may lack what this one reads."""
@@ -65,7 +65,8 @@ class Constants(dict[str, float]):
         return table().runs if self.changed_runs is None else self.changed_runs
 
     def run(self, harness: str) -> Run:
-        """How a harness times; raises `ProblemError` naming the harnesses there are."""
+        """The `Run` of a harness. Raises `ProblemError`, naming the harnesses, for an unknown
+        one."""
         return run_of(self.runs, harness)
 
     def without(self, *terms: str) -> Constants:
@@ -75,7 +76,7 @@ class Constants(dict[str, float]):
         return copy
 
     def with_runs(self, runs: Mapping[str, Run]) -> Constants:
-        """A copy with other circumstances."""
+        """A copy with other harnesses."""
         copy = self.with_values({})
         copy.changed_runs = runs
         return copy
@@ -91,7 +92,7 @@ class Constants(dict[str, float]):
 
 
 def read(path: Path) -> tuple[Constant, ...]:
-    """Constants of a file, checked; raises `PerfmodelError` in one line saying what is wrong."""
+    """Constants of a file, checked. Raises `PerfmodelError` in one line with the fault."""
     try:
         document = yamltable.read(path)
     except FileNotFoundError:
