@@ -1,12 +1,15 @@
 """Compiled from libraries/aiter.yaml by `python -m perfmodel.compiled`."""
 
-HASH = "e3d69c0c5cb09d4b"
+HASH = "0190e15da9509377"
 DOCUMENT = {
  'library': 'AITER',
  'kernels': {
   'aiter': {
-   'like': 'fmha-ampere',
-   'source': "AITER: FlashAttention-2's order by composable kernels for AMD, query heads of a group in one tile",
+   'like': 'fmha-small',
+   'runs_on': {'instruction': ['mfma']},
+   'fallback': 'fmha-ampere',
+   'dispatches': False,
+   'source': "AITER: FlashAttention-2's order by composable kernels for AMD, query heads of a group in one tile; the tiles are those of FlashInfer's rule where shared memory is small, since a compute unit of MI300X has 64 KiB; no published run was compared",
   },
   'ck-gemm': {
    'operator': 'gemm',
