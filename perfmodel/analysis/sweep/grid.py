@@ -74,7 +74,7 @@ class Grid:
     follows: Mapping[str, str] = field(default_factory=dict)
     """Sizes that take the value of another size."""
     schedules: tuple[str, ...] = ("auto",)
-    """Schedules of the operator; "auto": the fastest."""
+    """Schedules of the operator; "auto" as in `perfmodel.predict`."""
 
     def __post_init__(self) -> None:
         tables: dict[str, Any] = {"schedule": self.schedules, **self.kinds, **self.sizes}
