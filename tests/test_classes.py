@@ -1,4 +1,4 @@
-"""Names of implementations: they find their kernel, and kernels what runs in their place."""
+"""Names of implementations find their kernels, and kernels their fallbacks."""
 
 from __future__ import annotations
 

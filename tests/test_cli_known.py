@@ -1,4 +1,5 @@
-"""Names and numbers of cases on the command line: nothing unknown, nothing without bounds."""
+"""Names and sizes on the command line: unknown names are errors, and numbers of cases are
+limited."""
 
 import json
 import re
