@@ -18,8 +18,8 @@ CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench evidence gpu-day gpu-plan docs fit scoreboard fuzz physics mutants coverage \
-        clean
+.PHONY: help demo test check pythons bench evidence gpu-day gpu-plan docs site fit scoreboard fuzz physics \
+        mutants coverage clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ check: $(VENV)/.ready ## Lint, formatting, types, import layers
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+pythons: $(VENV)/.ready ## Test the built wheel under each Python of 3.11 to 3.14 that is here, without torch
+	$(BIN)/python .ci/pythons.py
 
 bench: $(VENV)/.ready ## Predictions per second, into build/bench.json
 	$(BIN)/python -m perfmodel.bench
@@ -70,6 +73,12 @@ docs: $(VENV)/.ready ## Run the documents' examples again and write their output
 	$(BIN)/python tests/notebooks.py
 	$(BIN)/python tests/goldentables.py
 	$(BIN)/python -m perfmodel.render.heldout docs/accuracy.md
+
+# Only changed pages are read anew, but all are written: the menu is in each of them. Sphinx reports a
+# fault when it reads the page, so after a failure it reads all of them again.
+site: $(VENV)/.ready ## Build the documents, notebooks and docstrings as a site, into build/site
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --write-all --conf-dir docs --doctree-dir build/doctrees \
+	    . build/site || { rm -rf build/doctrees; exit 1; }
 
 fit: $(VENV)/.ready ## Fit the constants to a measured-run table: make fit DATA=runs.parquet
 	@test -n "$(DATA)" || { echo "say which measured runs: make fit DATA=runs.parquet" >&2; exit 2; }

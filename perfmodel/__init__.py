@@ -100,13 +100,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'perfmodel' has no attribute {name!r}")
-    module, _, there = _MODULES[name].partition(":")
-    value = getattr(import_module(f"perfmodel.{module}"), there or name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # else every misspelt name would be `Any` to a type checker
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module 'perfmodel' has no attribute {name!r}")
+        module, _, there = _MODULES[name].partition(":")
+        value = getattr(import_module(f"perfmodel.{module}"), there or name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -1,24 +1,31 @@
 """What other packages and folders of a user's own bring.
 
 A package names what it brings under entry points: `perfmodel.kernels`, `perfmodel.operators`,
-`perfmodel.libraries`, and `perfmodel.hardware`, `perfmodel.algorithms`, `perfmodel.graphs`, whose
+`perfmodel.libraries`, `perfmodel.networks`, `perfmodel.tracing`, and those of `KINDS`, whose
 objects are folders or functions that give one. Files need no package: PERFMODEL_PATH lists folders,
-each with hardware/, algorithms/, graphs/ or libraries/ in it. What is broken is left out with a
-warning that names it, and the rest works.
+each with a folder a kind in it. What is broken is left out with a warning that names it, and the
+rest works.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from perfmodel.errors import PerfmodelError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+
+KINDS = ("hardware", "systems", "algorithms", "graphs", "engines")
+"""Kinds of files of which packages bring folders."""
 ENVIRONMENT = "PERFMODEL_PATH"
 """Environment variable: folders of files of one's own, before those of packages and our own."""
 
@@ -71,10 +78,29 @@ def packages(kind: str) -> Iterator[Path]:
             leave_out(point, error)
 
 
+def files(places: Iterable[Path]) -> list[Path]:
+    """The YAML files in folders: by folder, then by name."""
+    return [path for folder in places for path in sorted(folder.glob("*.yaml"))]
+
+
+def readable(files: Iterable[_A], read: Callable[[_A], _B]) -> Iterator[_B]:
+    """What is read of each file, by path or name; one that `read` refuses is named and left out."""
+    for file in files:
+        try:
+            yield read(file)
+        except PerfmodelError as error:
+            left_out(error)
+
+
+def left_out(error: PerfmodelError) -> None:
+    """Warn that a file is left out; the error names it."""
+    warnings.warn(f"left out: {error}", PluginWarning, stacklevel=2)
+
+
 def listed(kind: str, shipped: Path, variable: str = "") -> list[str]:
     """Names of all files of a kind, sorted; opens none."""
     every = [*folders(kind, variable), shipped, *packages(kind)]
-    return sorted({path.stem for folder in every for path in folder.glob("*.yaml")})
+    return sorted({path.stem for path in files(every)})
 
 
 def located(kind: str, name: str, shipped: Path, variable: str = "") -> Path | None:

@@ -1,27 +1,34 @@
 """Tables that come with the package as YAML, read from their compiled form.
 
-Parsing YAML takes longer than a prediction. So each shipped document is also a Python module under
-`perfmodel/compiled`, written by `python -m perfmodel.compiled`: the document, and a hash of the
-text that it was made from. A file with any other text, a user's or one that was edited since, is
-parsed as ever: what is read is always what the file says.
+Parsing YAML takes longer than a prediction. So each shipped document is also a line of JSON in a
+file of `perfmodel/compiled`, one file a kind, written by `python -m perfmodel.compiled`:
+
+    ["<hash of the YAML text>", "<file>", <document>]
+
+A document is found by the hash of the text that it was made from. A text that is not there, a
+user's or one that was edited since, is parsed: what is read is always what the file says.
 """
 
 from __future__ import annotations
 
-import re
-from importlib import import_module
-from importlib.util import source_hash
+import json
+import zlib
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-PACKAGE = "perfmodel.compiled"
-"""Where the modules are."""
+Kind = Literal["devices", "systems", "networks", "tables"]
+"""What a document describes; each kind has its reader, so that one is not taken for another."""
+FOLDER = Path(__file__).with_name("compiled")
+"""Where the compiled documents are."""
+_HASH = slice(2, 18)  # of a line: 16 hexadecimal digits
 
 
 def read(path: Path) -> Any:
     """The document of a YAML file; raises `OSError`, or `ValueError` where it is no YAML text."""
     text = path.read_text(encoding="utf-8")
-    found = compiled(path, text)
+    found = compiled("tables", text)
     return parse(text) if found is None else found
 
 
@@ -35,23 +42,54 @@ def parse(text: str) -> Any:
         raise ValueError(str(error)) from None
 
 
-def compiled(path: Path, text: str) -> Any:
-    """What was compiled from a file of this name with this very text; None where nothing was.
+def compiled(kind: Kind, text: str) -> Any:
+    """The document of the shipped file of this kind with this very text; None where none has it.
 
     Callers share it: do not change it.
     """
-    try:
-        module = import_module(f"{PACKAGE}.{module_name(path)}")
-    except ModuleNotFoundError:
-        return None
-    return module.DOCUMENT if hash_of(text) == module.HASH else None
-
-
-def module_name(path: Path) -> str:
-    """The module of a file: the names of its folder and of itself."""
-    return re.sub("[^a-z0-9]", "_", f"{path.absolute().parent.name}_{path.stem}".lower())
+    return _document(kind, hash_of(text).encode())
 
 
 def hash_of(text: str) -> str:
-    """64 bits that tell one text from another."""
-    return source_hash(text.encode()).hex()
+    """64 bits that tell one text from another: its CRC-32, then its length in bytes.
+
+    Texts of one length that differ in up to 4 bytes next to each other never share a CRC-32.
+    """
+    content = text.encode()
+    return f"{zlib.crc32(content):08x}{len(content):08x}"
+
+
+def line(text: str, name: str, document: Any) -> str:
+    """The compiled form of a file's text; raises `ValueError` for what does not come back equal."""
+    entry = [hash_of(text), name, document]
+    found = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
+    if repr(_loads(found)) != repr(entry):
+        raise ValueError(f"{name}: JSON gives back another; let keys be words or whole numbers")
+    return found
+
+
+@lru_cache(maxsize=256)
+def _document(kind: Kind, digest: bytes) -> Any:
+    found = _lines(kind).get(digest)
+    return None if found is None else _loads(found)[2]
+
+
+@lru_cache(maxsize=4)
+def _lines(kind: Kind) -> Mapping[bytes, bytes]:
+    """The lines of a kind by hash; none where nothing was compiled yet."""
+    try:
+        content = (FOLDER / f"{kind}.jsonl").read_bytes()
+    except FileNotFoundError:
+        return {}
+    return {each[_HASH]: each for each in content.split(b"\n")}
+
+
+def _loads(found: str | bytes) -> Any:
+    return json.loads(found, object_hook=_numbered)
+
+
+def _numbered(found: dict[str, Any]) -> dict[Any, Any]:
+    """A mapping of JSON, whose keys are all texts, with numbers for keys where all are digits."""
+    if found and all(map(str.isdecimal, found)):
+        return {int(key): value for key, value in found.items()}
+    return found

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 HERE = Path(__file__).parent
 # Helpers beside the tests (walker.py) import by plain name under --import-mode=importlib.
@@ -98,3 +103,48 @@ def cli(capsys, tmp_path, monkeypatch):
         return code, out, err
 
     return call
+
+
+@pytest.fixture(scope="session")
+def report_results(tmp_path_factory):
+    """A folder with a result of every kind, as files that the commands wrote."""
+    import reportresults
+
+    return reportresults.write(tmp_path_factory.mktemp("results"))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """This machine's Chromium, for tests marked `browser`."""
+    from playwright.sync_api import sync_playwright
+
+    path = next(found for name in BROWSERS if (found := shutil.which(name)))
+    with sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def opening(browser):
+    """Opens pages; at the end nothing was logged, and nothing but the pages was asked for."""
+    faults, requests, contexts, wanted = [], [], [], []
+
+    def open_(path, width=1280, scheme="light"):
+        context = browser.new_context(
+            offline=True, viewport={"width": width, "height": 900}, color_scheme=scheme
+        )
+        contexts.append(context)
+        wanted.append(path.as_uri())
+        page = context.new_page()
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(path.as_uri())
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert faults == []
+    assert [url for url in requests if not url.startswith("blob:")] == wanted

@@ -142,6 +142,30 @@ def test_roofline_with_measured_runs(cli, runs, tmp_path):
         assert f'id="{mark}"' in text
 
 
+@pytest.mark.parametrize("window", ["", "256"])
+def test_roofline_reads_the_rows_that_compare_writes(cli, tmp_path, window):
+    """A device by its driver's name, a direction left out; a window only where it is asked for."""
+    table, out = tmp_path / "mine.csv", tmp_path / "rows.csv"
+    table.write_text(
+        "GPU,kernel,dtype,batch,nheads,seqlen,headdim,causal,window,time_ms\n"
+        f"NVIDIA H100 80GB HBM3,FlashAttention-2,bf16,4,16,4096,128,True,{window},0.90\n"
+    )
+    assert cli("compare", table, "--output", out)[0] == 0
+    data = tmp_path / "data.csv"
+    chart = ("-o", tmp_path / "x.svg", "--data", data, "--measured", out)
+    asked = ("--batch", "4", "--heads", "16", "--seq", "4k", "--causal")
+    result = cli("roofline", "attention", "-d", "h100-sxm", *asked, *chart)
+    if window == "256":
+        assert "is one of these cases on these devices" in refused(result)
+        assert (
+            cli("roofline", "attention", "-d", "h100-sxm", *asked, "--window", "256", *chart)[0]
+            == 0
+        )
+    else:
+        assert result[0] == 0
+    assert "measured" in data.read_text()
+
+
 @pytest.mark.parametrize("operator", ["gemm", "softmax", "pointwise"])
 def test_roofline_of_other_operators(cli, tmp_path, operator):
     path = tmp_path / "roofline.svg"

@@ -47,6 +47,13 @@ def test_a_grid_has_what_varies_in_columns_and_the_rest_in_its_title(said):
     assert "zero" not in title
 
 
+def test_a_system_named_twice_is_predicted_once(said):
+    # A system holds its sources in a mapping, so it has no hash to be told apart by.
+    rows = table(said("train", "gpt2", "--system", "dgx-h100,dgx-a100,dgx-h100", "--seq", "512",
+                      "--gpus", "8", "-f", "csv"))  # fmt: skip
+    assert [row["device"] for row in rows] == ["h100-sxm", "a100-sxm4-80gb"]
+
+
 def test_every_axis_that_varies_tells_plans_apart(said):
     rows = table(said(*EIGHT, "--zero", "0,1", "--tensor", "1,2", "--micro-batch", "1,2",
                       "--recompute", "none,full", "-f", "csv"))  # fmt: skip
@@ -68,6 +75,12 @@ def test_the_same_plans_on_several_devices_are_those_of_each(said):
         alone = table(said("train", "gpt2", "-d", device, "--seq", "512", "--zero", "0,1",
                            "--gpus", "2", "-f", "csv"))  # fmt: skip
         assert alone == rows
+
+
+def test_systems_are_named_in_lists_too(said):
+    rows = table(said("train", "gpt2", "--system", "dgx-a100,dgx-h100", "-s", "dgx-a100",
+                      "--seq", "512", "--gpus", "8", "-f", "csv"))  # fmt: skip
+    assert [row["device"] for row in rows] == ["a100-sxm4-80gb", "h100-sxm"]
 
 
 def test_the_fastest_that_fits_is_the_best_of_the_grid(said):
@@ -141,12 +154,12 @@ def test_plans_that_cannot_be_laid_out_are_named_with_their_device(cli):
     code, out, err = cli("train", "gpt2", "-d", "a100,h100", "--seq", "512", "--gpus", "8",
                          "--tensor", "1,3")  # fmt: skip
     assert (code, err) == (0, "")
-    assert "left out: a100-sxm4-80gb, devices 8, tensor 3: " in out
-    assert "left out: h100-sxm, devices 8, tensor 3: " in out
+    assert "left out: a100-sxm4-80gb, tensor 3: " in out
+    assert "left out: h100-sxm, tensor 3: " in out
 
 
 def test_a_grid_without_any_plan_is_an_error(cli):
     code, out, err = cli(*EIGHT, "--tensor", "3,5")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "devices 8, tensor 3: 8 devices are no multiple" in err
+    assert "perfmodel: tensor 3: 8 devices are no multiple" in err
     assert "(and 1 more plans)" in err

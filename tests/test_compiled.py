@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import re
+from typing import get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perfmodel import yamltable
 from perfmodel.compiled import __main__ as compiler
@@ -13,39 +14,61 @@ from perfmodel.errors import SpecError
 from perfmodel.hardware import Device, catalogue, load, loads, names
 from perfmodel.hardware.facts import walk
 
-DOCUMENTS = dict(compiler.documents())
+KINDS = get_args(yamltable.Kind)
+DOCUMENTS = {path: kind for kind in KINDS for path in compiler.documents(kind)}
 ANEW = "compile the documents anew: python -m perfmodel.compiled"
 
 
 def test_all_documents_are_compiled_and_nothing_else_is_there():
-    here = {path.name for path in compiler.HERE.glob("*.py")} - {"__init__.py", "__main__.py"}
-    assert here == set(compiler.modules()), ANEW
+    found = {path.name: path.read_text("utf-8") for path in yamltable.FOLDER.glob("*.jsonl")}
+    assert found == compiler.texts(), ANEW
+
+
+def test_a_document_is_one_line_so_that_an_edit_changes_one():
+    lines = [line for text in compiler.texts().values() for line in text.splitlines()]
+    assert len(lines) == len(DOCUMENTS)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_what_is_compiled_is_what_the_file_says(path):
-    text = path.read_text(encoding="utf-8")
-    found = yamltable.compiled(path, text)
+    kind, text = DOCUMENTS[path], path.read_text(encoding="utf-8")
+    found = yamltable.compiled(kind, text)
     assert found is not None, ANEW
-    assert found == DOCUMENTS[path](text)
-    assert repr(found) == repr(DOCUMENTS[path](text)), "1, 1.0 and True are equal"
+    assert repr(found) == repr(compiler.parse(kind, text)), "1, 1.0 and True are equal"
+    assert yamltable.compiled(kind, text + "\n") is None
+    assert all(yamltable.compiled(other, text) is None for other in KINDS if other != kind)
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_an_edited_file_is_read_itself(path, tmp_path):
-    other = tmp_path / path.parent.name / path.name
-    other.parent.mkdir()
-    text = path.read_text(encoding="utf-8")
-    other.write_text(text, encoding="utf-8")
-    assert yamltable.compiled(other, text) is yamltable.compiled(path, text)
-    assert yamltable.compiled(other, text + "\n") is None
-    other.write_text("said: otherwise\n", encoding="utf-8")
-    assert yamltable.read(other) == {"said": "otherwise"}
+def test_the_hash_is_the_same_under_every_python():
+    """The check value of CRC-32 (ISO 3309) is that of these nine digits."""
+    assert yamltable.hash_of("123456789") == "cbf43926" + "00000009"
 
 
-@pytest.mark.parametrize("name", ["a", "A b.c", "../x", "1"])
-def test_a_file_of_any_name_has_a_module_name(name, tmp_path):
-    assert re.fullmatch("[a-z0-9_]+", yamltable.module_name(tmp_path / f"{name}.yaml"))
+@given(st.text(st.characters(codec="utf-8"), min_size=1), st.data())
+def test_an_edit_of_one_character_changes_the_hash(text, data):
+    at = data.draw(st.integers(0, len(text) - 1))
+    other = text[:at] + data.draw(st.characters(codec="utf-8")) + text[at + 1 :]
+    assert (yamltable.hash_of(other) == yamltable.hash_of(text)) == (other == text)
+
+
+def test_an_edited_table_is_read_itself(tmp_path):
+    shipped = next(compiler.documents("tables"))
+    copy = tmp_path / shipped.name
+    text = shipped.read_text(encoding="utf-8")
+    copy.write_text(text, encoding="utf-8")
+    assert yamltable.read(copy) is yamltable.read(shipped)
+    copy.write_text("said: otherwise\n", encoding="utf-8")
+    assert yamltable.read(copy) == {"said": "otherwise"}
+
+
+def test_without_compiled_files_the_text_is_parsed(monkeypatch, tmp_path):
+    monkeypatch.setattr(yamltable, "FOLDER", tmp_path)
+    monkeypatch.setattr(yamltable, "_document", yamltable._document.__wrapped__)
+    monkeypatch.setattr(yamltable, "_lines", yamltable._lines.__wrapped__)
+    shipped = next(compiler.documents("tables"))
+    text = shipped.read_text(encoding="utf-8")
+    assert yamltable.compiled("tables", text) is None
+    assert yamltable.read(shipped) == yamltable.parse(text)
 
 
 def test_no_yaml_is_a_value_error(tmp_path):
@@ -55,28 +78,34 @@ def test_no_yaml_is_a_value_error(tmp_path):
         yamltable.read(tmp_path / "none.yaml")
 
 
-def test_two_files_of_one_module_are_refused(monkeypatch, tmp_path):
-    paths = [tmp_path / "a-b.yaml", tmp_path / "a_b.yaml"]
-    for path in paths:
-        path.write_text("x: 1\n", encoding="utf-8")
-    monkeypatch.setattr(compiler, "documents", lambda: [(p, yamltable.parse) for p in paths])
-    with pytest.raises(ValueError, match="rename one"):
-        compiler.modules()
-
-
 @pytest.mark.parametrize(
-    "value", [{}, [], {"a": [1.5, None, True] * 40}, [{"b'": 'c"\n'}] * 9, {64: [[1, 2]]}]
+    "document",
+    [
+        {},
+        [],
+        {"a": [1.5, None, True]},
+        [{"b'": 'c"\n\u2028é'}],
+        {64: [[1, 2]], 0: {}},
+        float("inf"),
+    ],
 )
-def test_literals_are_read_back(value):
-    text = compiler.literal(value)
-    assert ast.literal_eval(text) == value
+def test_a_line_says_all_of_a_document(document):
+    line = yamltable.line("text", "name", document)
+    assert "\n" not in line
+    assert repr(yamltable._loads(line)[2]) == repr(document)
+
+
+@pytest.mark.parametrize("document", [{"64": 1}, {64: 1, "a": 2}, {1.5: 0}, {None: 0}])
+def test_what_json_would_change_is_refused(document):
+    with pytest.raises(ValueError, match="whole numbers"):
+        yamltable.line("text", "name", document)
 
 
 @pytest.mark.parametrize("name", names())
 def test_a_device_is_the_same_compiled_and_read(name):
     path = catalogue.shipped() / f"{name}.yaml"
     text = path.read_text(encoding="utf-8")
-    checked, trusted = loads(text, str(path)), Device.trusted(yamltable.compiled(path, text))
+    checked, trusted = loads(text, str(path)), Device.trusted(yamltable.compiled("devices", text))
     assert trusted == checked
     assert repr(trusted) == repr(checked)
     assert trusted.model_dump_json() == checked.model_dump_json()

@@ -218,7 +218,7 @@ def test_a_kernel_is_replayed_from_its_file(tmp_path):
     assert "equal, byte for byte" in done[0].stdout, done[0].stderr
     assert done[1].returncode == 2
     assert done[1].stderr.endswith(
-        "name a kernel of the file, as double.py:KERNEL; it has double\n"
+        "name a kernel of the file, as double.py:double; it has double\n"
     )
 
 
@@ -289,6 +289,7 @@ def test_a_name_that_is_not_known_is_one_line(cli):
         ("hardware show mi300", "mi300x"),
         ("roofline rms", "rmsnorm"),
         ("list har", "harnesses"),
+        ("show implementation fla", "flash2"),
     ],
 )
 def test_a_shell_completes_values(monkeypatch, capsys, typed, offered):
@@ -355,3 +356,25 @@ def test_help_says_what_is_accepted_and_shows_two_examples(asked, command):
         assert "..." not in re.sub(r"\.\.\.\s+\(|=SIZE,\.\.\.", "", out.split("Options:")[1])
         assert "{" not in out
         assert not re.search(r"<(str|int|float)", out)
+
+
+def test_plans_of_a_grid_are_told_apart(asked):
+    """What was varied is a column, what was not stands in the title; no two lines are alike."""
+    grid = ("--gpus", 4, "--seq", "4k", "--recompute", "none,full", "--zero", "0:3")
+    out = asked("train", "llama-3-8b", "-d", "a100", *grid, "-f", "csv")
+    told = [(row["recompute"], row["zero"]) for row in csv.DictReader(io.StringIO(out))]
+    assert sorted(told) == sorted((mode, str(z)) for mode in ("none", "full") for z in range(4))
+    title, header, _, *lines = asked("train", "llama-3-8b", "-d", "a100", *grid).splitlines()
+    assert {"recompute", "zero"} <= set(header.split())
+    assert not {"recompute", "zero"} & set(re.findall(r"[\w-]+(?==)", title))
+    assert {"data", "seq", "stack"} <= set(re.findall(r"[\w-]+(?==)", title))
+    assert len({tuple(line.split()[:3]) for line in lines}) == len(lines) == 8
+
+
+def test_a_case_without_a_window_is_called_so(asked):
+    """Of cases with and without a window the sentences say which is which in words."""
+    out = asked("predict", "attention", "-d", "h100", "--window", "0,1k", "--seq", "8k", "--causal")
+    assert re.findall(r"^why h100-sxm flash3 (.*?):", out, re.MULTILINE) == [
+        "no window",
+        "window=1024",
+    ]

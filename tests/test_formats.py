@@ -16,12 +16,14 @@ from perfmodel.evidence.records import records
 from perfmodel.formats.catalogue import PACKAGE
 from perfmodel.formats.draft07 import as_draft07
 from perfmodel.graph import declaration as graphs
+from perfmodel.serving import schema as engines
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = {
     "hardware": sorted((ROOT / "hardware_specs").glob("*.yaml")),
     "system": sorted((ROOT / "hardware_specs" / "systems").glob("*.yaml")),
     "network": sorted((PACKAGE / "networks/presets").glob("*.yaml")),
+    "engine": sorted((PACKAGE / "serving/engines").glob("*.yaml")),
     "library": [p for p in (PACKAGE / "timing/libraries").glob("*.yaml") if p.stem != "names"],
     "algorithm": sorted((PACKAGE / "algorithms/declared").glob("*.yaml")),
     "graph": sorted((PACKAGE / "graph/declared").glob("*.yaml")),
@@ -96,6 +98,10 @@ def test_what_draft_07_has_by_another_name():
         assert Draft7Validator(old).is_valid(document) == Draft202012Validator(schema).is_valid(
             document
         ), document
+
+
+def test_the_committed_schema_of_engines_is_that_of_their_fields():
+    assert engines.PATH.read_text(encoding="utf-8") == engines.text()
 
 
 def keys(schema, *path):
@@ -194,7 +200,7 @@ def test_hooks_run_commands_that_there_are(cli):
         assert (program, hook["language"]) == ("perfmodel", "python")
         spec = ROOT / "hardware_specs" / "h100-sxm.yaml"
         assert cli(*arguments, spec)[0] == 0
-    for name, pattern in (("a.graph.yaml", 0), ("x/hardware_specs/b.yml", 1)):
+    for name, pattern in (("a.graph.yaml", 0), ("my.engine.yml", 0), ("x/hardware_specs/b.yml", 1)):
         assert re.search(hooks[pattern]["files"], name)
     assert not re.search(hooks[1]["files"], "hardware_specs/systems/x.yaml")
 

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import tarfile
 import tomllib
+import venv
 import zipfile
 from pathlib import Path
 
@@ -17,7 +18,11 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EPOCH = "1700000000"
-LARGEST = 3_000_000  # bytes
+SHIPPED = (
+    ".py", ".yaml", ".json", ".jsonl", ".csv", ".c", ".mplstyle", ".html", ".css", ".js", ".md",
+    ".typed",
+)  # fmt: skip
+LARGEST = 2_000_000  # bytes
 
 
 def hook(name, source, into):
@@ -57,6 +62,22 @@ def test_both_are_small(archives):
     assert 100_000 < wheel.stat().st_size < LARGEST
 
 
+def test_the_wheel_holds_all_code_and_data_under_two_names(archives):
+    with zipfile.ZipFile(archives[2]) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    folders = {
+        "perfmodel": "perfmodel",
+        "kernels": "perfmodel_kernels",
+        "hardware_specs": "perfmodel/hardware_specs",
+    }
+    assert names == {
+        f"{package}/{path.relative_to(ROOT / folder)}"
+        for folder, package in folders.items()
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in SHIPPED
+    }
+
+
 def test_the_source_archive_is_the_same_bytes_again(archives, tmp_path):
     source, sdist, _ = archives
     for path in list(source.rglob("*.py"))[::7]:
@@ -92,16 +113,54 @@ def test_the_wheel_works_outside_the_repository(archives, tmp_path):
         assert found.returncode == 0, found.stderr
         return found.stdout
 
-    where = run("-c", "import perfmodel; print(perfmodel.__file__)")
-    assert Path(where.strip()).is_relative_to(site)
     assert "h100-sxm" in run("-m", "perfmodel.cli", "predict", "gemm", "-d", "h100")
     assert "decoder-layer" in run("-m", "perfmodel.cli", "graph", "decoder-layer", "-d", "b200")
     code = (
+        "import perfmodel\n"
         "from importlib.metadata import distribution\n"
         "points = distribution('perfmodel').entry_points\n"
-        "print(sorted({point.group for point in points}))"
+        "print(perfmodel.__file__, *sorted({point.group for point in points}))"
     )
-    assert run("-c", code).strip() == "['console_scripts', 'perfmodel.kernels', 'pytest11']"
+    where, *groups = run("-c", code).split()
+    assert Path(where).is_relative_to(site)
+    assert groups == ["console_scripts", "perfmodel.kernels", "pytest11"]
+
+
+TYPED = """
+import perfmodel
+import perfmodel.triton
+from perfmodel import Device, Prediction, load, predict
+
+device: Device = load("h100-sxm")
+problem = perfmodel.Matmul(128, 128, 128)
+made: Prediction = predict(problem, device)
+seconds: float = made.seconds
+"""
+WRONG = {
+    "from perfmodel import Devise": 'no attribute "Devise"',
+    'perfmodel.lode("h100-sxm")': 'no attribute "lode"',
+    "number: int = load": "Incompatible types",
+}
+
+
+def test_public_names_are_typed_for_others(archives, tmp_path):
+    """Under mypy --strict, with the wheel alone: what it depends on is `Any` then."""
+    pytest.importorskip("mypy")
+    venv.create(tmp_path / "venv", with_pip=False)
+    (site,) = (tmp_path / "venv").glob("lib/python3.*/site-packages")
+    with zipfile.ZipFile(archives[2]) as archive:
+        archive.extractall(site)
+    (tmp_path / "use.py").write_text(TYPED + "\n".join(WRONG))
+    python = tmp_path / "venv" / "bin" / "python"
+    found = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "use.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    lines = [line for line in found.stdout.splitlines() if ": error: " in line]
+    first = TYPED.count("\n") + 1
+    for number, said in enumerate(WRONG.values(), first):
+        assert [said in line for line in lines if line.startswith(f"use.py:{number}:")] == [True]
+    assert len(lines) == len(WRONG), found.stdout
 
 
 def test_the_conda_recipe_asks_for_the_same_packages():

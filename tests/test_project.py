@@ -2,17 +2,19 @@
 
 import ast
 import importlib
+import inspect
+import itertools
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
 
 import perfmodel
+import perfmodel.triton
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -20,7 +22,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 def test_exported_names_are_those_that_the_package_has():
     tree = ast.parse((ROOT / "perfmodel" / "__init__.py").read_text(encoding="utf-8"))
-    (checked,) = (node for node in tree.body if isinstance(node, ast.If))  # TYPE_CHECKING
+    checked = next(node for node in tree.body if isinstance(node, ast.If))  # TYPE_CHECKING
     imported = {
         alias.asname or alias.name: node.module
         for node in checked.body
@@ -77,49 +79,22 @@ def test_scripts_exist():
         assert callable(getattr(importlib.import_module(module), name))
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Names in the wheel, built from a copy of the sources without a network."""
-    pytest.importorskip("setuptools", minversion="77")
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    source.mkdir()
-    for name in ("perfmodel", "kernels", "hardware_specs"):
-        ignore = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / name, source / name, ignore=ignore)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    build = "from setuptools import build_meta; print(build_meta.build_wheel('..'))"
-    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
-    (built,) = folder.glob("*.whl")
-    with zipfile.ZipFile(built) as archive:
-        return set(archive.namelist())
-
-
-def test_the_wheel_holds_all_code_and_data(wheel):
-    for folder, package in {
-        "perfmodel": "perfmodel",
-        "kernels": "perfmodel_kernels",
-        "hardware_specs": "perfmodel/hardware_specs",
-    }.items():
-        for path in (ROOT / folder).rglob("*"):
-            if path.suffix in (".py", ".yaml", ".json", ".csv", ".typed", ".md"):
-                assert f"{package}/{path.relative_to(ROOT / folder)}" in wheel
-
-
-def test_the_wheel_takes_no_other_name(wheel):
-    tops = {name.split("/")[0] for name in wheel}
-    assert tops - {"perfmodel", "perfmodel_kernels"} == {
-        f"perfmodel-{perfmodel.__version__}.dist-info"
-    }
-
-
 def test_make_lists_its_targets():
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
     listed = subprocess.run(["make", "-s"], cwd=ROOT, check=True, capture_output=True, text=True)
     targets = {line.split()[1] for line in listed.stdout.splitlines()}
-    assert targets >= {"demo", "test", "check", "bench", "evidence", "fit", "scoreboard", "clean"}
+    assert targets >= {
+        "demo",
+        "test",
+        "check",
+        "pythons",
+        "bench",
+        "evidence",
+        "fit",
+        "scoreboard",
+        "clean",
+    }
     assert targets >= {"fuzz", "physics", "mutants", "coverage"}
 
 
@@ -142,3 +117,17 @@ def test_every_exported_name_has_an_example():
 def test_every_exported_name_says_what_it_is():
     for name in set(perfmodel.__all__) - {"__version__"}:
         assert getattr(perfmodel, name).__doc__, name
+
+
+@pytest.mark.parametrize("package", [perfmodel, perfmodel.triton], ids=lambda each: each.__name__)
+def test_every_field_of_an_exported_class_says_what_it_is(package):
+    silent, fields = [], 0
+    for kind in filter(inspect.isclass, (getattr(package, name) for name in package.__all__)):
+        (tree,) = ast.parse(inspect.getsource(kind)).body
+        for item, after in itertools.pairwise([*tree.body, None]):
+            if isinstance(item, ast.AnnAssign):
+                fields += 1
+                said = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                silent += [] if said else [f"{kind.__name__}.{item.target.id}"]
+    assert fields
+    assert not silent

@@ -152,7 +152,7 @@ def test_an_unknown_document_is_a_table_and_a_new_kind_can_be_registered():
     results = Results()
     readers.add({"requests": [{"ttft_us": 5.0, "model": "m"}]}, results, "new.json")
     (table,) = results.tables
-    assert [(c.header, c.kind) for c in table.columns] == [("ttft", "time"), ("model", "text")]
+    assert [(c.header, c.kind) for c in table.columns] == [("TTFT", "time"), ("model", "text")]
 
     @readers.reader("requests")
     def serving(document, found, source):
@@ -171,7 +171,7 @@ def test_an_unknown_document_is_a_table_and_a_new_kind_can_be_registered():
     [
         ("x.json", "{", "x.json: not JSON"),
         ("x.json", "[]", "without named members"),
-        ("x.json", '{"a": 1}', "holds none of graphs, predictions, report, rows, whatif"),
+        ("x.json", '{"a": 1}', "holds none of collectives, fits, formats, graphs, "),
         ("x.json", '{"predictions": [{"device": "a"}]}', "as perfmodel writes them: no 'problem'"),
         ("x.json", '{"predictions": 3}', "x.json: predictions are not as perfmodel writes them"),
         ("x.csv", "a,b\n", "no row below the header"),

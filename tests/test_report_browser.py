@@ -5,33 +5,18 @@ Screenshots go to the folder in PERFMODEL_SCREENSHOTS, where that is set.
 
 import json
 import os
-import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
-from conftest import BROWSERS
+from browsertexts import overlapping
+from reportresults import EVIL
 
 from perfmodel.hardware import load
 from perfmodel.render.html import page as pages
 from perfmodel.render.html import readers
 from perfmodel.render.html.results import Results, case_key
-from perfmodel.render.labels import overlaps
 
 pytestmark = pytest.mark.browser
-
-EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    path = next(found for name in BROWSERS if (found := shutil.which(name)))
-    with sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 def predictions():
@@ -82,31 +67,16 @@ def written(results, tmp_path_factory):
 
 
 @pytest.fixture
-def opened(browser, written):
-    """Opens the page; at the end nothing was logged, and nothing but the page was asked for."""
-    faults, requests, contexts = [], [], []
+def opened(opening, written):
+    """Opens the page and waits for its charts."""
 
     def open_(width=1280, scheme="light"):
-        context = browser.new_context(
-            offline=True, viewport={"width": width, "height": 900}, color_scheme=scheme
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: faults.append(message.text))
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(written.as_uri())
+        page = opening(written, width, scheme)
         page.wait_for_selector("#scatter-dots .dot")
         page.wait_for_selector("#explorer-chart svg")
         return page
 
-    yield open_
-    for context in contexts:
-        context.close()
-    assert faults == []
-    assert [url for url in requests if not url.startswith("blob:")] == [written.as_uri()] * len(
-        contexts
-    )
+    return open_
 
 
 def texts(page, selector):
@@ -291,27 +261,6 @@ def test_the_explorer_follows_its_sliders(opened):
     assert page.locator("#explorer .sliders input").count() == 2
 
 
-CORNERS = """
-selector => [...document.querySelectorAll(selector)].map(node => {
-  const box = node.getBBox();
-  const matrix = node.getScreenCTM();
-  const at = (x, y) => { const p = new DOMPoint(x, y).matrixTransform(matrix); return [p.x, p.y]; };
-  const [x, y, w, h] = [box.x, box.y + 0.12 * box.height, box.width, 0.76 * box.height];
-  return [node.textContent, [at(x, y), at(x + w, y), at(x + w, y + h), at(x, y + h)]];
-})
-"""
-
-
-class Corners:
-    """Corners of a text, as `perfmodel.render.labels.overlaps` wants them."""
-
-    def __init__(self, points):
-        self.points = np.array(points)
-
-    def corners(self):
-        return self.points
-
-
 @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1920, "dark")])
 def test_no_labels_overlap_and_nothing_is_wider_than_the_page(opened, width, scheme):
     page = opened(width, scheme)
@@ -320,16 +269,11 @@ def test_no_labels_overlap_and_nothing_is_wider_than_the_page(opened, width, sch
         page.screenshot(path=folder / f"report-{width}-{scheme}.png", full_page=True)
     for device in ("h100-sxm", "a100-sxm4-80gb"):
         page.select_option("#roofline-device", device)
-        found = page.evaluate(CORNERS, "#roofline-chart text[data-label]")
-        assert len(found) >= 5
-        for i, (words, points) in enumerate(found):
-            others = np.array([other for _, other in found[:i]]).reshape(-1, 4, 2)
-            assert not overlaps(Corners(points), others).any(), words
+        count, overlapped = overlapping(page, "#roofline-chart text[data-label]")
+        assert count >= 5
+        assert overlapped == []
     for chart in ("#roofline-chart .axis", "#scatter .axis"):
-        found = page.evaluate(CORNERS, f"{chart} text")
-        for i, (words, points) in enumerate(found):
-            others = np.array([other for _, other in found[:i]]).reshape(-1, 4, 2)
-            assert not overlaps(Corners(points), others).any(), (chart, words)
+        assert overlapping(page, f"{chart} text")[1] == []
     wide, inner = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert wide <= inner
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")

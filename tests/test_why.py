@@ -75,6 +75,17 @@ def test_a_product_by_hand():
     )
 
 
+@pytest.mark.parametrize(
+    ("times", "said"), [(0.75, "25% shorter"), (0.9949, "1% shorter"), (0.9951, "as long")]
+)
+def test_a_runner_up_as_long_as_the_limiter_is_said_to_be(times, said):
+    device, problem = load("h100-sxm"), Matmul(8192, 8192, 8192)
+    one = predict(problem, device)
+    row = one.as_dict()
+    row["terms_us"] = {**row["terms_us"], row["runner_up"]: times * row["terms_us"][one.limiter]}
+    assert f", {said}" in sentences(row, why(problem, device, one))
+
+
 def test_what_lies_elsewhere_has_no_floor():
     device, problem = load("h100-sxm"), Attention(8, 32, 32, 1, 32768, 128)
     place = {"kv": "host"}

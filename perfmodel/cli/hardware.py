@@ -64,7 +64,10 @@ def list_(
     vendor: Annotated[
         str | None,
         typer.Option(
-            "--vendor", metavar="NAMES", help="Only these makers', with commas: amd,intel."
+            "--vendor",
+            metavar="NAMES",
+            help="Only these makers', with commas: amd,intel.",
+            autocompletion=completing.vendors,
         ),
     ] = None,
     format: Format = None,
@@ -134,7 +137,7 @@ def _found(name: str) -> Device | System:
 def systems_(format: Format = None, output: Output = None) -> None:
     """List the systems: devices joined by links, one YAML file each."""
     chosen_format(format, output)
-    emit(listed_systems(map(systems.load, systems.names())), format, output)
+    emit(listed_systems(systems.every()), format, output)
 
 
 @app.command()

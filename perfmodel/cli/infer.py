@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
 from perfmodel.errors import ProblemError
@@ -28,7 +28,12 @@ _TOKENS = "1k"
 
 
 Name = Annotated[
-    str, typer.Argument(metavar="NETWORK", help="A name (perfmodel network list), or a YAML file.")
+    str,
+    typer.Argument(
+        metavar="NETWORK",
+        help="A name (perfmodel network list), or a YAML file.",
+        autocompletion=completing.networks,
+    ),
 ]
 Isl = Annotated[str, typer.Option("--isl", metavar="TOKENS", help="Tokens of a prompt.")]
 Osl = Annotated[str, typer.Option("--osl", metavar="TOKENS", help="Tokens that are made.")]
@@ -47,13 +52,31 @@ Load = Annotated[
     str | None, typer.Option("--load", metavar="full", help="As many requests as fit.")
 ]
 Engines = Annotated[
-    str, typer.Option("--engine", metavar="NAMES", help="ideal, tensorrt-llm, vllm, ...; lists.")
+    str,
+    typer.Option(
+        "--engine",
+        metavar="NAMES",
+        help="ideal, tensorrt-llm, vllm, ... (perfmodel list engines); lists.",
+        autocompletion=completing.engines,
+    ),
 ]
 Weights = Annotated[
-    str, typer.Option("--weights", metavar="FORMAT", help="bf16, fp8, int4-g128, nvfp4, ...")
+    str,
+    typer.Option(
+        "--weights",
+        metavar="FORMAT",
+        help="bf16, fp8, int4-g128, nvfp4, ...",
+        autocompletion=completing.weight_formats,
+    ),
 ]
 Kv = Annotated[
-    str, typer.Option("--kv", metavar="TYPE", help="Type of the cache; the engine's unless said.")
+    str,
+    typer.Option(
+        "--kv",
+        metavar="TYPE",
+        help="Type of the cache; the engine's unless said.",
+        autocompletion=completing.types,
+    ),
 ]
 Tp = Annotated[int, typer.Option("--tp", metavar="N", help="Devices that share each layer.")]
 Pp = Annotated[int, typer.Option("--pp", metavar="N", help="Stages of layers.")]
@@ -62,7 +85,13 @@ Ep = Annotated[
 ]
 Dp = Annotated[int, typer.Option("--dp", metavar="N", help="Copies of the network.")]
 Joined = Annotated[
-    str | None, typer.Option("--system", metavar="NAME", help="What joins the devices.")
+    str | None,
+    typer.Option(
+        "--system",
+        metavar="NAME",
+        help="What joins the devices.",
+        autocompletion=completing.systems,
+    ),
 ]
 Fit = Annotated[
     str | None,

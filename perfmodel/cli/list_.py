@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from perfmodel.analysis.usual import CASES, families, usual
 from perfmodel.cli import completing, known
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.operators.builtin import BUILT_IN
+from perfmodel.plaintext import opening
 from perfmodel.render import Column, Report
 from perfmodel.render.report import listed, text
 from perfmodel.timing import stated
@@ -33,8 +33,8 @@ def list_(
         typer.Argument(
             metavar="KINDS",
             help="Only these, with commas: operators, implementations, schedules, harnesses, "
-            "types, variants, algorithms, graphs, networks, optimisers, precisions, levels, "
-            "architectures, devices, systems.",
+            "types, variants, algorithms, graphs, networks, engines, optimisers, precisions, "
+            "levels, architectures, devices, systems.",
             autocompletion=completing.of_list(lambda: KINDS),
         ),
     ] = None,
@@ -178,6 +178,14 @@ def _networks() -> Iterator[Row]:
         yield _row(entry.network.name, ", ".join([entry.network.source, *entry.aliases]))
 
 
+def _engines() -> Iterator[Row]:
+    from perfmodel.serving import engine
+
+    for name in engine.names():
+        found = engine.load(name)
+        yield _row(name, "; ".join([found.about, f"of {found.version}", *found.aliases]))
+
+
 def _optimisers() -> Iterator[Row]:
     from perfmodel.training import optimisers
 
@@ -207,7 +215,7 @@ def _devices() -> Iterator[Row]:
 def _systems() -> Iterator[Row]:
     from perfmodel.hardware import systems
 
-    for system in map(systems.load, systems.names()):
+    for system in systems.every():
         joined = ", ".join(f"{level.name} {level.devices.value:,}" for level in system.levels)
         yield _row(system.slug, f"{system.name}: {joined}")
 
@@ -222,6 +230,7 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "algorithms": _algorithms,
     "graphs": _graphs,
     "networks": _networks,
+    "engines": _engines,
     "optimisers": _optimisers,
     "precisions": _precisions,
     "levels": _levels,
@@ -263,12 +272,9 @@ def _runs_on(row: Mapping[str, Any]) -> str:
     return "all" if len(names) == len(architectures()) else listed(names, 22)
 
 
-_SYMBOLS = re.compile(r" \((?![\d.]+\))[^)]*\)")  # names of functions, but no arXiv numbers
-
-
 def _source(row: Mapping[str, Any]) -> str:
     """What the facts of a kernel were taken from, without what was taken."""
-    return re.split(r"[:;.] |, recalled", _SYMBOLS.sub("", row["about"]))[0]
+    return opening(row["about"]).split(", recalled")[0]
 
 
 def _library(row: Mapping[str, Any]) -> str:

@@ -30,10 +30,6 @@ PREDICT = "predict"
 _SEQ = 4096
 
 
-def _names() -> list[str]:
-    return [one.network.name for one in library.entries()]
-
-
 def _families() -> list[str]:
     return [one.network.family for one in library.entries()]
 
@@ -59,7 +55,7 @@ Name = Annotated[
     typer.Argument(
         metavar="NETWORK",
         help="A name (perfmodel network list), or a YAML file.",
-        autocompletion=completing.of_list(_names),
+        autocompletion=completing.networks,
     ),
 ]
 
@@ -107,7 +103,6 @@ def list_(
         families = dict.fromkeys(one.network.family for one in found)
         wanted = {known.named("family", name, families) for name in known.names(family)}
         found = [one for one in found if one.network.family in wanted]
-    _tell_failures()
     emit(Report("networks", [_listed(one) for one in found], _LISTED), format, output)
 
 
@@ -146,7 +141,6 @@ def show(
         raise ProblemError("--yaml is a format of its own; drop --format")
     found = library.load(name)
     tokens = _tokens(seq, found.positions)
-    _tell_failures()
     if yaml:
         write(iter([reading.text(found)]), output)
     else:
@@ -158,7 +152,12 @@ def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A config.json of Hugging Face.")],
     family: Annotated[
         str | None,
-        typer.Option("--family", metavar="NAME", help="Whose code it is like; else its own says."),
+        typer.Option(
+            "--family",
+            metavar="NAME",
+            help="Whose code it is like; else its own says.",
+            autocompletion=completing.of_list(_families),
+        ),
     ] = None,
     name: Annotated[
         str, typer.Option("--name", metavar="NAME", help="What to call it; else its own says.")
@@ -189,11 +188,6 @@ def _tokens(said: str | None, positions: int) -> int:
     if 0 < positions < int(values.array[0]):
         raise ProblemError(f"--seq {said}: there are {positions:,} learned positions; give fewer")
     return int(values.array[0])
-
-
-def _tell_failures() -> None:
-    for line in library.failures():
-        say(f"warning: {line}")
 
 
 def _listed(entry: Entry) -> Row:

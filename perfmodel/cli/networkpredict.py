@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
+from perfmodel.elements import element
 from perfmodel.errors import ProblemError
-from perfmodel.hardware import load
+from perfmodel.hardware import Device, load
 from perfmodel.networks import library, stack
+from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.network import Network
 from perfmodel.networks.predict import predict_network
 from perfmodel.networks.prediction import NetworkPrediction
 from perfmodel.networks.setting import DTYPES, Setting
 from perfmodel.plaintext import quoted
 from perfmodel.render import networks as render
+from perfmodel.units import binary
 
 PASSES = ("forward", "train", "prefill", "decode")
 """What a pass is: all logits forward; forward and backward; a prompt with the last token's logits;
@@ -29,17 +32,39 @@ Seq = Annotated[
 ]
 Batch = Annotated[str, typer.Option("--batch", metavar="N", help="Sequences.")]
 Dtype = Annotated[
-    str, typer.Option("--dtype", metavar="TYPE", help=f"Of the products: {', '.join(DTYPES)}.")
+    str,
+    typer.Option(
+        "--dtype",
+        metavar="TYPE",
+        help=f"Of the products: {', '.join(DTYPES)}.",
+        autocompletion=completing.of_list(lambda: DTYPES),
+    ),
 ]
 Stack = Annotated[
-    str, typer.Option("--stack", metavar="NAME", help=f"Software: {', '.join(stack.names())}.")
+    str,
+    typer.Option(
+        "--stack",
+        metavar="NAME",
+        help=f"Software: {', '.join(stack.names())}.",
+        autocompletion=completing.of_list(stack.names),
+    ),
 ]
+
+
+def _attentions() -> Iterable[str]:
+    """Ways to run attention: its operators apart, the stack's fused kernel, or a library's."""
+    from perfmodel.timing.libraries import implementations
+
+    return ("unfused", "flash", *implementations("attention"))
+
+
 Attention = Annotated[
     str,
     typer.Option(
         "--attention",
         metavar="NAME",
         help="unfused, flash, or a kernel such as flash2; else the stack's.",
+        autocompletion=completing.of_list(_attentions),
     ),
 ]
 
@@ -47,7 +72,11 @@ Attention = Annotated[
 def predict(
     network: Annotated[
         str,
-        typer.Argument(metavar="NETWORK", help="A name (perfmodel network list), or a YAML file."),
+        typer.Argument(
+            metavar="NETWORK",
+            help="A name (perfmodel network list), or a YAML file.",
+            autocompletion=completing.networks,
+        ),
     ],
     device: Devices,
     batch: Batch = "1",
@@ -79,10 +108,23 @@ def predict(
     known.named("pass", pass_, PASSES)
     found = library.load(network)
     setting = _setting(pass_, _one(batch, "--batch"), _one(seq, "--seq"), dtype, stack_, attention)
-    made = [predict_network(found, setting, one) for one in known.devices(device)]
+    devices = known.devices(device)
+    made = [predict_network(found, setting, one) for one in devices]
     if chart is not None:
         _draw(found, made, chart)
     emit(render.data(made) if wanted == "json" else render.report(made, by), format, output)
+    for one in devices:
+        _warn_of_room(found, setting, one)
+
+
+def _warn_of_room(network: Network, setting: Setting, device: Device) -> None:
+    """Say where the weights alone are more than a device holds."""
+    weights = parameter_count(network) * element(setting.data).bytes
+    if device.memory_bytes is not None and weights > device.memory_bytes:
+        say(
+            f"perfmodel: the weights of {network.name} take {binary(weights)}, {device.slug} has "
+            f"{binary(device.memory_bytes)}: timed as if they fitted (perfmodel hold)"
+        )
 
 
 def _setting(

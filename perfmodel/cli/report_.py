@@ -26,8 +26,8 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="[RESULTS]...",
-            help="JSON or CSV that perfmodel wrote: predictions, compared runs, graphs, what-ifs, "
-            "sweeps.",
+            help="JSON or CSV of any command that predicts or compares: predict, network, train, "
+            "infer, collective, profile, compare --output, ...",
         ),
     ] = None,
     output: Annotated[
@@ -51,6 +51,8 @@ def report(
     \b
     perfmodel predict attention -d h100-sxm -d a100 --seq 1k:16k:x2 -o predictions.json
     perfmodel report predictions.json -o report.html
+    perfmodel network llama-3-8b -d h100-sxm --pass train -o network.json
+    perfmodel report network.json -o network.html
     perfmodel report --explorer -o explorer.html
     """
     files = results or []

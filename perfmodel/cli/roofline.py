@@ -13,14 +13,14 @@ import typer
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import describe, length, pick
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import known
+from perfmodel.cli import completing, known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.predict import Devices, Implementations, Mesh, Schedule, Stored
 from perfmodel.cli.progress import status
-from perfmodel.errors import ProblemError
-from perfmodel.hardware import Device
+from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Prediction
@@ -54,7 +54,12 @@ Level = Annotated[
 ]
 RoofTypes = Annotated[
     str | None,
-    typer.Option("--roof", metavar="TYPES", help="Matrix ceilings [default: the types used]."),
+    typer.Option(
+        "--roof",
+        metavar="TYPES",
+        help="Matrix ceilings [default: the types used].",
+        autocompletion=completing.types,
+    ),
 ]
 Size = Annotated[str | None, typer.Option("--size", metavar="WxH", help="Inches, such as 6x4.5.")]
 
@@ -228,9 +233,11 @@ def _measured(
     from perfmodel.evidence.records.records import read_table
 
     table = read_table(paths)
+    slugs = {name: _slug(name) for name in table["device"].unique()}
     found = []
     for device in devices:
-        mine = table[table["device"].isin((device.slug, *device.aliases))]
+        named = table["device"].isin((device.slug, *device.aliases))
+        mine = table[named | (table["device"].map(slugs) == device.slug)]
         for _, groups in cases.chunks():
             for problem, _places in groups:
                 for rows, i in _matches(mine, problem):
@@ -244,17 +251,31 @@ def _measured(
     return found
 
 
+def _slug(name: str) -> str:
+    """The shipped device that a table calls `name`, or else `name` itself."""
+    try:
+        return load(name).slug
+    except PerfmodelError:
+        return name
+
+
+# What a row's empty cell means, and a problem's silence.
+_USUAL = {"batch": 1, "direction": "fwd", "causal": False, "window": 0, "inputs": 1, "outputs": 1}
+
+
 def _matches(table: pd.DataFrame, problem: Problem) -> list[tuple[pd.DataFrame, int]]:
     """Rows that ran the i-th problem, for every i."""
+    cells = table.copy(deep=False)
+    for name, usual in _USUAL.items():
+        cells[name] = cells[name].mask(cells[name].isna() | (cells[name] == ""), usual)
     found = []
     for i in range(length(problem)):
-        wanted = {"op": problem.operator, **describe(problem, i)}
-        rows = table
+        wanted = {"window": 0, "op": problem.operator, **describe(problem, i)}
+        same = np.ones(len(table), dtype=bool)
         for name, value in wanted.items():
-            if name in ("output_dtype", "kv_dtype", "head_dim_v") or name not in rows.columns:
-                continue
-            column = rows[name].fillna(1) if name == "batch" else rows[name]
-            rows = rows[(column == value).fillna(False).astype(bool)]
+            if name not in ("output_dtype", "kv_dtype", "head_dim_v") and name in cells.columns:
+                same &= (cells[name] == value).fillna(False).to_numpy(bool)
+        rows = table[same]
         if len(rows):
             found.append((rows, i))
     return found

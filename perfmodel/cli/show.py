@@ -45,7 +45,7 @@ def show(
         typer.Argument(
             metavar="KIND",
             help="implementation, harness, operator, schedule, type, variant, algorithm, graph, "
-            "network, optimiser, precision, level, architecture, device or system.",
+            "network, engine, optimiser, precision, level, architecture, device or system.",
             autocompletion=completing.of_list(lambda: KINDS),
         ),
     ],
@@ -209,6 +209,7 @@ KINDS: Mapping[str, Callable[[str], Found]] = {
             ("algorithm", "algorithms"),
             ("graph", "graphs"),
             ("network", "networks"),
+            ("engine", "engines"),
             ("level", "levels"),
             ("device", "devices"),
             ("system", "systems"),

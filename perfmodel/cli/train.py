@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from perfmodel.cli import completing, known, ranges
-from perfmodel.cli.networkpredict import Attention, Stack
+from perfmodel.cli.networkpredict import Attention, Dtype, Stack
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import Device, System, load, systems
@@ -18,16 +18,15 @@ from perfmodel.networks import library
 from perfmodel.networks.flops import CONVENTIONS
 from perfmodel.networks.network import Network
 from perfmodel.networks.rematerialise import MODES
-from perfmodel.networks.setting import DTYPES
 from perfmodel.plaintext import quoted
 from perfmodel.render import steps as render
+from perfmodel.training import optimisers
 from perfmodel.training.pipeline import KINDS
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
 
 MOST = 100_000
 """The most plans of one command."""
-_USUAL = {"zero": 0}  # of what is not 1 unless it is said
 _SHOWN = 8  # plans that cannot be laid out, printed in full
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -37,7 +36,11 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def train(
     network: Annotated[
         str,
-        typer.Argument(metavar="NETWORK", help="A name (perfmodel network list), or a YAML file."),
+        typer.Argument(
+            metavar="NETWORK",
+            help="A name (perfmodel network list), or a YAML file.",
+            autocompletion=completing.networks,
+        ),
     ],
     device: Annotated[
         list[str] | None,
@@ -57,6 +60,7 @@ def train(
             "-s",
             metavar="NAMES",
             help="Systems (perfmodel list systems): dgx-a100,dgx-h100 or repeated.",
+            autocompletion=completing.systems,
         ),
     ] = None,
     gpus: Annotated[
@@ -87,7 +91,13 @@ def train(
         str, typer.Option("--zero", metavar="STAGE", help="0, 1, 2, or 3 (FSDP); lists too.")
     ] = "0",
     recompute: Annotated[
-        str, typer.Option("--recompute", metavar="MODE", help=f"{', '.join(MODES)}; lists too.")
+        str,
+        typer.Option(
+            "--recompute",
+            metavar="MODE",
+            help=f"{', '.join(MODES)}; lists too.",
+            autocompletion=completing.of_list(lambda: MODES),
+        ),
     ] = "none",
     recompute_layers: Annotated[
         int | None,
@@ -95,19 +105,35 @@ def train(
             "--recompute-layers", metavar="N", min=0, help="First layers that recompute; else all."
         ),
     ] = None,
-    dtype: Annotated[
-        str, typer.Option("--dtype", metavar="TYPE", help=f"Of the products: {', '.join(DTYPES)}.")
-    ] = "bf16",
+    dtype: Dtype = "bf16",
     stack: Stack = "megatron",
     attention: Attention = "flash",
     optimiser: Annotated[
-        str, typer.Option("--optimiser", metavar="NAME", help="perfmodel list optimisers; none.")
+        str,
+        typer.Option(
+            "--optimiser",
+            metavar="NAME",
+            help="perfmodel list optimisers; none.",
+            autocompletion=completing.of_list(lambda: (*optimisers.names(), "none")),
+        ),
     ] = "adamw",
     schedule: Annotated[
-        str, typer.Option("--schedule", metavar="NAME", help=f"Of a pipeline: {', '.join(KINDS)}.")
+        str,
+        typer.Option(
+            "--schedule",
+            metavar="NAME",
+            help=f"Of a pipeline: {', '.join(KINDS)}.",
+            autocompletion=completing.of_list(lambda: KINDS),
+        ),
     ] = "1f1b",
     convention: Annotated[
-        str, typer.Option("--mfu", metavar="NAME", help=f"MFU by {', '.join(CONVENTIONS)}.")
+        str,
+        typer.Option(
+            "--mfu",
+            metavar="NAME",
+            help=f"MFU by {', '.join(CONVENTIONS)}.",
+            autocompletion=completing.of_list(lambda: CONVENTIONS),
+        ),
     ] = "megatron",
     fastest: Annotated[
         bool,
@@ -198,16 +224,18 @@ class _Grid:
         return count
 
     def plans(self) -> Iterator[tuple[str, Plan | PerfmodelError]]:
-        """Each with a few words for it; the error of one that cannot be."""
+        """Each with what sets it apart in words; the error of one that cannot be."""
+        apart = [name for name, values in self.axes.items() if len(values) > 1]
         for values, mode in product(product(*self.axes.values()), self.recompute):
             chosen = dict(zip(self.axes, values, strict=True))
-            words = ", ".join(
-                f"{name} {value}" for name, value in chosen.items() if value != _USUAL.get(name, 1)
-            )
+            said = [f"{name} {chosen[name]}" for name in apart]
+            if len(self.recompute) > 1:
+                said.append(f"recompute {mode}")
+            words = ", ".join(said)
             try:
-                yield words or "one device", self._plan(chosen, mode)
+                yield words, self._plan(chosen, mode)
             except PerfmodelError as error:
-                yield words or "one device", error
+                yield words, error
 
     def _plan(self, chosen: dict[str, int], mode: str) -> Plan:
         devices = chosen.pop("devices")
@@ -253,10 +281,11 @@ def _places(devices: list[str], wanted: list[str]) -> list[_Place]:
         raise ProblemError(
             "name a device (-d h100-sxm) or a system (--system dgx-h100), one of them"
         )
-    named = [systems.load(name) for text in wanted for name in known.names(text)]
+    named = dict.fromkeys(name for text in wanted for name in known.names(text))
+    joined = {system.slug: system for system in map(systems.load, named)}
     return [
         *(_Place(one, None) for one in known.devices(devices)),
-        *(_Place(load(one.device), one) for one in dict.fromkeys(named)),
+        *(_Place(load(system.device), system) for system in joined.values()),
     ]
 
 
@@ -271,10 +300,10 @@ def _predicted(
     found: list[Step] = []
     refused: list[tuple[str, str]] = []
     for here in places:
-        whose = f"{(here.system or here.device).slug}, " if len(places) > 1 else ""
+        whose = [(here.system or here.device).slug] if len(places) > 1 else []
         for words, answer in _answers(network, named, here, dask):
             if isinstance(answer, str):
-                refused.append((whose + words, answer))
+                refused.append((", ".join(filter(None, [*whose, words])), answer))
             else:
                 found.append(answer)
     return found, refused

@@ -1,4 +1,4 @@
-"""Shipped YAML documents as Python, a module each; see `perfmodel.yamltable`.
+"""Shipped YAML documents as JSON, a file a kind and a line a document; see `perfmodel.yamltable`.
 
 Nothing here is written by hand: `python -m perfmodel.compiled` makes all of it anew.
 """

@@ -2,80 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from perfmodel import yamltable
-from perfmodel.hardware import catalogue, yamlfile
+from perfmodel.hardware import catalogue, sources, systems, yamlfile
+from perfmodel.yamltable import Kind
 
-HERE = Path(__file__).parent
-PACKAGE = HERE.parent
-TABLES = ("timing", "collectives", "training", "serving", "networks/stacks", "networks/hosts")
+PACKAGE = Path(__file__).parents[1]
+TABLES = (
+    "timing", "collectives", "training", "serving", "networks/stacks", "networks/hosts",
+    "hardware/sources",
+)  # fmt: skip
 """Folders of the package whose tables are compiled, and single tables."""
-PRESETS = PACKAGE / "networks" / "presets"
-_WIDTH = 90
-_TEXT = '''"""Compiled from {path} by `python -m perfmodel.compiled`."""
-
-HASH = "{hash}"
-DOCUMENT = {document}
-'''
 
 
-def documents() -> Iterator[tuple[Path, Callable[[str], Any]]]:
-    """Every file that is compiled, with what reads its text.
-
-    Specs and networks have a stricter reader.
-    """
-    for name in TABLES:
+def documents(kind: Kind) -> Iterator[Path]:
+    """Every file of a kind that is compiled, in the order of their names."""
+    places = {
+        "devices": [catalogue.shipped()],
+        "systems": [catalogue.shipped() / systems.FOLDER],
+        "networks": [PACKAGE / "networks" / "presets"],
+    }
+    for folder in places.get(kind, ()):
+        yield from sorted(folder.glob("*.yaml"))
+    for name in TABLES if kind == "tables" else ():
         found = PACKAGE / name
-        paths = sorted(found.rglob("*.yaml")) if found.is_dir() else [found.with_suffix(".yaml")]
-        for path in paths:
-            yield path, yamltable.parse
-    for folder in (catalogue.shipped(), PRESETS):
-        for path in sorted(folder.rglob("*.yaml")):
-            yield path, lambda text: yamlfile.parse(text, "spec").data
+        yield from sorted(found.rglob("*.yaml")) if found.is_dir() else [found.with_suffix(".yaml")]
 
 
-def modules() -> dict[str, str]:
-    """The text of every module by its file's name; raises `ValueError` where two have one name."""
-    found: dict[str, str] = {}
-    for path, parse in documents():
+def parse(kind: Kind, text: str) -> Any:
+    """The document of a text as its reader has it, which is stricter for all but tables."""
+    if kind == "tables":
+        return yamltable.parse(text)
+    data = yamlfile.parse(text, kind).data
+    return data if kind == "networks" else sources.completed(data)
+
+
+def texts() -> Mapping[str, str]:
+    """The text of every compiled file by its name."""
+    return {f"{kind}.jsonl": "".join(_lines(kind)) for kind in get_args(Kind)}
+
+
+def _lines(kind: Kind) -> Iterator[str]:
+    for path in documents(kind):
         text = path.read_text(encoding="utf-8")
-        name = f"{yamltable.module_name(path)}.py"
-        if name in found:
-            raise ValueError(f"{path}: another file is compiled as {name} already; rename one")
-        found[name] = _TEXT.format(
-            path=f"{path.parent.name}/{path.name}",
-            hash=yamltable.hash_of(text),
-            document=literal(parse(text)),
-        )
-    return found
-
-
-def literal(value: Any, indent: int = 0) -> str:
-    """Plain data as Python reads it: on one line where that fits, else an item a line."""
-    flat = repr(value)
-    if len(flat) + indent <= _WIDTH or not isinstance(value, (dict, list)) or not value:
-        return flat
-    inner = indent + 1
-    if isinstance(value, dict):
-        items = [f"{key!r}: {literal(item, inner)}" for key, item in value.items()]
-    else:
-        items = [literal(item, inner) for item in value]
-    first, last = "{}" if isinstance(value, dict) else "[]"
-    return "\n".join([first, *(f"{' ' * inner}{item}," for item in items), " " * indent + last])
+        name = f"{path.parent.name}/{path.name}"
+        yield yamltable.line(text, name, parse(kind, text)) + "\n"
 
 
 def main() -> None:
-    """Write all modules and remove those whose file is gone."""
-    texts = modules()
-    for old in HERE.glob("*.py"):
-        if old.name not in texts and not old.name.startswith("__"):
-            old.unlink()
-    for name, text in texts.items():
-        (HERE / name).write_text(text, encoding="utf-8")
-    print(f"compiled {len(texts)} documents into {HERE}")
+    """Write every compiled file."""
+    for name, text in texts().items():
+        (yamltable.FOLDER / name).write_text(text, encoding="utf-8")
+        print(f"compiled {text.count(chr(10))} documents into {name}")
 
 
 if __name__ == "__main__":

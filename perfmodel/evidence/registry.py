@@ -121,7 +121,8 @@ def _of_file(path: str, attribute: str) -> BundledKernel:
         return next(iter(every.values()))
     if attribute not in named:
         said = f"it has {', '.join(every)}" if every else "it has none"
-        raise KernelError(f"{path}: name a kernel of the file, as {path}:KERNEL; {said}")
+        example = next(iter(every), "KERNEL")
+        raise KernelError(f"{path}: name a kernel of the file, as {path}:{example}; {said}")
     return named[attribute]
 
 

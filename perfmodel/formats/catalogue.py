@@ -55,6 +55,13 @@ FORMATS = {
         frozenset({"networks", "blocks"}),
         "perfmodel.networks.reading:read",
     ),
+    "engine": FileFormat(
+        "an inference engine",
+        "serving/engine.schema.json",
+        ("*.engine.yaml",),
+        frozenset({"engine", "stack"}),
+        "perfmodel.serving.engine:read",
+    ),
     "library": FileFormat(
         "what a library's kernels do",
         "timing/libraries/library.schema.json",

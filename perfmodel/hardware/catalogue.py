@@ -2,7 +2,7 @@
 
 Folders are searched in order: PERFMODEL_HARDWARE_PATH, PERFMODEL_PATH, the shipped ones, then those
 under the entry point `perfmodel.hardware`. A slug opens one file; another spelling is looked up in
-the first lines of each file (slug, name and aliases), so the rest is never parsed.
+each file's slug, name and aliases: compiled, or in its first lines, so the rest is never parsed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 
-from perfmodel import plugins
+from perfmodel import plugins, yamltable
 from perfmodel.errors import SpecError, UnknownName, reason
 from perfmodel.hardware import specfile, yamlfile
 from perfmodel.hardware.device import Device
@@ -31,7 +31,7 @@ def load(name_or_path: str | Path) -> Device:
     text = str(name_or_path)
     if is_path(text):
         return _read(Path(text))
-    return _named(located("device", text, folders(), _of_packages))
+    return _named(located("device", text, folders(), of_packages))
 
 
 def is_path(text: str) -> bool:
@@ -72,27 +72,27 @@ def _found(wanted: str, where: list[Path]) -> Path | None:
 
 def names() -> list[str]:
     """Every slug, sorted; opens no file."""
-    return listed([*folders(), *_of_packages()])
+    return listed([*folders(), *of_packages()])
 
 
 def listed(where: list[Path]) -> list[str]:
     """Every slug of the files in folders, sorted; opens no file."""
-    return sorted({path.stem for path in _paths(where)})
+    return sorted({path.stem for path in plugins.files(where)})
 
 
 def specs() -> list[Device]:
-    """Every device, sorted by slug."""
-    return [load(name) for name in names()]
+    """Every device whose spec can be used, sorted by slug."""
+    return list(plugins.readable(names(), load))
 
 
 def aliases() -> dict[str, Path]:
     """Every spelling, normalised, with the file it means; the first folder wins."""
-    return _aliases([*folders(), *_of_packages()])
+    return _aliases([*folders(), *of_packages()])
 
 
 def _aliases(where: list[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
-    for path in _paths(where):
+    for path in plugins.files(where):
         if _is_file(path):  # a link may point nowhere
             for spelling in _spellings(path, path.stat().st_mtime_ns):
                 found.setdefault(spelling, path)
@@ -125,20 +125,18 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _of_packages() -> list[Path]:
-    """Where specs of other packages lie."""
+def of_packages() -> list[Path]:
+    """Where specs of other packages are looked for, after those of `folders`."""
     return list(plugins.packages("hardware"))
-
-
-def _paths(where: list[Path]) -> list[Path]:
-    return [path for folder in where for path in sorted(folder.glob("*.yaml"))]
 
 
 @lru_cache(maxsize=1024)
 def _spellings(path: Path, _modified: int) -> list[str]:
-    """The names in the first lines of a file; a broken file has none (loading it says why)."""
+    """The names that a file gives itself; a broken file has none (loading it says why)."""
     try:
-        top = yamlfile.head(yamlfile.read(path), str(path), _HEAD)
+        text = yamlfile.read(path)
+        known = yamltable.compiled("devices", text) or yamltable.compiled("systems", text)
+        top = known or yamlfile.head(text, str(path), _HEAD)
     except SpecError:
         return []
     listed = top.get("aliases")

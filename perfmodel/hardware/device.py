@@ -76,8 +76,8 @@ class Device(Block):
     """Why a peak departs from units × rate × clock: by `matrix`, `vector` or `matrix.fp8`."""
     notes: tuple[Line, ...] = ()
     """What else a reader should know."""
-    sources: dict[Line, Line]
-    """Source keys used above, with title and address."""
+    sources: dict[Line, Line] = field(default_factory=dict)
+    """Source keys used above, with title and address; those of `sources.yaml` need none here."""
 
     def agree(self) -> None:
         """Every source that is used is explained."""

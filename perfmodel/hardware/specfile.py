@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from perfmodel import yamltable
 from perfmodel.errors import SpecError
-from perfmodel.hardware import physics, yamlfile
+from perfmodel.hardware import physics, sources, yamlfile
 from perfmodel.hardware.block import Block
 from perfmodel.hardware.device import Device
 from perfmodel.hardware.physics import Finding
@@ -33,7 +33,7 @@ def checked(kind: type[_B], text: str, where: str, check: Callable[[_B], list[Fi
 def read(path: Path) -> Device:
     """The device described by the file at `path`; raises `SpecError`."""
     text = yamlfile.read(path)
-    known = yamltable.compiled(path, text)
+    known = yamltable.compiled("devices", text)
     return loads(text, str(path)) if known is None else Device.trusted(known)
 
 
@@ -64,7 +64,7 @@ def examined(
 
     document = yamlfile.parse(text, where)
     try:
-        block = kind.model_validate(document.data)
+        block = kind.model_validate(sources.completed(document.data))
     except ValidationError as error:
         # By line, but a misspelt key before the right one, which is missing because of it.
         found = sorted(

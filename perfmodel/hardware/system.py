@@ -8,6 +8,7 @@ before it included; bandwidth is one device's, in one direction.
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Literal
 
 from perfmodel.hardware.block import Block
@@ -107,8 +108,8 @@ class System(Block):
     """The host of a node."""
     notes: tuple[Line, ...] = ()
     """What else a reader should know."""
-    sources: dict[Line, Line]
-    """Source keys used above, with title and address."""
+    sources: dict[Line, Line] = field(default_factory=dict)
+    """Source keys used above, with title and address; those of `sources.yaml` need none here."""
 
     def agree(self) -> None:
         """There are levels, each with a name of its own, and every source is explained."""

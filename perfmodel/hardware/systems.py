@@ -1,5 +1,7 @@
-"""The systems by name: shipped files, the user's own in PERFMODEL_HARDWARE_PATH/systems, devices.
+"""The systems by name: the user's own files, shipped ones, those of other packages, devices.
 
+Files lie in systems/ of each folder of PERFMODEL_PATH and beside the specs of devices, in systems/
+of each folder of those; packages bring folders under the entry point `perfmodel.systems` too.
 A device's name is a system too: the one that the links of its own spec make (`of_device`).
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from perfmodel import yamltable
+from perfmodel import plugins, yamltable
 from perfmodel.errors import ProblemError, SpecError, UnknownName, reason
 from perfmodel.hardware import catalogue, specfile, systemphysics, yamlfile
 from perfmodel.hardware.device import Device
@@ -17,7 +19,7 @@ from perfmodel.hardware.physics import Finding
 from perfmodel.hardware.system import Medium, System, SystemLevel, Topology
 
 FOLDER = "systems"
-"""Where systems lie in a folder of specs."""
+"""Where systems lie in a folder of specs, and in one of PERFMODEL_PATH."""
 
 LATENCY = {"fabric": "0.6 us", "pcie": "1 us", "network": "2.7 us"}
 """One message where a device's spec is silent (LL protocol, NCCL 2.2x, src/graph/tuning.cc)."""
@@ -40,7 +42,7 @@ def load(name_or_path: str | Path) -> System:
     if catalogue.is_path(text):
         return _read(Path(text))
     try:
-        path = catalogue.located("system", text, folders())
+        path = _located(text)
     except UnknownName as error:
         device = _device(text)
         if device is None:
@@ -54,12 +56,27 @@ def load(name_or_path: str | Path) -> System:
 
 def names() -> list[str]:
     """Every slug of a file, sorted; opens no file."""
-    return catalogue.listed(folders())
+    return catalogue.listed([*folders(), *_of_packages()])
+
+
+def every() -> list[System]:
+    """Every system whose file can be used, sorted by slug."""
+    return list(plugins.readable(names(), load))
 
 
 def folders() -> list[Path]:
-    """Where systems are looked for."""
-    return [folder / FOLDER for folder in catalogue.folders()]
+    """Where systems are looked for before those of other packages."""
+    return [*plugins.folders(FOLDER), *(folder / FOLDER for folder in catalogue.folders())]
+
+
+def _of_packages() -> list[Path]:
+    beside = (folder / FOLDER for folder in catalogue.of_packages())
+    return [*plugins.packages(FOLDER), *beside]
+
+
+def _located(name: str) -> Path:
+    """The file of a slug or an alias; raises `UnknownName`."""
+    return catalogue.located("system", name, folders(), _of_packages)
 
 
 def validate_file(path: str | Path) -> list[str]:
@@ -80,7 +97,7 @@ def is_named(name: str) -> bool:
     if catalogue.is_path(name):
         return is_system(name)
     try:
-        catalogue.located("system", name, folders())
+        _located(name)
     except UnknownName:
         return False
     return True
@@ -88,7 +105,7 @@ def is_named(name: str) -> bool:
 
 def made_of(device: str) -> list[System]:
     """The systems of files that are made of a device, by slug."""
-    return [system for system in map(load, names()) if system.device == device]
+    return [system for system in every() if system.device == device]
 
 
 def usual(device: Device) -> System:
@@ -180,7 +197,7 @@ def _read(path: Path) -> System:
 @lru_cache(maxsize=64)
 def _cached(path: Path, _modified: int) -> System:
     text = yamlfile.read(path)
-    known = yamltable.compiled(path, text)
+    known = yamltable.compiled("systems", text)
     return (
         specfile.checked(System, text, str(path), check) if known is None else System.trusted(known)
     )

@@ -1,26 +1,30 @@
-"""Networks by name: those that come with the package, those of other packages, and files.
+"""Networks by name: files of the user's own, those that come with perfmodel, those of packages.
 
-presets/ has a file a family. A package brings networks under the entry point `perfmodel.networks`:
-a `Network`, the path of a YAML file, or a function that returns one of them. What cannot be loaded
-is skipped and named by `failures`; the rest stays usable.
+presets/ has a file a family, networks/ in a folder of PERFMODEL_PATH files of one's own. A package
+brings networks under the entry point `perfmodel.networks`: a `Network`, the path of a YAML file, or
+a function that returns one of them. What is broken is left out with a warning that names it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from perfmodel import plugins
 from perfmodel.errors import SpecError, UnknownName
 from perfmodel.hardware.catalogue import normalise
 from perfmodel.networks.network import Network
 from perfmodel.networks.reading import Entry, read
 
-GROUP = "perfmodel.networks"
-"""The entry point."""
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "networks"
+"""The entry point, after `perfmodel.`, and the folder of one's own files."""
 
 
 def names() -> list[str]:
@@ -38,35 +42,25 @@ def load(name_or_path: str | Path) -> Network:
     if "/" in text or os.sep in text or text.endswith((".yaml", ".yml", ".json")):
         return _single(text)
     wanted = normalise(text)
-    for path in sorted(_files(), key=lambda path: not wanted.startswith(path.stem)):
-        for entry in _shipped(path):
+    for place in _places(wanted):
+        for entry in place:
             if wanted in spellings(entry):
                 return entry.network
-    known = {name: entry.network for entry in entries() for name in spellings(entry)}
-    if wanted not in known:
-        raise UnknownName("network", text, known, hint="; ".join(failures()))
-    return known[wanted]
+    raise UnknownName("network", text, [name for entry in entries() for name in spellings(entry)])
 
 
 def entries() -> list[Entry]:
-    """Every network with its aliases: the shipped ones, then those of other packages."""
-    shipped = [entry for path in sorted(_files()) for entry in _shipped(path)]
-    return [*shipped, *_brought()[0]]
+    """Every network with its aliases; of two with one name the user's own, else the shipped one."""
+    found: dict[str, Entry] = {}
+    for place in _places():
+        for entry in place:
+            found.setdefault(normalise(entry.network.name), entry)
+    return list(found.values())
 
 
 def spellings(entry: Entry) -> tuple[str, ...]:
     """The name of a network and its aliases, as they are compared."""
     return tuple(normalise(name) for name in (entry.network.name, *entry.aliases))
-
-
-def failures() -> tuple[str, ...]:
-    """One line for each entry point that was skipped, with the reason."""
-    return _brought()[1]
-
-
-def refresh() -> None:
-    """Forget what other packages brought, so that their entry points are looked up again."""
-    _brought.cache_clear()
 
 
 def _single(path: str) -> Network:
@@ -83,36 +77,45 @@ def _single(path: str) -> Network:
     return found[0].network
 
 
-def _files() -> Iterator[Path]:
+def _places(wanted: str = "") -> Iterator[Sequence[Entry]]:
+    """Where networks are looked for, in order; of the shipped files the likeliest first."""
+    yield _own(tuple(plugins.files(plugins.folders(GROUP))))
+    for path in sorted(_files(), key=lambda path: not wanted.startswith(path.stem)):
+        yield _shipped(path)
+    yield _brought(plugins.points(GROUP))
+
+
+def _files() -> list[Path]:
     """The shipped files."""
-    return Path(str(resources.files("perfmodel.networks").joinpath("presets"))).glob("*.yaml")
+    return plugins.files([Path(str(resources.files("perfmodel.networks").joinpath("presets")))])
+
+
+@lru_cache(maxsize=4)
+def _own(paths: tuple[Path, ...]) -> Sequence[Entry]:
+    return [entry for found in plugins.readable(paths, read) for entry in found]
 
 
 @lru_cache(maxsize=128)
-def _shipped(path: Path) -> tuple[Entry, ...]:
+def _shipped(path: Path) -> Sequence[Entry]:
     return read(path)
 
 
-@lru_cache(maxsize=1)
-def _brought() -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """What other packages bring, and why some of it is left out."""
-    from importlib.metadata import entry_points  # takes as long as a prediction to load
-
+@lru_cache(maxsize=4)
+def _brought(points: tuple[EntryPoint, ...]) -> Sequence[Entry]:
+    """What other packages bring under names that are free."""
     taken = {name for path in _files() for entry in _shipped(path) for name in spellings(entry)}
     found: list[Entry] = []
-    skipped: list[str] = []
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+    for point, loaded in plugins.brought(GROUP):
         try:
-            for entry in _of_package(point.load()):
+            for entry in _of_package(loaded):
                 clash = taken.intersection(spellings(entry))
                 if clash:
                     raise ValueError(f"a network named {min(clash)} is there already")
                 found.append(entry)
                 taken.update(spellings(entry))
         except Exception as error:  # whatever another package raises must not stop the others
-            said = " ".join(str(error).split()) or type(error).__name__
-            skipped.append(f"networks of entry point {point.name} ({point.value}) left out: {said}")
-    return tuple(found), tuple(skipped)
+            plugins.leave_out(point, error)
+    return found
 
 
 def _of_package(loaded: Any) -> tuple[Entry, ...]:
@@ -120,4 +123,6 @@ def _of_package(loaded: Any) -> tuple[Entry, ...]:
     found = loaded() if callable(loaded) else loaded
     if isinstance(found, Network):
         return (Entry(found),)
-    return read(os.fspath(found))
+    if isinstance(found, str | os.PathLike):
+        return read(os.fspath(found))
+    raise TypeError(f"{type(found).__name__} is neither a Network nor the path of a file")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -209,7 +209,16 @@ class NetworkPrediction:
             for line in one.prediction.assumptions
             if not line.startswith(usual)
         )
-        return tuple(dict.fromkeys(said))
+        return tuple(dict.fromkeys((*self._expanded(), *said)))
+
+    def _expanded(self) -> Iterator[str]:
+        """That a cache of latents is read as keys and values, where there is one."""
+        latent = any(block.attention.latent is not None for block in self.network.blocks)
+        if self.setting.past and latent:
+            yield (
+                "latents are cached expanded to keys and values, as transformers does; engines "
+                "decode in the latent (perfmodel infer)"
+            )
 
     def by(self, label: Callable[[PassTime, KernelTime], str]) -> dict[str, float]:
         """Seconds of kernels by a label of theirs."""
@@ -262,7 +271,8 @@ def _moved(level: str, one: Prediction) -> float:
 
 
 def _plain(each: PassTime, one: KernelTime) -> dict[str, Any]:
-    """A kernel of a pass in the JSON form."""
+    """A kernel of a pass in the JSON form: all its launches in a layer together."""
+    launch = one.prediction
     return {
         "segment": each.segment,
         "pass": each.way,
@@ -273,5 +283,8 @@ def _plain(each: PassTime, one: KernelTime) -> dict[str, Any]:
         "time_us": one.seconds * 1e6,
         "low_us": one.spread.low_seconds * 1e6,
         "high_us": one.spread.high_seconds * 1e6,
+        "launches": one.launches,
+        "flops": {unit: one.launches * count for unit, count in launch.flops.items()},
+        "bytes": {level: one.launches * moved for level, moved in launch.bytes.items()},
         "limiter": one.limiter,
     }

@@ -55,7 +55,7 @@ class Entry:
 def read(path: str | Path) -> tuple[Entry, ...]:
     """The networks of a YAML file; raises `SpecError`, "file:line: message", in one line."""
     text = yamlfile.read(Path(path))
-    found = yamltable.compiled(Path(path), text)
+    found = yamltable.compiled("networks", text)
     if found is None:
         return parse(text, str(path))
     return _networks(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
-from perfmodel.render.report import Column, Report, Row, micros, percent, quantity, text
+from perfmodel.render.report import Column, Report, Row, micros, percent, quantity, ratio, text
 from perfmodel.render.roofs import Kernel
 
 BY = ("class", "layer", "operator", "kernel")
@@ -32,7 +32,7 @@ def report(found: Sequence[NetworkPrediction], by: str = "class") -> Report:
         percent("share", "share", rank=1),
         Column("operations", lambda row: row["flops"] or None, quantity("FLOP"), rank=2),
         Column("memory", lambda row: row["hbm_bytes"], quantity("B"), rank=2),
-        Column("FLOP/B", lambda row: row["intensity"], lambda value: f"{value:.3g}", rank=4),
+        Column("FLOP/B", lambda row: row["intensity"], ratio, rank=4),
         text("limiter", "limiter"),
     ]
     return Report(

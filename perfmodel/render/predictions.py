@@ -65,7 +65,8 @@ def labels(rows: Sequence[Row], varying: Sequence[str]) -> list[str]:
     """What tells predictions apart: device, kernel (or schedule), what varies, else the tile."""
 
     def label(row: Row, kernel: str) -> str:
-        sizes = (f"{name}={row['problem'].get(name)}" for name in varying)
+        problem = row["problem"]
+        sizes = (f"{n}={problem[n]}" if n in problem else f"no {n}" for n in varying)
         return " ".join([row["device"], kernel, *sizes])
 
     found = [label(row, row.get("implementation") or row["schedule"]) for row in rows]

@@ -29,10 +29,11 @@ _AXES = {
     "expert": "expert",
     "zero": "zero",
     "micro_batch": "micro-batch",
+    "global_batch": "global-batch",
     "recompute": "recompute",
 }
 """What a grid of plans may vary, with its name in a table."""
-_ALWAYS = frozenset({"devices", "zero", "micro_batch", "recompute"})
+_ALWAYS = frozenset({"devices", "zero", "micro_batch", "global_batch", "recompute"})
 """What a title says whatever its value is."""
 
 
@@ -130,10 +131,10 @@ def several(
         *(_axis(name) for name in varying),
         Column("step", lambda row: row["step_us"], micros),
         Column("tokens/s a device", lambda row: row["tokens_per_s_per_device"], quantity("")),
-        percent("MFU", "mfu"),
+        percent("MFU", "mfu", rank=1),
         Column("memory", lambda row: row["memory_bytes"], binary),
         text("fits", "fits"),
-        text("limiter", "limiter"),
+        text("limiter", "limiter", rank=3),
     ]
     why = [f"left out: {plan}: {reason}" for plan, reason in refused[:shown]]
     if len(refused) > shown:
@@ -142,8 +143,9 @@ def several(
 
 
 def _axis(name: str) -> Column:
-    """A column of what tells the plans apart."""
-    return (text if name in ("device", "recompute") else integer)(_AXES[name], name)
+    """A column of what tells the plans apart; some follow from the others."""
+    rank = 2 if name in ("data", "global_batch") else 0
+    return (text if name in ("device", "recompute") else integer)(_AXES[name], name, rank=rank)
 
 
 def _shared_title(found: Sequence[Step], varying: Sequence[str]) -> str:
@@ -154,10 +156,8 @@ def _shared_title(found: Sequence[Step], varying: Sequence[str]) -> str:
         for name, head in _AXES.items()
         if name not in (*varying, "device") and (name in _ALWAYS or getattr(plan, name) != 1)
     }
-    batches = {one.plan.global_batch for one in found}
-    rest = {"dtype": plan.dtype, "stack": plan.stack}
-    sizes = {"seq": plan.seq, **({"global-batch": plan.global_batch} if len(batches) == 1 else {})}
-    said = " ".join(f"{key}={value}" for key, value in {**same, **sizes, **rest}.items())
+    rest = {"seq": plan.seq, "dtype": plan.dtype, "stack": plan.stack}
+    said = " ".join(f"{key}={value}" for key, value in {**same, **rest}.items())
     where = "" if "device" in varying else f" on {step.device}"
     return f"{step.network.name}{where}: {said}"
 

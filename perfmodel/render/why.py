@@ -39,10 +39,9 @@ def sentences(row: Row, why: Why) -> str:
         f"{micros(row['time_us'])}{_share(why, limiter)}"
     )
     if times[second] > 0:
-        behind = 1 - times[second] / times[limiter]
         said += (
-            f"; next comes {_called(row, second)} with {micros(times[second])}, {behind:.0%} "
-            f"shorter{_share(why, second)}"
+            f"; next comes {_called(row, second)} with {micros(times[second])}, "
+            f"{_behind(times[second] / times[limiter])}{_share(why, second)}"
         )
     more = "; ".join([*_floor(row, why), *_help(why)])
     return f"{said}. {more[:1].upper()}{more[1:]}." if more else f"{said}."
@@ -90,6 +89,12 @@ def _called(row: Row, term: str) -> str:
     if term in LINKS:
         return f"the {term} link"
     return TERMS.get(term) or str(row["levels"].get(term, term))
+
+
+def _behind(share: float) -> str:
+    """How much shorter the runner-up is, of which it takes `share` of the limiter's time."""
+    less = f"{1 - share:.0%}"
+    return "as long" if less in ("0%", "-0%") else f"{less} shorter"
 
 
 def _share(why: Why, term: str) -> str:

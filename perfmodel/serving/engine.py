@@ -1,18 +1,20 @@
 """What an engine does with a network (`engines/*.yaml`): kernels, host time, exchanges, batching.
 
 A file an engine; each fact with a source. Numbers that were read off published runs stand in
-`fitted`, at most `MOST_FITTED` an engine, and none of them belongs to a device.
+`fitted`, at most `MOST_FITTED` an engine, and none of them belongs to a device. Files of the user's
+own lie in engines/ of a folder in PERFMODEL_PATH; packages bring folders under the entry point
+`perfmodel.engines`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from perfmodel import yamltable
+from perfmodel import plugins, yamltable
 from perfmodel.collectives.predict import libraries
 from perfmodel.entries import Misfit, made
 from perfmodel.errors import ProblemError, SpecError, UnknownName
@@ -21,7 +23,10 @@ from perfmodel.networks import hosts, stack
 
 MOST_FITTED = 3
 """Constants of an engine that may come from measured runs."""
-FOLDER = Path(__file__).with_name("engines")
+GROUP = "engines"
+"""The entry point, after `perfmodel.`, and the folder of one's own files."""
+FOLDER = Path(__file__).with_name(GROUP)
+"""The shipped files."""
 _MICRO = 1e-6
 
 
@@ -184,12 +189,27 @@ class Engine:
 
 
 def load(name: str) -> Engine:
-    """The engine of this name or alias; raises `UnknownName` with the nearest ones."""
-    known = {spelling: one for one in engines().values() for spelling in _spellings(one)}
-    found = known.get(normalise(name))
-    if found is None:
-        raise UnknownName("engine", name, engines())
-    return found
+    """The engine of this name or alias: the user's own, else the shipped one, else a package's.
+
+    Raises `UnknownName` with the nearest ones.
+    """
+    wanted = normalise(name)
+    for one in every():
+        if wanted in _spellings(one):
+            return one
+    raise UnknownName("engine", name, names())
+
+
+def names() -> list[str]:
+    """Every engine that `load` knows, aliases apart."""
+    return list(dict.fromkeys(one.name for one in every()))
+
+
+def every() -> Iterator[Engine]:
+    """Every engine in the order in which `load` looks; of two with one name the first is meant."""
+    yield from _others(tuple(plugins.files(plugins.folders(GROUP))))
+    yield from engines().values()
+    yield from _others(tuple(plugins.files(plugins.packages(GROUP))))
 
 
 def released(name: str, version: str) -> Engine:
@@ -206,7 +226,13 @@ def released(name: str, version: str) -> Engine:
 @lru_cache(maxsize=1)
 def engines() -> Mapping[str, Engine]:
     """The engines that come with the package, by name."""
-    return {one.name: one for one in map(read, sorted(FOLDER.glob("*.yaml")))}
+    return {one.name: one for one in map(read, plugins.files([FOLDER]))}
+
+
+@lru_cache(maxsize=8)
+def _others(paths: tuple[Path, ...]) -> Sequence[Engine]:
+    """The engines of files that are not ours; what is broken is left out with a warning."""
+    return tuple(plugins.readable(paths, read))
 
 
 def read(path: Path) -> Engine:

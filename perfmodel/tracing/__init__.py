@@ -4,11 +4,13 @@
     found = trace(module, (ids,))             # a module on the meta device
     predict_graph(found.graph, load("h100-sxm"))
 
-    module      a user's file as a module on the meta device, its inputs, and torch.export
+    module      a user's file as a module on the meta device, and its inputs
+    exporting   what torch.export makes of it
     operand     a tensor as an operation sees it: its storage, its shape, what is broadcast
     operation   one ATen operator in our terms: a contraction, a row-wise operator, a map
     registry    ATen operators → operations, one table; `operation` adds to it
     contractions, rowwise, maps   its entries
+    layout      copies that torch makes of operands before a product
     reading     the nodes of an exported program, views left out, as operations
     fusion      which maps share a kernel, which products are one
     lowering    maps and reductions as problems with exact bytes

@@ -21,6 +21,8 @@ from perfmodel.tracing.operation import Operation
 JOINS = ("aten.cat", "aten.concat", "aten.stack")
 """Operators whose inputs lie side by side in their result."""
 _MOST_OPERATIONS = 1_000_000
+# What is counted by its bytes is so many tensors of one size at most, and exact to one of them.
+_MOST_TENSORS = 64
 
 
 def with_problem(operation: Operation) -> Operation:
@@ -68,22 +70,21 @@ def _side_by_side(operation: Operation) -> Operation | None:
 
 
 def _by_bytes(operation: Operation) -> Operation:
-    """A map over bytes: as many as the largest tensor has, in and out as near as whole tensors of
-    that size come.
-    """
+    """A map over bytes: tensors of one size, so many that they are the bytes read and written; a
+    reduction where next to nothing is written."""
     read = sum(x.distinct * _width(x) for x in operation.reads)
-    written = sum(x.distinct * _width(x) for x in operation.writes)
-    size = max(min(read or written, written), 1)
-    problem = Rowwise(
-        "pointwise",
-        1,
-        size,
-        "int8",
-        inputs=max(read // size, 1 if operation.reads else 0),
-        outputs=max(written // size, 1),
-    )
+    written = max(sum(x.distinct * _width(x) for x in operation.writes), 1)
     operands = {"Y": operation.writes} | ({"X": operation.reads} if operation.reads else {})
-    return replace(operation, problem=problem, operands=operands, parts=("X", "Y"))
+    whole = replace(operation, operands=operands, parts=("X", "Y"))
+    if read > _MOST_TENSORS * written:
+        axes = {"a0": written, "a1": read // written}
+        tensors = {"X": (["a0", "a1"], "int8"), "Y": (["a0"], "int8")}
+        return replace(whole, problem=_problem(axes, tensors, ["X"], ["Y"], 1.0, 0.0))
+    largest = max(read, written)
+    size = min(max(math.gcd(read, written), -(-largest // _MOST_TENSORS)), written)
+    inputs = max(round(read / size), 1) if operation.reads else 0
+    problem = Rowwise("pointwise", 1, size, "int8", inputs=inputs, outputs=written // size)
+    return replace(whole, problem=problem)
 
 
 def _width(x: Operand) -> int:

@@ -56,10 +56,15 @@ def rearranged(call: Call) -> Operation | None:
 
 
 @operation("aten.copy")
+def overwrite(call: Call) -> Operation | None:
+    """A tensor over another one, which is not read."""
+    return call.map(reads=call.inputs[1:2])
+
+
 @operation("aten.constant_pad_nd", "aten.pad", "aten.roll", "aten.flip", "aten.repeat_interleave")
 @operation("aten.where", "aten.diff", "aten.floor_divide", "aten.__and__", "aten.__or__")
 @operation("aten.__xor__", "aten.__lshift__", "aten.__rshift__", "aten.clamp", "aten.rsub")
-@operation("aten.tril", "aten.triu", "aten.masked_fill", "aten.index_select", "aten.outer")
+@operation("aten.tril", "aten.triu", "aten.masked_fill", "aten.outer")
 def copy(call: Call) -> Operation | None:
     """Every element of the result is written, and read from where it comes."""
     return call.map()
@@ -87,10 +92,18 @@ def _dims(said: object) -> tuple[int, ...]:
     return tuple(int(d) for d in said) if isinstance(said, list | tuple) else (int(str(said)),)
 
 
-@operation("aten.zeros", "aten.ones", "aten.full", "aten.empty", "aten.zeros_like")
-@operation("aten.ones_like", "aten.full_like", "aten.empty_like", "aten.new_zeros")
-@operation("aten.new_ones", "aten.new_full", "aten.new_empty", "aten.scalar_tensor")
-@operation("aten.arange", "aten.linspace", "aten.eye", "aten.lift_fresh_copy", "aten.detach_")
+CONSTANTS = tuple(
+    f"aten.{name}"
+    for name in (
+        "zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like",
+        "new_zeros", "new_ones", "new_full", "new_empty", "scalar_tensor", "arange", "linspace",
+        "eye", "lift_fresh_copy",
+    )
+)  # fmt: skip
+"""Operators that make a tensor of no other tensor's elements."""
+
+
+@operation(*CONSTANTS, "aten.detach_")
 def made(call: Call) -> Operation | None:
     """Constants, which are made once and not in every pass."""
     return None
@@ -99,7 +112,7 @@ def made(call: Call) -> Operation | None:
 # Sorting, scattering and gathering by index: what they take beside their bytes is not known here.
 @operation("aten.sort", "aten.topk", "aten.argsort", "aten.histc", "aten.bincount", "aten.cumsum")
 @operation("aten.cumprod", "aten.gather", "aten.scatter", "aten.scatter_add", "aten.index_add")
-@operation("aten.index", "aten.index_put", "aten.masked_scatter", "aten.nonzero", "aten.one_hot")
+@operation("aten.index_put", "aten.masked_scatter", "aten.nonzero", "aten.one_hot")
 @operation("aten.searchsorted", "aten.bucketize", "aten.multinomial", "aten.unique", "aten.isin")
 @operation("aten.cross_entropy_loss", "aten.nll_loss_forward", "aten.nll_loss_nd")
 @operation(

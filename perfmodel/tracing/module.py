@@ -1,15 +1,11 @@
-"""A user's file as a module on the meta device, its inputs, and what torch.export makes of it."""
+"""A user's file as a module on the meta device, and its inputs."""
 
 from __future__ import annotations
 
 import importlib.util
-import io
-import logging
 import re
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +43,7 @@ def load(place: str, dtype: str = "bf16") -> Any:
             finally:
                 torch.set_default_dtype(before)
     except Exception as error:  # whatever a user's file raises
-        raise TraceError(f"{place} cannot be made on the meta device: {_said(error)}") from error
+        raise TraceError(f"{place} cannot be made on the meta device: {said(error)}") from error
     if not _is_module(module):
         raise TraceError(f"{place} gives a {type(module).__name__}, not a torch.nn.Module")
     return module
@@ -72,7 +68,7 @@ def _loaded(place: str) -> Any:
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise TraceError(f"{path} cannot be imported: {_said(error)}") from error
+        raise TraceError(f"{path} cannot be imported: {said(error)}") from error
     finally:
         sys.path.pop(0)
     if not hasattr(module, name):
@@ -132,38 +128,8 @@ def torch_type(name: str) -> Any:
     return getattr(torch, _TYPES[name])
 
 
-def exported(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """The exported program; raises `TraceError` for what torch.export cannot follow.
-
-    `strict=False` keeps attention, linear layers and norms whole, and a record of the module that
-    each node stands in, where other ways of tracing take them apart.
-    """
-    import torch
-
-    call: Callable[..., Any] = torch.export.export
-    try:
-        with torch.no_grad(), _quiet():
-            return call(module, tuple(args), dict(kwargs), strict=False)
-    except Exception as error:  # whatever a user's forward raises
-        name = type(module).__name__
-        raise TraceError(f"{name} cannot be traced: {_said(error)}") from error
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Nothing but an error comes out: torch logs pages about what it cannot follow."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
-
-
-def _said(error: BaseException) -> str:
+def said(error: BaseException) -> str:
     """What an error says, in one line of 300 characters at most."""
     text = " ".join(str(error).split())
-    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return said if len(said) <= 300 else f"{said[:300]}..."
+    shown = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return shown if len(shown) <= 300 else f"{shown[:300]}..."

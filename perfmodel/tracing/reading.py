@@ -5,9 +5,11 @@ from __future__ import annotations
 import operator as python
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from perfmodel.tracing import layout
+from perfmodel.tracing.maps import CONSTANTS
 from perfmodel.tracing.operand import Operand, operand
 from perfmodel.tracing.operation import Operation
 from perfmodel.tracing.registry import Call, lowered
@@ -22,10 +24,8 @@ VIEWS = frozenset(
         "lift_fresh", "mT", "numpy_T", "adjoint", "unfold", "as_strided", "view_as_real",
         "view_as_complex", "real", "imag", "tensor_split", "broadcast_to", "atleast_2d", "ravel",
     )
-)  # fmt: skip
+) | {"_add_batch_dim", "_remove_batch_dim"}  # fmt: skip
 _PERHAPS = frozenset({"aten.reshape", "aten.contiguous", "aten.reshape_as", "aten.flatten"})
-# Assertions and the like, which make nothing.
-_NOTHING = frozenset({"aten._assert_tensor_metadata", "aten.sym_size", "aten._assert_async"})
 
 
 @dataclass
@@ -42,10 +42,16 @@ class Reading:
     """What the caller gives."""
     outputs: list[Operand] = field(default_factory=list)
     """What it returns."""
+    overwritten: dict[str, Operand] = field(default_factory=dict)
+    """Tensors that an operation has written in place, in a part or whole, as large as they are."""
     unknown: Counter[str] = field(default_factory=Counter)
     """Operators that nothing is known of, with how often they were met."""
+    calls: int = 0
+    """Calls of operators: each is an operation, or costs nothing."""
     views: int = 0
-    """Nodes that cost nothing."""
+    """Of these, calls that cost nothing."""
+    copies: int = 0
+    """Operations that are no call of their own: copies that torch makes for a product."""
 
 
 def read(program: Any) -> Reading:
@@ -67,7 +73,12 @@ class _Reader:
             **signature.inputs_to_lifted_tensor_constants,
         }
         self._buffers = {*signature.inputs_to_buffers, *signature.inputs_to_lifted_tensor_constants}
-        self._lies_in: dict[str, str] = {}
+        self._state: Mapping[str, Any] = program.state_dict
+        self._first: dict[int, str] = {}  # a parameter's tensor to its first placeholder
+        self._lies_in: dict[Any, str] = {}
+        self._whole: dict[str, Operand] = {}  # tensors in memory, as large as they are
+        self._returned: dict[Any, list[str]] = {}  # what regions return
+        self._region = ""
         self.found = Reading()
 
     def take(self, node: Any) -> None:
@@ -78,73 +89,139 @@ class _Reader:
             self._called(node)
         elif node.op == "output":
             for item in _flat(node.args[0]):
-                value = item.meta.get("val") if hasattr(item, "meta") else None
-                if hasattr(value, "stride"):
+                if hasattr(item, "meta") and hasattr(_value(item), "stride"):
                     self.found.outputs.append(self._operand(item))
 
     def _given(self, node: Any) -> None:
-        value = node.meta.get("val")
+        value = _value(node)
         if not hasattr(value, "stride"):
             return
-        self._lies_in[node.name] = node.name
-        seen = operand(node.name, value)
-        if node.name in self._weights:
-            self.found.parameters[node.name] = seen
-            if node.name in self._buffers:
-                self.found.buffers.add(node.name)
-        else:
+        seen = self._whole[node.name] = operand(node.name, value)
+        if node.name not in self._weights:
             self.found.inputs[node.name] = seen
+            self._lies_in[node] = node.name
+            return
+        weight = self._state.get(self._weights[node.name])
+        home = self._first.setdefault(id(weight), node.name) if weight is not None else node.name
+        self._lies_in[node] = home
+        if home != node.name:  # tied to another one
+            return
+        self.found.parameters[node.name] = seen
+        if node.name in self._buffers:
+            self.found.buffers.add(node.name)
 
     def _called(self, node: Any) -> None:
         if node.target is python.getitem:
             self._picked(node)
             return
+        region = _region(node)
+        if region is not None:
+            self._inside(node, *region)
+            return
+        self.found.calls += 1
         name = _name(node.target)
-        values = [value for value in _flat(node.meta.get("val")) if hasattr(value, "stride")]
-        if name in _NOTHING or not values:
-            if name in VIEWS:
-                self._look(node)
+        values = [value for value in _flat(_value(node)) if hasattr(value, "stride")]
+        written = _written(node)
+        if not any(value.numel() for value in (*values, *map(_value, written))):
+            # A size, an assertion, a tensor without elements.
+            self.found.views += 1
             return
         if name in VIEWS or (name in _PERHAPS and (_views(node) or self._of_attention(node))):
             self._look(node)
             return
         call = self._call(node, name, values)
+        if not values:
+            into = zip(written, _outputs(call.name, len(written)), strict=True)
+            call = replace(call, outputs=tuple(operand(to, _value(x)) for x, to in into))
+        call = self._laid_out(node, call)
         made, known = lowered(call)
         if not known:
             self.found.unknown[name] += 1
         if made is None:
             self._look(node)
             return
-        self._lies_in[node.name] = node.name
+        self._lies_in[node] = call.name
+        self._whole |= {x.tensor: x for x in call.outputs}
         self.found.operations.append(made)
+        if len(written) == len(call.outputs):
+            for item, to in zip(written, call.outputs, strict=True):
+                self._overwrite(item, to.tensor)
+
+    def _inside(self, node: Any, body: Any, arguments: list[Any]) -> None:
+        """A region that runs as a part of the graph: autocast, checkpointing."""
+        outside, self._region = self._region, f"{self._region}{node.name}."
+        given = iter(arguments)
+        for item in body.graph.nodes:
+            if item.op == "placeholder":
+                source = next(given)
+                if source in self._lies_in:
+                    self._lies_in[item] = self._lies_in[source]
+            elif item.op == "call_function":
+                self._called(item)
+            elif item.op == "output":
+                self._returned[node] = [self._home(x) for x in _flat(item.args[0])]
+        self._region = outside
+
+    def _overwrite(self, node: Any, made: str) -> None:
+        """What lies where a node lies is from now on what an operation has written there."""
+        home = self._home(node)
+        before = self._whole.get(home)
+        if before is not None:
+            self._whole[made] = self.found.overwritten[made] = replace(before, tensor=made)
+        for other in [n for n, at in self._lies_in.items() if at == home]:
+            self._lies_in[other] = made
+
+    def _home(self, node: Any) -> str:
+        """The tensor in memory that a node lies in."""
+        return self._lies_in.get(node) or f"{self._region}{node}"
 
     def _look(self, node: Any) -> None:
         """A node that lies where its first tensor lies; a constant lies in memory as inputs do."""
         self.found.views += 1
-        named = (item.name for item in _flat(node.args) if hasattr(item, "meta"))
-        source = next((name for name in named if name in self._lies_in), None)
-        self._lies_in[node.name] = node.name if source is None else self._lies_in[source]
+        nodes = (x for x in _flat(node.args) if hasattr(x, "meta") and not _is_constant(node))
+        source = next((item for item in nodes if item in self._lies_in), None)
+        home = self._lies_in[node] = self._home(node if source is None else source)
+        if source is None and hasattr(_value(node), "stride"):
+            self._whole[home] = operand(home, _value(node))
 
     def _of_attention(self, node: Any) -> bool:
         """Whether it joins the heads of attention's result: kernels write heads beside each other
         ([batch, seq, heads, dim]), whatever the meta device says of it.
         """
-        home = self._lies_in.get(node.args[0].name)
+        home = self._lies_in.get(node.args[0])
         made = self.found.operations
         kinds = (item.kind for item in made if any(x.tensor == home for x in item.writes))
         return next(kinds, "") == "attention"
 
+    def _laid_out(self, node: Any, call: Call) -> Call:
+        """The call with copies of the operands that its kernel cannot read as they lie."""
+        for name, shape in layout.copied(
+            call.aten, [_value(x) for x in node.args if hasattr(x, "meta")]
+        ):
+            source = call[name]
+            made = Operand(f"{call.name}.{name}", shape, source.dtype, floating=source.floating)
+            copy = Call(made.tensor, layout.COPY, call.module, {"self": source}, (made,))
+            operation, _ = lowered(copy)
+            assert operation is not None
+            self.found.operations.append(operation)
+            self.found.copies += 1
+            call = replace(call, given={**call.given, name: made})
+        return call
+
     def _picked(self, node: Any) -> None:
         """One of several results: a view of what was split, or an output of its own."""
         source, index = node.args
-        home = self._lies_in.get(source.name)
-        if home == source.name:
-            self._lies_in[node.name] = _output(source.name, index)
+        if source in self._returned:
+            self._lies_in[node] = self._returned[source][index]
+            return
+        home = self._lies_in.get(source)
+        if home == f"{self._region}{source.name}":
+            self._lies_in[node] = _output(home, index)
         elif home is not None:
-            self._lies_in[node.name] = home
+            self._lies_in[node] = home
 
     def _operand(self, node: Any) -> Operand:
-        return operand(self._lies_in.get(node.name, node.name), node.meta["val"])
+        return operand(self._home(node), _value(node))
 
     def _call(self, node: Any, name: str, values: list[Any]) -> Call:
         arguments = getattr(node.target, "_schema", None)
@@ -152,13 +229,11 @@ class _Reader:
         given = dict(zip(names, node.args, strict=False)) if names else {}
         given |= {f"argument {i}": value for i, value in enumerate(node.args[len(given) :])}
         given |= dict(node.kwargs)
-        several = len(values) > 1
-        outputs = tuple(
-            operand(_output(node.name, i) if several else node.name, value)
-            for i, value in enumerate(values)
-        )
+        called = f"{self._region}{node.name}"
+        to = zip(_outputs(called, len(values)), values, strict=True)
+        outputs = tuple(operand(tensor, value) for tensor, value in to)
         return Call(
-            node.name,
+            called,
             name,
             _module(node),
             {key: self._seen(value) for key, value in given.items()},
@@ -167,19 +242,61 @@ class _Reader:
         )
 
     def _seen(self, value: Any) -> Any:
-        """An argument with tensors as operands; those that cost nothing to make are left out."""
+        """An argument with tensors as operands; those that cost nothing to make are left out, as
+        are those without elements."""
         if isinstance(value, list | tuple):
             return [self._seen(item) for item in value]
         if not hasattr(value, "meta"):
             return value
-        if value.name not in self._lies_in or not hasattr(value.meta.get("val"), "stride"):
+        if value not in self._lies_in or not hasattr(_value(value), "stride"):
             return None
-        return self._operand(value)
+        return self._operand(value) if _value(value).numel() else None
+
+
+def _value(node: Any) -> Any:
+    """What a node makes, as torch's meta device has it; within `vmap` the whole of it."""
+    import torch
+
+    functorch = torch._C._functorch
+    value = node.meta.get("val")
+    while isinstance(value, torch.Tensor) and functorch.is_batchedtensor(value):
+        value = functorch.get_unwrapped(value)
+    return value
+
+
+def _region(node: Any) -> tuple[Any, list[Any]] | None:
+    """The graph that an operator runs as a part of this one, and what it is given; None where an
+    operator has none, or chooses between several.
+    """
+    bodies = [x for x in node.args if getattr(x, "op", "") == "get_attr"]
+    if len(bodies) != 1:
+        return None
+    body: Any = getattr(node.graph.owning_module, bodies[0].target, None)
+    if not hasattr(body, "graph"):
+        return None
+    given = [x for x in node.args if hasattr(x, "op") and x is not bodies[0]]
+    wanted = sum(item.op == "placeholder" for item in body.graph.nodes)
+    return (body, given) if wanted == len(given) else None
+
+
+def _written(node: Any) -> list[Any]:
+    """The tensors that an operator writes in place."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return []
+    names = {item.name for item in schema.arguments if item.alias_info and item.alias_info.is_write}
+    given = zip((item.name for item in schema.arguments), node.args, strict=False)
+    return [x for name, x in (*given, *node.kwargs.items()) if name in names and hasattr(x, "meta")]
 
 
 def _output(name: str, index: int) -> str:
     """The tensor that is one of several outputs."""
     return f"{name}.{index}"
+
+
+def _outputs(name: str, many: int) -> list[str]:
+    """The tensors that an operator makes."""
+    return [_output(name, i) for i in range(many)] if many > 1 else [name]
 
 
 def _name(target: Any) -> str:
@@ -199,6 +316,10 @@ def _module(node: Any) -> str:
     return str(next(reversed(stack.values()))[0]) if stack else ""
 
 
+def _is_constant(node: Any) -> bool:
+    return _name(node.target) in CONSTANTS
+
+
 def _is_pointwise(target: Any) -> bool:
     import torch
 
@@ -207,7 +328,7 @@ def _is_pointwise(target: Any) -> bool:
 
 def _views(node: Any) -> bool:
     """Whether a reshape or the like needs no copy: torch itself says whether a view can be made."""
-    source, made = node.args[0].meta["val"], node.meta["val"]
+    source, made = _value(node.args[0]), _value(node)
     if node.target.overloadpacket.__name__ == "contiguous":
         return bool(source.is_contiguous())
     try:

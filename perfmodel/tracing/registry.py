@@ -108,10 +108,11 @@ class Call:
             vector_ops=vector_ops, domain=source.shape, reduced=dims,
         )  # fmt: skip
 
-    def by_bytes(self, kind: str = "other") -> Operation:
+    def by_bytes(self, kind: str = "other", reads: Sequence[Operand] | None = None) -> Operation:
         """What is counted by the bytes that it reads and writes, and named as estimated."""
+        seen = self.inputs if reads is None else tuple(reads)
         return Operation(
-            self.name, self.aten, self.module, kind, self.inputs, self.outputs, estimated=True
+            self.name, self.aten, self.module, kind, seen, self.outputs, estimated=True
         )
 
 

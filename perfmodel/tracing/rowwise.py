@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.operators import load
@@ -59,11 +60,20 @@ def other_norm(call: Call) -> Operation | None:
     return call.map(vector_ops=6.0, kind="norm")
 
 
-@operation("aten.embedding")
-def embedding(call: Call) -> Operation | None:
-    """A row of the table for each index; the other rows are not read."""
-    table, ids = call["weight"], call["indices"]
+@operation("aten.embedding", "aten.index_select", "aten.index")
+def rows(call: Call) -> Operation | None:
+    """Rows of a table by number; the other rows are not read. Elements that are picked otherwise
+    are counted by their bytes."""
+    table: Operand = call.first("weight", "self")
+    picked = call.first("indices", "index")
+    numbers = [x for x in (picked if isinstance(picked, list) else [picked]) if x is not None]
+    first = not isinstance(picked, list) or picked[0] is not None
+    columns = math.prod(table.shape[1:])
+    whole = len(numbers) == 1 and numbers[0].elements * columns == call.out.elements
+    if not first or not whole or call["dim"]:
+        seen = replace(table, shape=call.out.shape, spread=())
+        return call.by_bytes(reads=(seen, *numbers))
     gather = load("embedding")
-    problem = gather.problem(tokens=ids.elements, hidden=table.shape[-1], dtype=table.dtype)
-    operands = {"ids": (ids,), "table": (table,), "Y": call.outputs[:1]}
+    problem = gather.problem(tokens=numbers[0].elements, hidden=columns, dtype=table.dtype)
+    operands = {"ids": (numbers[0],), "table": (table,), "Y": call.outputs[:1]}
     return call.known("embedding", problem, operands, parts=("ids", "table"))

@@ -11,8 +11,8 @@ from typing import Any
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.graph import Edge, Graph, Node, Tensor
 from perfmodel.tracing import fusion, gradients
+from perfmodel.tracing.exporting import exported
 from perfmodel.tracing.lowering import with_problem
-from perfmodel.tracing.module import exported
 from perfmodel.tracing.operand import Operand
 from perfmodel.tracing.operation import Operation
 from perfmodel.tracing.reading import Reading, read
@@ -35,6 +35,8 @@ class Trace:
     """Calls of ATen operators that were traced, views among them."""
     views: int
     """Of these, calls that cost nothing."""
+    copies: int
+    """Operations beside the calls: copies that torch makes of a product's operands."""
     unknown: Mapping[str, int]
     """Operators that nothing is known of, with how often they were met; counted by their bytes."""
 
@@ -78,7 +80,8 @@ def trace(
         graph=_graph(name or type(module).__name__, lowered, found),
         operations=lowered,
         parameters=sum(x.elements for n, x in found.parameters.items() if n not in found.buffers),
-        aten_nodes=len(found.operations) + found.views,
+        aten_nodes=found.calls,
+        copies=found.copies,
         views=found.views,
         unknown=dict(found.unknown),
     )
@@ -87,7 +90,7 @@ def trace(
 def _graph(name: str, operations: Sequence[Operation], found: Reading) -> Graph:
     """The operations joined by tensors, those that none of them touches left out."""
     tensors: dict[str, Tensor] = {}
-    sizes = {**found.parameters, **found.inputs}
+    sizes = {**found.parameters, **found.inputs, **found.overwritten}
     for item in operations:
         for x in (*item.writes, *item.reads):
             whole = sizes.get(x.tensor, x)

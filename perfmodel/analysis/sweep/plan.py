@@ -29,7 +29,7 @@ CHUNK = 65_536
 
 @dataclass(frozen=True)
 class Part:
-    """One file: the points from `start` up to `stop` of one device's grid."""
+    """One file: a run of points of one device's grid."""
 
     device: Device
     """The device."""

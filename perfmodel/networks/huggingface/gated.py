@@ -252,6 +252,8 @@ def gemma(config: Config, *, head_norm: bool, pattern: int) -> Network:
     """Gemma 2 and 3: gated gelu, norms around each part, windows in all but every n-th layer."""
     habits = Habits(head_norm=head_norm, tied=True, activation="gelu_pytorch_tanh")
     of = base(config, habits)
+    if config.flag("use_bidirectional_attention", False):
+        of = replace(of, attention=replace(of.attention, causal=False))
     window = config.whole("sliding_window")
     every = config.maybe("sliding_window_pattern", "_sliding_window_pattern") or pattern
     for key in ("attn_logit_softcapping", "final_logit_softcapping"):

@@ -8,6 +8,7 @@ from perfmodel.networks.huggingface.gated import runs, shared_out
 from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
 
 _ALIBI = "slopes by distance, which have no weights, are left out"
+_CROSS = "attention to an encoder is left out"
 
 
 def bert(config: Config) -> Network:
@@ -15,6 +16,7 @@ def bert(config: Config) -> Network:
     hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
     if config.word("position_embedding_type", "absolute") != "absolute":
         config.notes.append("position_embedding_type: positions are taken as learned ones")
+    config.left_out("add_cross_attention", _CROSS)
     attention = SelfAttention(
         heads, heads, shared_out(hidden, heads), causal=config.flag("is_decoder", False),
         qkv_bias=True, output_bias=True, rotary=False,
@@ -37,7 +39,7 @@ def bert(config: Config) -> Network:
 def gpt2(config: Config) -> Network:
     """GPT-2: one product for queries, keys and values."""
     hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
-    config.left_out("add_cross_attention", "attention to an encoder is left out")
+    config.left_out("add_cross_attention", _CROSS)
     attention = SelfAttention(
         heads, heads, shared_out(hidden, heads),
         qkv_bias=True, output_bias=True, rotary=False, joined=True,

@@ -7,7 +7,7 @@ from perfmodel.networks.network import SelfAttention
 from perfmodel.networks.operations.embedding import Embedding
 from perfmodel.networks.operations.linear import Linear
 from perfmodel.networks.operations.loss import Loss
-from perfmodel.networks.operations.maps import Dropout, activation
+from perfmodel.networks.operations.maps import Dropout, activation, tanh
 from perfmodel.networks.value import Value, Weight
 
 # Tokens that BERT predicts, in a hundred (1810.04805, section 3.1).
@@ -53,10 +53,11 @@ def head(layer: Layer) -> None:
 
 
 def _pooler(layer: Layer, x: Value) -> None:
-    """A dense layer over the first token of each sequence, and BERT's second head."""
+    """A dense layer over the first token of each sequence, its tanh, and BERT's second head."""
     setting = layer.setting
     first = Value("first tokens", setting.batch, x.cols, x.dtype)
     pooled = layer.one(Linear("pooler", setting, first, x.cols, bias=True))
+    pooled = layer.one(tanh("pooler activation", setting, pooled))
     if layer.network.head == "pretraining":
         layer.add(Linear("next sentence", setting, pooled, 2, bias=True))
 

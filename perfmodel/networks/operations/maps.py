@@ -7,7 +7,8 @@ kernel, as a fused kernel or a compiler makes it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.algorithms.rowwise import VARIANTS
@@ -36,6 +37,13 @@ class Pass:
     makes: int | None = None
     """The place of the one of the chain's outputs that it writes; None: all of them, of the last
     pass, and a temporary, of others."""
+    over: Literal["all", "half", "one"] = "all"
+    """Columns that it runs over: all, half of them, or a number for each row. What runs over fewer
+    than all leaves what the pass behind it reads as it was."""
+
+    def columns(self, cols: int) -> int:
+        """How many of so many columns it runs over."""
+        return {"all": cols, "half": -(-cols // 2), "one": 1}[self.over]
 
 
 def chain(
@@ -61,17 +69,16 @@ def chain(
     for i, one in enumerate(passes):
         typed = first.dtype if one.reads_type == "data" else one.reads_type
         made = first.dtype if one.writes_type == "data" else one.writes_type
-        # What the one before left, as far as it is of the type that is read; else what was kept.
-        reads = [v for v in left if v.dtype == typed][: one.reads]
-        more = [v for v in others if v.dtype == typed and v not in reads]
-        reads += more[: one.reads - len(reads)]
+        cols = one.columns(first.cols)
+        reads = _read(left, others, typed, first.rows * cols, one.reads)
         for j in range(one.reads - len(reads)):
-            reads.append(Value(f"{name}.kept {i}.{j}", first.rows, first.cols, typed))
-        writes = _written(name, i, one, made, first, outputs, last=i == len(passes) - 1)
+            reads.append(Value(f"{name}.kept {i}.{j}", first.rows, cols, typed))
+        like = replace(first, cols=cols)
+        writes = _written(name, i, one, made, like, outputs, last=i == len(passes) - 1)
         problem = Rowwise(
             "pointwise",
             first.rows,
-            first.cols,
+            cols,
             typed,
             one.variant if one.variant in VARIANTS else "",
             inputs=one.reads,
@@ -81,7 +88,20 @@ def chain(
         operands = {"Y": tuple(writes)} if writes else {}
         called = name if len(passes) == 1 else f"{name} {i + 1}"
         to.run(called, kind, problem, {"X": tuple(reads)}, operands)
-        left = writes if writes and one.makes is None else left
+        left = writes if writes and one.makes is None and one.over == "all" else left
+
+
+def _read(
+    left: Sequence[Value], others: Sequence[Value], dtype: str, elements: int, many: int
+) -> list[Value]:
+    """What a pass reads: what the one before left, as far as it is of the type and size that is
+    read; else what was kept."""
+    alike = [
+        [v for v in group if v.dtype == dtype and v.rows * v.cols == elements]
+        for group in (left, others)
+    ]
+    fits = alike[0][:many]
+    return fits + [v for v in alike[1] if v not in fits][: many - len(fits)]
 
 
 def _written(
@@ -251,6 +271,12 @@ def activation(name: str, setting: Setting, x: Value, kind: str, gate: Value | N
     return Map(name, setting, (x,), (Pass(variant),), (Pass(gradient, reads=2),), (read,))
 
 
+def tanh(name: str, setting: Setting, x: Value) -> Map:
+    """A tanh, whose gradient asks for its result alone."""
+    made = Value(f"{name}.out", x.rows, x.cols, x.dtype)
+    return Map(name, setting, (x,), (Pass("tanh"),), (Pass("mul", reads=2),), (made,))
+
+
 def _gated(name: str, setting: Setting, up: Value, gate: Value, kind: str) -> Map:
     """Two kernels by plain operators, one where fused: gate's activation times up."""
     if setting.stack.fused_gate:
@@ -267,9 +293,9 @@ def _gated(name: str, setting: Setting, up: Value, gate: Value, kind: str) -> Ma
     return Map(name, setting, (gate, up), forward, back, (gate, up, active))
 
 
-# Rotary positions by plain operators (transformers, apply_rotary_pos_emb): halves swapped and
-# negated, products with sine and cosine, their sum; for queries, then for keys.
-_ROTARY = (Pass("copy"), Pass("mul"), Pass("mul"), Pass("add", reads=2))
+# Rotary positions by plain operators (transformers, apply_rotary_pos_emb): one half negated, the
+# halves swapped, products with sine and cosine, their sum; for queries, then for keys.
+_ROTARY = (Pass("neg", over="half"), Pass("copy"), Pass("mul"), Pass("mul"), Pass("add", reads=2))
 
 
 @dataclass(frozen=True)
@@ -295,7 +321,7 @@ class Rotary(Operation):
         )
 
     def forward(self, to: Recorder) -> None:
-        """One kernel for both, or four for each."""
+        """One kernel for both, or five for each."""
         self._rotate(to, self.name, self.inputs, self.outputs)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:

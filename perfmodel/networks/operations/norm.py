@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.networks.operations.maps import Pass, chain
@@ -11,12 +11,14 @@ from perfmodel.networks.operations.operation import Gradients, Operation, gradie
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.value import Value, Weight
 
-# Hugging Face's LlamaRMSNorm (modeling_llama.py): to fp32, square, mean, scale by the root, back,
-# weight. The mean reads and leaves a number a row. In fp32 the casts are no kernels.
+# Hugging Face's LlamaRMSNorm (modeling_llama.py): to fp32, square, mean, of a number a row the sum
+# with epsilon and the root's reciprocal, scale by it, back, weight. In fp32 casts are no kernels.
 _WIDENED = (
     Pass("copy", "data", "fp32"),
     Pass("mul", "fp32", "fp32"),
     Pass("add", "fp32", "", writes=0),
+    Pass("add_scalar", "fp32", "fp32", over="one"),
+    Pass("rsqrt", "fp32", "fp32", over="one"),
     Pass("mul", "fp32", "fp32"),
     Pass("copy", "fp32", "data"),
     Pass("mul", "data", "data"),
@@ -106,7 +108,7 @@ class Norm(Operation):
         return found
 
     def forward(self, to: Recorder) -> None:
-        """One kernel, or six."""
+        """One kernel, or eight."""
         if not self.fused:
             passes = _narrow(_WIDENED) if self.setting.wide else _WIDENED
             chain(to, self.name, "norm", passes, (self.x,), self.outputs)
@@ -151,7 +153,7 @@ class Norm(Operation):
 def _narrow(passes: tuple[Pass, ...]) -> tuple[Pass, ...]:
     """The passes where everything is fp32 already: casts are none."""
     return tuple(
-        Pass(one.variant, "data", "data" if one.writes else "", one.reads, one.writes)
+        replace(one, reads_type="data", writes_type="data" if one.writes else "")
         for one in passes
         if one.variant != "copy"
     )

@@ -4,7 +4,8 @@
     readers.read("predictions.json", results)
     html = page.render(results, title="My kernels", command="perfmodel report ...")
 
-`readers` knows the documents by the names of their members and takes new kinds by registration;
-`devices` and `summary` say what is known of them; `page` joins data, styles and scripts of `assets`
+`readers` knows documents by their members and tables by their headers. `kinds` turns the rows of
+each kind into `sections` of bars, dots and tables, and takes new kinds by registration; predictions
+are cases, with rooflines and terms of their own. `page` joins data, styles and scripts of `assets`
 into one text. The scripts draw with SVG, and the page asks for nothing from anywhere.
 """

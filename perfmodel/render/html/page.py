@@ -26,7 +26,8 @@ _WHOLE = 2**53  # up to here every whole number is one of JavaScript's
 
 SCRIPTS = (
     *("base", "format", "tip", "labels", "axes", "dots", "table", "download"),
-    *("whatif", "devices", "roofline", "terms", "scatter", "explorer", "main"),
+    *("whatif", "devices", "roofline", "terms", "bars", "scatter", "sections"),
+    *("explorer", "main"),
 )
 """The scripts in the order in which they are joined; each says what it is for."""
 
@@ -64,27 +65,36 @@ def data(
     results: Results, title: str, command: str, explorer: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Everything that the scripts show."""
+    every = replace(results, cases=[*results.cases, *results.derived()])
+    sections, late = results.sections(late=False), results.sections(late=True)
     cases = [
         {**case, "key": case_key(case["device"], case["problem"]), "compute_type": _type(case)}
-        for case in results.cases
+        for case in every.cases
     ]
     types = list(dict.fromkeys(case["compute_type"] for case in cases if case["compute_type"]))
-    known = {slug: devices.described(slug, types) for slug in results.devices}
+    known = {slug: devices.described(slug, types) for slug in every.devices}
     for case in cases:  # a sweep's rows do not say what their device calls its levels
         levels = (known[case["device"]] or {}).get("levels", {})
         case["levels"] = {**{name: roof["name"] for name, roof in levels.items()},
                           **(case.get("levels") or {})}  # fmt: skip
     assumed = Counter(said for case in results.cases for said in case.get("assumptions") or ())
-    assumed.update(run["assumed"] for run in results.runs if run.get("assumed"))
+    for section in (*sections, *late):
+        assumed.update(section.assumptions)
+    told = [said for section in (*sections, *late) for said in section.sentences]
     return {
         "title": title,
         "command": command,
-        "sentences": summary.sentences(replace(results, cases=cases)),
+        "sentences": [
+            *summary.sentences([case for case in cases if not case.get("part_of")]),
+            *told,
+            *results.sentences,
+        ],
         "devices": {slug: found for slug, found in known.items() if found is not None},
         "unknown_devices": [slug for slug, found in known.items() if found is None],
         "cases": cases,
-        "runs": results.runs,
-        "tables": [table.as_dict() for table in results.tables],
+        "sections": [section.as_dict() for section in sections],
+        "late_sections": [section.as_dict() for section in late],
+        "tables": [section.as_dict() for section in results.tables],
         "effects": results.effects,
         "quantities": results.quantities,
         "assumptions": [{"text": said, "count": count} for said, count in assumed.most_common()],

@@ -1,59 +1,21 @@
-"""What a page shows: predicted cases, measured runs, and tables of everything else."""
+"""What a page shows: predicted cases, and documents of every other kind of results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from perfmodel.errors import ProblemError
+from perfmodel.errors import ProblemError, TableError
+from perfmodel.render.html import kinds  # noqa: F401 (registers the kinds)
+from perfmodel.render.html.kinds.compared import RUNS
+from perfmodel.render.html.kinds.registry import KINDS, Document
+from perfmodel.render.html.sections import Section, table
+
+Made = TypeVar("Made")
 
 MOST = 5000
-"""Cases, and measured runs, that one page holds; more would not be drawn in a second."""
-
-_KINDS = (
-    ("_us", "time"),
-    ("seconds", "time"),
-    ("_bytes", "bytes"),
-    ("bytes_", "bytes"),
-    ("flops_per_s", "flops_per_s"),
-    ("flops", "flops"),
-    ("share", "percent"),
-    ("coverage", "percent"),
-    ("mape", "percent"),
-)
-"""What a column's values are, by a part of its name."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table on the page."""
-
-    key: str
-    header: str
-    kind: str
-    """text, number, percent, time (microseconds), bytes, flops or flops_per_s."""
-
-    def as_dict(self) -> dict[str, str]:
-        """The column in the page's data."""
-        return {"key": self.key, "header": self.header, "kind": self.kind}
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of plain values."""
-
-    title: str
-    columns: Sequence[Column]
-    rows: Sequence[Mapping[str, Any]]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The table in the page's data."""
-        return {
-            "title": self.title,
-            "columns": [column.as_dict() for column in self.columns],
-            "rows": [dict(row) for row in self.rows],
-        }
+"""Cases, and rows of a kind, that one page holds; more would not be drawn in a second."""
 
 
 @dataclass
@@ -62,9 +24,10 @@ class Results:
 
     cases: list[dict[str, Any]] = field(default_factory=list)
     """Predictions as in the JSON Schema, with `source` and perhaps `label`; some lack terms."""
-    runs: list[dict[str, Any]] = field(default_factory=list)
-    """Measured runs with their predictions, as `compare --output` writes them."""
-    tables: list[Table] = field(default_factory=list)
+    documents: dict[str, list[Document]] = field(default_factory=dict)
+    """What files have of other kinds, by the name of the kind."""
+    tables: list[Section] = field(default_factory=list)
+    """Rows of no kind."""
     sentences: list[str] = field(default_factory=list)
     """What a reader has to say in the summary."""
     effects: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
@@ -74,31 +37,73 @@ class Results:
 
     def add_case(self, row: Mapping[str, Any], source: str, label: str = "") -> None:
         """Add a prediction. Raises `ProblemError` beyond `MOST`."""
-        _room(self.cases, "predictions")
+        _room(len(self.cases) + 1, "predictions")
         self.cases.append({**row, "source": source, "label": label})
 
+    def add_document(self, kind: str, document: Document) -> None:
+        """Add what a file has of a kind. Raises `ProblemError` beyond `MOST` rows of it."""
+        known = self.documents.setdefault(kind, [])
+        _room(sum(len(one.rows) for one in (*known, document)), f"rows of {kind}")
+        known.append(document)
+
     def add_run(self, row: Mapping[str, Any]) -> None:
-        """Add a measured run with its prediction. Raises `ProblemError` beyond `MOST`."""
-        _room(self.runs, "measured runs")
-        self.runs.append(dict(row))
+        """Add a measured run of an operator with its prediction. Raises as `add_document`."""
+        self.add_document(RUNS, Document("", [dict(row)]))
 
     def add_table(self, title: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add a table whose columns are the plain members of its rows."""
-        found = [_plain(row) for row in rows]
-        keys = dict.fromkeys(key for row in found for key in row)
-        columns = [column(key, (row.get(key) for row in found)) for key in keys]
-        self.tables.append(Table(title, columns, found))
+        self.tables.append(table(title, list(rows)))
+
+    @property
+    def runs(self) -> list[Mapping[str, Any]]:
+        """Measured runs of operators, as `compare --output` writes them."""
+        return [row for one in self.documents.get(RUNS, ()) for row in one.rows]
 
     @property
     def devices(self) -> list[str]:
-        """Devices of cases and runs, each once."""
-        rows = (*self.cases, *self.runs)
+        """Devices of cases and rows, each once."""
+        documents = (one for found in self.documents.values() for one in found)
+        rows = (*self.cases, *(row for one in documents for row in one.rows))
         return list(dict.fromkeys(str(row["device"]) for row in rows if row.get("device")))
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not (self.cases or self.runs or self.tables)
+        return not (self.cases or self.documents or self.tables)
+
+    def sections(self, *, late: bool) -> list[Section]:
+        """Sections of the kinds, those behind the cases or those before.
+
+        Raises `TableError` for rows that are not as the tool writes them.
+        """
+        return [
+            section
+            for name, documents in self.documents.items()
+            if KINDS[name].late == late
+            for section in _made(name, documents, KINDS[name].sections)
+        ]
+
+    def derived(self) -> list[dict[str, Any]]:
+        """Cases that kinds make of their rows. Raises as `sections`."""
+        return [
+            case
+            for name, documents in self.documents.items()
+            for case in _made(name, documents, KINDS[name].cases)
+        ]
+
+
+def _made(
+    name: str,
+    documents: Sequence[Document],
+    make: Callable[[Sequence[Document]], Iterable[Made]] | None,
+) -> list[Made]:
+    """What a kind makes of its documents, faults named by kind and files."""
+    try:
+        return [] if make is None else list(make(documents))
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        said = f"no {error}" if isinstance(error, KeyError) else str(error)
+        sources = ", ".join(dict.fromkeys(one.source for one in documents))
+        raise TableError(f"{sources}: {name} are not as perfmodel writes them: {said}") from None
 
 
 def case_key(device: Any, problem: Mapping[str, Any]) -> str:
@@ -107,19 +112,6 @@ def case_key(device: Any, problem: Mapping[str, Any]) -> str:
     return f"{device}: {sizes}"
 
 
-def column(key: str, values: Iterable[Any]) -> Column:
-    """A column named and formatted by its key: `time_us` is "time", in units of time."""
-    numeric = all(isinstance(value, int | float) for value in values if value is not None)
-    kind = next((kind for part, kind in _KINDS if part in key), "number") if numeric else "text"
-    header = key.removesuffix("_us").removesuffix("_bytes").replace("_", " ")
-    return Column(key, header, kind)
-
-
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Members that stand in a cell."""
-    return {key: value for key, value in row.items() if not isinstance(value, dict | list)}
-
-
-def _room(rows: Sequence[Any], what: str) -> None:
-    if len(rows) >= MOST:
+def _room(count: int, what: str) -> None:
+    if count > MOST:
         raise ProblemError(f"a page holds {MOST:,} {what} at most; choose some of them")

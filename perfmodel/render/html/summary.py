@@ -1,4 +1,4 @@
-"""The summary of a page, in sentences: what there is, what limits it, how true it was."""
+"""The summary of predictions in sentences: how many there are, what limits them, what fits."""
 
 from __future__ import annotations
 
@@ -8,20 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from perfmodel.render.html.results import Results
 from perfmodel.units import seconds
 
 
-def sentences(results: Results) -> list[str]:
-    """Every sentence, the most general first."""
-    return [
-        *_cases(results.cases),
-        *_limiters(results.cases),
-        *_faster(results.cases),
-        *_rooms(results.cases),
-        *_runs(results.runs),
-        *results.sentences,
-    ]
+def sentences(cases: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every sentence of predictions, the most general first."""
+    return [*_cases(cases), *_limiters(cases), *_faster(cases), *_rooms(cases)]
 
 
 def _count(number: int, what: str) -> str:
@@ -82,24 +74,3 @@ def _rooms(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if beyond:
         need = "needs" if beyond == 1 else "need"
         yield f"{_count(beyond, 'case')} {need} more memory than the device has: not runnable."
-
-
-def _runs(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    scored = [run for run in runs if run.get("predicted_us") and run.get("measured_us")]
-    if not runs:
-        return
-    if not scored:
-        yield f"{_count(len(runs), 'measured run')}, none of which could be predicted."
-        return
-    ratios = np.array([run["predicted_us"] / run["measured_us"] for run in scored])
-    inside = [
-        run["low_us"] <= run["measured_us"] <= run["high_us"]
-        for run in scored
-        if run.get("low_us") is not None and run.get("high_us") is not None
-    ]
-    covered = f", {sum(inside) / len(inside):.0%} inside the predicted range" if inside else ""
-    missing = f"; {len(runs) - len(scored)} could not be predicted" * (len(scored) < len(runs))
-    yield (
-        f"{_count(len(runs), 'measured run')}: predictions are off by "
-        f"{float(np.median(np.abs(ratios - 1))):.1%} in the median{covered}{missing}."
-    )

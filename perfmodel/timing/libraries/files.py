@@ -8,21 +8,17 @@ shipped ones. Names of kernels are unique over all files.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfmodel import plugins, yamltable
 from perfmodel.entries import Misfit, made
 from perfmodel.errors import PerfmodelError, UnknownName, nearest
 from perfmodel.timing.libraries.facts import GIVEN, KINDS, KernelFacts
 from perfmodel.timing.libraries.soundness import check, check_links
-
-if TYPE_CHECKING:
-    pass
 
 GROUP = "libraries"
 """The entry point, after `perfmodel.`."""
@@ -81,8 +77,8 @@ def brought() -> tuple[Document, ...]:
             found.append(document(Path(os.fspath(path() if callable(path) else path)), point.name))
         except Exception as error:  # anything may go wrong in another package
             plugins.leave_out(point, error)
-    own = [path for folder in plugins.folders(GROUP) for path in sorted(folder.glob("*.yaml"))]
-    return (*found, *(document(path, path.stem) for path in own))
+    own = plugins.files(plugins.folders(GROUP))
+    return (*found, *plugins.readable(own, lambda path: document(path, path.stem)))
 
 
 def document(path: Path, name: str) -> Document:
@@ -124,7 +120,7 @@ def _one_by_one(
         try:
             yield from facts_of([item], others).items()
         except PerfmodelError as error:
-            warnings.warn(f"left out: {error}", plugins.PluginWarning, stacklevel=2)
+            plugins.left_out(error)
 
 
 def find(name: str) -> KernelFacts | None:

@@ -16,19 +16,10 @@ page.colours = ["blue", "vermilion", "green", "ochre", "purple", "sky", "ink", "
 page.mark = (shape, radius, attributes) =>
   page.svg("path", { d: SHAPES[shape](radius), ...attributes });
 
-// Each item is {x, y, shape, radius, colour, filled, name, describe, choose, data}.
-page.dots = (group, items) => {
-  const nodes = items.map((item, i) => {
-    const node = page.mark(item.shape, item.radius, {
-      class: `dot ${item.colour} ${item.filled ? `fill-${item.colour}` : "fill-ground"}${item.selected ? " selected" : ""}`,
-      transform: `translate(${item.x},${item.y})`,
-      tabindex: i === 0 ? 0 : -1,
-      role: "button",
-      "aria-label": item.name,
-      ...item.data,
-      onclick: () => item.choose?.(),
-    });
-    page.tip.on(node, () => [item.name, item.describe()]);
+// Nodes that the arrow keys walk; one of them is in the order of tabs.
+page.walked = (nodes, choose) => {
+  nodes.forEach((node, i) => {
+    node.setAttribute("tabindex", i === 0 ? 0 : -1);
     node.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
       if (step) {
@@ -37,13 +28,38 @@ page.dots = (group, items) => {
         next.setAttribute("tabindex", 0);
         next.focus();
         event.preventDefault();
-      } else if (event.key === "Enter" || event.key === " ") {
-        item.choose?.();
+      } else if (choose && (event.key === "Enter" || event.key === " ")) {
+        choose(i);
         event.preventDefault();
       }
     });
+  });
+};
+
+// A small picture of a mark, a line or a colour for a legend.
+page.swatch = (fill, ...marks) =>
+  page.svg(
+    "svg",
+    { class: "swatch", viewBox: "0 0 34 12", "aria-hidden": "true" },
+    fill ? page.svg("rect", { x: 8, y: 0, width: 18, height: 12, class: fill }) : null,
+    marks,
+  );
+
+// Each item is {x, y, shape, radius, colour, filled, name, describe, choose, data}.
+page.dots = (group, items) => {
+  const nodes = items.map((item) => {
+    const node = page.mark(item.shape, item.radius, {
+      class: `dot ${item.colour} ${item.filled ? `fill-${item.colour}` : "fill-ground"}${item.selected ? " selected" : ""}`,
+      transform: `translate(${item.x},${item.y})`,
+      role: "button",
+      "aria-label": item.name,
+      ...item.data,
+      onclick: () => item.choose?.(),
+    });
+    page.tip.on(node, () => [item.name, item.describe()]);
     group.append(node);
     return node;
   });
+  page.walked(nodes, (i) => items[i].choose?.());
   return nodes;
 };

@@ -25,6 +25,12 @@ page.si = (value, unit) => {
   return `${digits(value / scale)} ${prefix}${unit}`;
 };
 
+// Bytes of a capacity, with a binary prefix.
+page.binary = (value) => {
+  const power = Math.min(Math.floor(Math.log2(Math.max(Math.abs(value), 1)) / 10), 5);
+  return power ? `${digits(value / 1024 ** power)} ${"KMGTP"[power - 1]}iB` : `${digits(value)} B`;
+};
+
 page.time = (us) => (us === null || us === undefined ? "–" : page.si(us / 1e6, "s"));
 
 page.share = (value) => `${(100 * value).toFixed(Math.abs(value) < 0.0995 ? 1 : 0)}%`;
@@ -38,6 +44,11 @@ page.formats = {
   number: (value) => (Number.isInteger(value) ? String(value) : page.ratio(value)),
   percent: page.share,
   time: page.time,
+  ms: (value) => page.si(value / 1e3, "s"),
+  seconds: (value) => page.si(value, "s"),
+  gb_per_s: (value) => page.si(value * 1e9, "B/s"),
+  watts: (value) => page.si(value, "W"),
+  binary: page.binary,
   bytes: (value) => page.si(value, "B"),
   flops: (value) => page.si(value, "FLOP"),
   flops_per_s: (value) => page.si(value, "FLOP/s"),
@@ -45,6 +56,12 @@ page.formats = {
 
 page.shown = (value, kind) =>
   value === null || value === undefined || value === "" ? "–" : page.formats[kind](value);
+
+// A value at a tick: "10 ms" where a cell has "10.0 ms"; thousands are k, millions M.
+page.tick = (value, kind) => {
+  const text = kind === "number" && value >= 1e3 ? page.si(value, "") : page.shown(value, kind);
+  return text.replace(/\.0+(?=\D|$)/, "").replace(/(\.\d*?)0+(?=\D|$)/, "$1").trim();
+};
 
 // A case in a few words: what tells it from the others, else its operator.
 page.called = (one) => {

@@ -8,6 +8,14 @@ page.textWidth = (text, size) => {
   return measure.measureText(text).width;
 };
 
+// As much of a text as a width holds, with an ellipsis where that is not all.
+page.shortened = (text, width, size) => {
+  let end = text.length;
+  const shown = () => (end < text.length ? `${text.slice(0, end)}…` : text);
+  while (end > 1 && page.textWidth(shown(), size) * 1.04 > width) end -= 1;
+  return shown();
+};
+
 // Corners of a text that starts at (x, y), the middle of its height, turned by `angle` radians.
 function corners({ x, y, width, height, angle }) {
   const [c, s] = [Math.cos(angle), Math.sin(angle)];

@@ -73,13 +73,6 @@ function cases() {
   page.on("factors", draw);
 }
 
-function tables() {
-  data.tables.forEach((table, i) => {
-    const section = page.section(`table-${i}`, table.title);
-    page.table(section, table.columns, table.rows, { caption: table.title, name: table.title });
-  });
-}
-
 function assumptions() {
   const section = page.section("assumptions", "Assumptions");
   section.append(
@@ -115,13 +108,14 @@ function tools() {
 }
 
 summary();
-page.devices();
+page.sections(data.sections, "result");
 page.roofline();
 page.terms();
 page.whatif();
 cases();
-page.scatter();
+page.sections(data.late_sections, "late");
 page.explorer();
-tables();
-if (data.cases.length) assumptions();
+page.devices();
+page.sections(data.tables, "table");
+if (data.cases.length || data.assumptions.length) assumptions();
 tools();

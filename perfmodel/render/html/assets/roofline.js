@@ -59,11 +59,13 @@ page.shares = (one) => {
 };
 
 page.roofline = () => {
-  const slugs = Object.keys(page.data.devices).filter(
-    (slug) => Object.keys(page.data.devices[slug].levels).length,
-  );
   const placed = (one) =>
     work(one) > 0 && Object.values(one.arithmetic_intensity ?? {}).some((value) => value > 0);
+  const slugs = Object.keys(page.data.devices).filter(
+    (slug) =>
+      Object.keys(page.data.devices[slug].levels).length &&
+      page.data.cases.some((one) => one.device === slug && placed(one)),
+  );
   if (!slugs.length) return;
   const section = page.section("roofline", "Roofline");
   const device = page.el(
@@ -363,7 +365,9 @@ function drawCases(svg, cases, rates, { x, y, shownLevels }) {
           data: { "data-case": index, "data-at": level },
           describe: () => [
             ["time", page.time(page.after(one))],
-            ["range", `${page.time(one.low_us)} to ${page.time(one.high_us)}`],
+            ...(one.low_us && one.high_us
+              ? [["range", `${page.time(one.low_us)} to ${page.time(one.high_us)}`]]
+              : []),
             ["rate", page.si(rates[i], "FLOP/s")],
             ...page
               .shares(one)

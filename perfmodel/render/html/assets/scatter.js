@@ -1,24 +1,36 @@
-// Predicted against measured time of runs, with filters.
-page.scatter = () => {
-  const runs = page.data.runs.filter((run) => run.predicted_us > 0 && run.measured_us > 0);
-  if (!runs.length) return;
-  const section = page.section("scatter", "Predicted against measured");
-  const filters = ["device", "op", "implementation", "direction", "source"].filter(
-    (name) => page.unique(runs.map((run) => run[name] ?? "")).length > 1,
-  );
+// Dots of rows: axes and colours can be chosen where there are several, rows filtered. `part` says
+// what is drawn (perfmodel.render.html.sections.Dots).
+page.scatter = (parent, part, columns, rows, id) => {
+  const has = (value) => value !== null && value !== undefined && value !== "";
+  const known = Object.fromEntries(columns.map((column) => [column.key, column]));
+  const header = (key) => known[key]?.header ?? key.replaceAll("_", " ");
+  const usable = (keys) => keys.filter((key) => rows.some((row) => has(row[key])));
+  const [xs, ys] = [usable(part.x), usable(part.y)];
+  const drawable = (row, x, y) =>
+    [x, y].every((key, i) =>
+      part.log.includes("xy"[i]) ? row[key] > 0 : typeof row[key] === "number",
+    );
+  if (!xs.length || !ys.length || !rows.some((row) => drawable(row, xs[0], ys[0]))) return;
+  const text = (row, key) => (has(row[key]) ? String(row[key]) : "");
+  const choice = (label, name, keys, other) =>
+    keys.length > 1
+      ? page.el(
+          "label",
+          {},
+          `${label} `,
+          page.el(
+            "select",
+            { id: `${id}-${name}`, onchange: () => redraw() },
+            keys.map((key) => page.el("option", { value: key }, header(key))),
+          ),
+        )
+      : other;
   const chosen = {};
-  const stats = page.el("p", { "aria-live": "polite", id: "scatter-result" });
-  const chart = page.el("div", { class: "chart square" });
-  const by = page.el(
-    "select",
-    { id: "scatter-by", onchange: () => redraw() },
-    filters.map((name) => page.el("option", { value: name }, name)),
-  );
-  const selects = filters.map((name) =>
+  const filters = part.filters.map((name) =>
     page.el(
       "label",
       {},
-      `${name} `,
+      `${header(name)} `,
       page.el(
         "select",
         {
@@ -30,74 +42,177 @@ page.scatter = () => {
         },
         page.el("option", { value: "" }, "all"),
         page
-          .unique(runs.map((run) => String(run[name] ?? "")))
-          .sort()
+          .unique(rows.map((row) => text(row, name)))
+          .sort((a, b) => a - b || a.localeCompare(b))
           .map((value) => page.el("option", { value }, value || "(none)")),
       ),
     ),
   );
-  const legend = page.el("p", { class: "note" });
-  section.append(
+  const stats = page.el("p", { "aria-live": "polite", id: `${id}-result` });
+  const legend = page.el("p", { class: "legend" });
+  const chart = page.el("div", { class: part.compared ? "chart square" : "chart" });
+  parent.append(
+    part.compared ? "" : page.el("h3", {}, part.title),
     page.el(
       "div",
       { class: "controls" },
-      selects,
-      filters.length ? page.el("label", {}, "colour by ", by) : null,
+      filters,
+      choice("across", "x", xs, null),
+      choice("up", "y", ys, null),
+      choice("colour by", "by", part.by, null),
     ),
     stats,
     legend,
     chart,
   );
+  const picked = (name, keys) => document.getElementById(`${id}-${name}`)?.value ?? keys[0];
 
-  const sizes = [
-    "op",
-    "device",
-    "implementation",
-    "dtype",
-    "batch",
-    "heads_q",
-    "heads_kv",
-    "seq_q",
-    "seq_kv",
-    "head_dim",
-    "causal",
-    "m",
-    "n",
-    "k",
-    "rows",
-    "cols",
-    "limiter",
-  ];
+  // What values of a row's key are: the row says it where its rows are in several units.
+  const kinds = (key, some) => {
+    const own = known[key]?.kind ?? "number";
+    if (!part.unit || !["measured", "predicted", "low", "high"].includes(key)) return own;
+    const units = page.unique(some.map((row) => row[part.unit]).filter(has));
+    return units.length === 1 ? units[0] : "number";
+  };
+  const write = (row, key) => page.shown(row[key], kinds(key, [row]));
+
+  function tell(kept, x, y) {
+    if (!kept.length) return "No row is left.";
+    if (!part.compared) return `${kept.length} of ${rows.length} rows.`;
+    const ratios = kept.map((row) => row[y] / row[x]);
+    const ranged = kept.filter((row) => has(row.low) && has(row.high));
+    const inside = ranged.filter((row) => row.low <= row[x] && row[x] <= row.high).length;
+    const noisy = kept.filter((row) => row.noise_ln > 0);
+    const noise = noisy.length
+      ? ` Noise, where known (${noisy.length}): ${page.share(page.median(noisy.map((row) => row.noise_ln)))}; errors there ${page.share(page.median(noisy.map((row) => Math.abs(Math.log(row[y] / row[x])))))}.`
+      : "";
+    const covered = ranged.length
+      ? `, ${page.share(inside / ranged.length)} inside the predicted range`
+      : "";
+    return `${kept.length} of ${rows.length} runs: off by ${page.share(page.median(ratios.map((r) => Math.abs(r - 1))))} in the median${covered}.${noise}`;
+  }
+
+  // Ends of an axis that shows all values, and the axis itself.
+  function axis(values, which, ends, limit) {
+    const all = limit ? [...values, limit] : values;
+    if (part.log.includes(which))
+      return page.logScale(
+        all.length ? [Math.min(...all) / 1.6, Math.max(...all) * 1.6] : [1, 10],
+        ends,
+      );
+    return page.linearScale([0, Math.max(...all, 0) * 1.08 || 1], ends);
+  }
+
   const draw = (width) => {
-    const kept = runs.filter((run) =>
-      filters.every((name) => !chosen[name] || String(run[name] ?? "") === chosen[name]),
+    const [xKey, yKey, by] = [picked("x", xs), picked("y", ys), picked("by", part.by)];
+    const kept = rows.filter(
+      (row) =>
+        drawable(row, xKey, yKey) &&
+        part.filters.every((name) => !chosen[name] || text(row, name) === chosen[name]),
     );
-    const ratios = kept.map((run) => run.predicted_us / run.measured_us);
-    const inside = kept.filter(
-      (run) => run.low_us <= run.measured_us && run.measured_us <= run.high_us,
-    ).length;
-    stats.textContent = kept.length
-      ? `${kept.length} of ${runs.length} runs: off by ${page.share(page.median(ratios.map((r) => Math.abs(r - 1))))} in the median, ${page.share(inside / kept.length)} inside the predicted range.`
-      : "No run is left.";
-    const height = width;
+    stats.textContent = tell(kept, xKey, yKey);
+    const tall = part.compared ? width : width < 560 ? 320 : 400;
     const svg = page.svg("svg", {
-      viewBox: `0 0 ${width} ${height}`,
+      viewBox: `0 0 ${width} ${tall}`,
       role: "group",
-      "aria-label": `Predicted against measured time of ${kept.length} runs; the table below has their numbers`,
+      "aria-label": `${part.title}: ${header(yKey)} over ${header(xKey)} of ${kept.length} rows; the table has their numbers`,
     });
-    const box = { left: 62, top: 24, right: width - 12, bottom: height - 42 };
-    const times = kept.flatMap((run) => [run.measured_us, run.predicted_us]);
-    const ends = times.length ? [Math.min(...times) / 1.6, Math.max(...times) * 1.6] : [1, 10];
-    const [x, y] = [
-      page.logScale(ends, [box.left, box.right]),
-      page.logScale(ends, [box.bottom, box.top]),
-    ];
+    const box = { left: 66, top: 24, right: width - 14, bottom: tall - 42 };
+    const values = (key) => kept.map((row) => row[key]);
+    const [low, high] = part.ranges[yKey] ?? [];
+    const spans =
+      low && !part.compared ? [...values(low), ...values(high)].filter((v) => v > 0) : [];
+    const both = [...values(xKey), ...values(yKey)];
+    const x = axis(
+      part.compared ? both : values(xKey),
+      "x",
+      [box.left, box.right],
+      part.limits[xKey],
+    );
+    const y = axis(part.compared ? both : [...values(yKey), ...spans], "y", [box.bottom, box.top]);
+    [x.kind, y.kind] = [kinds(xKey, kept), kinds(yKey, kept)];
     page.axes(svg, box, x, y, {
-      xLabel: "measured time",
-      yLabel: "predicted time",
-      xFormat: page.time,
-      yFormat: page.time,
+      xLabel: header(xKey),
+      yLabel: header(yKey),
+      xFormat: (value) => page.tick(value, x.kind),
+      yFormat: (value) => page.tick(value, y.kind),
     });
+    if (part.compared) exact(svg, x, y);
+    if (part.limits[xKey]) limit(svg, x(part.limits[xKey]), box, xKey);
+    const groups = page.unique(rows.map((row) => text(row, by)));
+    const look = (row) => groups.indexOf(text(row, by)) % page.shapes.length;
+    key(groups, by);
+    if (part.joined.length) join(svg, kept, { x, y, xKey, yKey, look });
+    const bars = page.svg("g", {});
+    const dots = page.svg("g", { id: `${id}-dots` });
+    page.dots(
+      dots,
+      kept.map((row) => {
+        const at = { x: x(row[xKey]), y: y(row[yKey]) };
+        const colour = page.colours[look(row)];
+        if (spans.length && has(row[low]) && has(row[high]))
+          bars.append(
+            page.svg("line", {
+              class: `bar ${colour}`,
+              x1: at.x,
+              x2: at.x,
+              y1: y(row[low]),
+              y2: y(row[high]),
+            }),
+          );
+        return {
+          ...at,
+          shape: page.shapes[look(row)],
+          radius: kept.length > 400 ? 2.5 : 4,
+          colour,
+          filled: !part.fits || row[part.fits] !== false,
+          name: part.name
+            .filter((one) => has(row[one]))
+            .map((one) =>
+              known[one]?.kind === "text" ? row[one] : `${header(one)} ${write(row, one)}`,
+            )
+            .join(", "),
+          describe: () => describe(row, xKey, yKey, [low, high]),
+          data: {},
+        };
+      }),
+    );
+    svg.append(bars, dots);
+    chart.replaceChildren(svg);
+  };
+
+  function describe(row, xKey, yKey, [low, high]) {
+    const ends = (key) => part.ranges[key] ?? [`low_${key}`, `high_${key}`];
+    const ranged = (key) => ends(key).every((end) => has(row[end]));
+    const line = (key) => {
+      const range = ranged(key)
+        ? ` (${ends(key)
+            .map((end) => write(row, end))
+            .join(" to ")})`
+        : "";
+      return [header(key), write(row, key) + range];
+    };
+    const said = [xKey, yKey, low, high, ...part.name];
+    const shown = columns.filter((column) => !column.hidden).map((column) => column.key);
+    const others = page
+      .unique([...part.x, ...part.y, "limiter", ...shown])
+      .filter((key) => has(row[key]) && !said.includes(key) && !/^(low|high)_/.test(key));
+    const ratio = row[yKey] / row[xKey];
+    return [
+      line(xKey),
+      part.compared
+        ? [header(yKey), `${write(row, yKey)} (×${ratio.toFixed(2)})`]
+        : [header(yKey), write(row, yKey)],
+      ...(ranged(yKey) ? [["range", ends(yKey).map((end) => write(row, end)).join(" to ")]] : []),
+      ...others.slice(0, 14).map((key) => {
+        const [name, value] = line(key);
+        return [name, value.length > 90 ? `${value.slice(0, 90)}…` : value];
+      }),
+    ];
+  }
+
+  function exact(svg, x, y) {
+    const ends = x.domain;
     const line = (factor) =>
       `${x(ends[0])},${y(Math.max(ends[0] * factor, ends[0]))} ${x(ends[1])},${y(Math.min(ends[1] * factor, ends[1]))}`;
     svg.append(
@@ -113,94 +228,58 @@ page.scatter = () => {
         y2: y(ends[1]),
       }),
     );
-    const groups = page.unique(runs.map((run) => String(run[by.value] ?? "")));
-    const look = (run) => groups.indexOf(String(run[by.value] ?? "")) % page.shapes.length;
+  }
+
+  function limit(svg, at, box, key) {
+    const word = `at most ${page.shown(part.limits[key], kinds(key, rows))}`;
+    const before = at + page.textWidth(word, 12) + 8 > box.right;
+    svg.append(
+      page.svg("path", { class: "limit ink", d: `M${at},${box.top}V${box.bottom}` }),
+      page.svg(
+        "text",
+        { x: at + (before ? -5 : 5), y: box.bottom - 8, "text-anchor": before ? "end" : "start" },
+        word,
+      ),
+    );
+  }
+
+  function join(svg, kept, { x, y, xKey, yKey, look }) {
+    const series = part.joined.filter((one) => one !== xKey);
+    const lines = new Map();
+    for (const row of kept) {
+      const name = series.map((one) => text(row, one)).join("\t");
+      lines.set(name, [...(lines.get(name) ?? []), row]);
+    }
+    for (const mine of lines.values()) {
+      const at = [...mine].sort((a, b) => a[xKey] - b[xKey]);
+      svg.append(
+        page.svg("polyline", {
+          class: `joined ${page.colours[look(at[0])]}`,
+          points: at.map((row) => `${x(row[xKey])},${y(row[yKey])}`).join(" "),
+        }),
+      );
+    }
+  }
+
+  function key(groups, by) {
     legend.replaceChildren(
-      "Grey: within 20 % of the measured time. ",
-      ...groups
-        .slice(0, 12)
-        .flatMap((name, i) => [
-          page.svg(
-            "svg",
-            { class: "swatch", viewBox: "0 0 34 12" },
+      ...(part.compared ? ["Grey: within 20 % of the measured. "] : []),
+      ...(part.fits ? ["Empty marks do not fit. "] : []),
+      ...(by && groups.length > 1 ? groups : []).slice(0, 12).map((name, i) =>
+        page.el(
+          "span",
+          {},
+          page.swatch(
+            null,
             page.mark(page.shapes[i % page.shapes.length], 4, {
               class: `${page.colours[i % page.shapes.length]} fill-${page.colours[i % page.shapes.length]}`,
               transform: "translate(17,6)",
             }),
           ),
-          `${name || "(none)"}  `,
-        ]),
-    );
-    const group = page.svg("g", { id: "scatter-dots" });
-    page.dots(
-      group,
-      kept.map((run) => ({
-        x: x(run.measured_us),
-        y: y(run.predicted_us),
-        shape: page.shapes[look(run)],
-        radius: kept.length > 400 ? 2.5 : 4,
-        colour: page.colours[look(run)],
-        filled: true,
-        name: [run.op, run.implementation, run.device].filter(Boolean).join(" "),
-        describe: () => [
-          ["measured", page.time(run.measured_us)],
-          [
-            "predicted",
-            `${page.time(run.predicted_us)} (×${(run.predicted_us / run.measured_us).toFixed(2)})`,
-          ],
-          ["range", `${page.time(run.low_us)} to ${page.time(run.high_us)}`],
-          ...sizes
-            .filter((name) => run[name] !== null && run[name] !== undefined && run[name] !== "")
-            .map((name) => [name, page.formats.text(run[name])]),
-        ],
-        data: {},
-      })),
-    );
-    svg.append(group);
-    chart.replaceChildren(svg);
-  };
-  const redraw = page.drawn(chart, draw);
-  const columns = [
-    ...["device", "op", "implementation"].map((key) => ({ key, header: key, kind: "text" })),
-    ...sizes
-      .filter(
-        (key) =>
-          !["op", "device", "implementation", "limiter"].includes(key) &&
-          runs.some((run) => run[key] !== null && run[key] !== undefined),
-      )
-      .map((key) => ({
-        key,
-        header: key,
-        kind:
-          typeof runs.find((run) => run[key] !== null && run[key] !== undefined)[key] === "number"
-            ? "number"
-            : "text",
-      })),
-    { key: "measured_us", header: "measured", kind: "time" },
-    { key: "predicted_us", header: "predicted", kind: "time" },
-    {
-      key: "ratio",
-      header: "predicted / measured",
-      kind: "number",
-      get: (run) =>
-        run.predicted_us && run.measured_us ? run.predicted_us / run.measured_us : null,
-    },
-    { key: "low_us", header: "low", kind: "time" },
-    { key: "high_us", header: "high", kind: "time" },
-    { key: "limiter", header: "limiter", kind: "text" },
-    { key: "reason", header: "not predicted because", kind: "text" },
-    { key: "source", header: "source", kind: "text" },
-  ].filter(
-    (column) =>
-      column.get ||
-      page.data.runs.some(
-        (run) =>
-          run[column.key] !== null && run[column.key] !== undefined && run[column.key] !== "",
+          `${known[by]?.kind === "text" ? "" : `${header(by)} `}${name || "(none)"}`,
+        ),
       ),
-  );
-  section.append(page.el("h3", {}, "Runs"));
-  page.table(section, columns, page.data.runs, {
-    caption: "Measured runs and their predictions",
-    name: "runs",
-  });
+    );
+  }
+  const redraw = page.drawn(chart, draw);
 };

@@ -2,7 +2,9 @@
 const SHOWN = 200; // rows drawn at first; the rest follows when it is asked for
 
 // columns: {key, header, kind, get?(row)}; options: {caption, choose(row), isSelected(row), name}.
-page.table = (parent, columns, rows, options = {}) => {
+page.table = (parent, given, rows, options = {}) => {
+  const columns = given.filter((column) => !column.hidden);
+  const alike = given.filter((column) => column.hidden && column.key !== "unit");
   const value = (row, column) => (column.get ? column.get(row) : row[column.key]);
   let [sorted, descending, words, all] = [null, false, "", false];
   const body = page.el("tbody");
@@ -62,7 +64,8 @@ page.table = (parent, columns, rows, options = {}) => {
             onclick: options.choose ? () => options.choose(row) : null,
           },
           columns.map((column, i) => {
-            const text = page.shown(value(row, column), column.kind);
+            const shown = options.kindOf?.(column, row) ?? column.kind;
+            const text = page.shown(value(row, column), shown);
             const kind = column.kind === "text" ? (text.length > 40 ? "clip" : null) : "number";
             const inner =
               options.choose && i === 0
@@ -121,8 +124,8 @@ page.table = (parent, columns, rows, options = {}) => {
             page.download(
               `${options.name ?? "table"}.csv`,
               page.csv(
-                columns.map((column) => column.header),
-                chosen().map((row) => columns.map((column) => value(row, column))),
+                given.map((column) => column.key ?? column.header),
+                chosen().map((row) => given.map((column) => value(row, column))),
               ),
             ),
         },
@@ -130,6 +133,13 @@ page.table = (parent, columns, rows, options = {}) => {
       ),
       count,
     ),
+    alike.length
+      ? page.el(
+          "p",
+          { class: "note" },
+          `In all rows: ${alike.map((column) => `${column.header} ${page.shown(value(rows[0], column), column.kind)}`).join(", ")}.`,
+        )
+      : "",
     page.el(
       "div",
       { class: "scroll", tabindex: 0, role: "region", "aria-label": options.caption ?? "Table" },

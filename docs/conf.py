@@ -1,0 +1,120 @@
+"""The site: `make site` renders README, docs/, notebooks/ and the docstrings into build/site.
+
+The source folder is the repository itself, so a link leads to the same file on a forge and on the
+site. Two things are added while Sphinx reads a page, and neither stands in the Markdown: the menu,
+from the tables of docs/index.md, and the docstrings of exported names.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from types import ModuleType
+from typing import Any
+
+from sphinx.application import Sphinx
+
+import perfmodel
+import perfmodel.triton
+
+project = "perfmodel"
+version = release = perfmodel.__version__
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton"]
+
+root_doc = "docs/index"
+include_patterns = ["*.md", "docs/**.md", "notebooks/*.ipynb"]
+exclude_patterns = [".*", "build", "hardware_specs", "kernels", "perfmodel", "tests"]
+
+myst_heading_anchors = 6  # levels of headings that get the anchor that forges give them
+nb_execution_mode = "off"  # a notebook shows the outputs that it carries
+
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "undoc-members": True}
+maximum_signature_line_length = 80
+toc_object_entries = False
+smartquotes = False
+nitpicky = True
+# Only exported names have to resolve: no inventories of Python and NumPy are downloaded.
+nitpick_ignore_regex = [("py:.*", r"(?!perfmodel\.(triton\.)?\w+$).*")]
+
+html_theme = "furo"
+html_title = "perfmodel"
+html_static_path = ["site/style.css"]
+html_css_files = ["style.css"]
+html_extra_path = ["site/index.html"]
+html_copy_source = False
+copybutton_prompt_text = "$ "
+copybutton_line_continuation_character = "\\"
+
+RESULTS = [
+    "algorithms.problem.Problem",
+    "algorithms.algorithm.Algorithm",
+    "elements.ElementType",
+    "hardware.levels.Level",
+    "timing.knowledge.Known",
+    "operators.operator.Exchanged",
+    "count.cost.KernelCost",
+    "count.cost.Traffic",
+    "napkin.explain.Explanation",
+    "napkin.explain.KernelPage",
+    "graph.prediction.NodePrediction",
+    "graph.declaration.DeclaredGraph",
+    "analysis.whatif.WhatIf",
+    "analysis.whatif.Change",
+    "analysis.whatif.Effect",
+    "analysis.whatif.Outcome",
+    "analysis.sweep.runner.Written",
+]
+"""Classes that are not exported, but that exported functions return or exported classes hold."""
+
+_GROUP = re.compile(r"^## (.+)\n", re.MULTILINE)
+_ROW = re.compile(r"^\| \[([^\]]+)\]\((\S+?)\) \|", re.MULTILINE)
+_NAME = re.compile(r"^### `(\w+)`\n", re.MULTILINE)
+_CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+
+
+def menu(index: str) -> str:
+    """The menu as hidden toctrees: a group for each heading, a page for each row of its table."""
+    _, *parts = _GROUP.split(index)
+    trees = []
+    for group, table in zip(parts[::2], parts[1::2], strict=True):
+        pages = "\n".join(f"{title} <{page}>" for title, page in _ROW.findall(table))
+        trees.append(f"\n```{{toctree}}\n:hidden:\n:caption: {group}\n\n{pages}\n```\n")
+    return "".join(trees)
+
+
+def documented(module: ModuleType, name: str) -> str:
+    """The directive that shows signature, types and docstrings of an exported name."""
+    value = getattr(module, name)
+    kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
+    return directive(kind, f"{module.__name__}.{name}")
+
+
+def directive(kind: str, name: str) -> str:
+    """A directive of autodoc, in MyST."""
+    return f"\n```{{eval-rst}}\n.. auto{kind}:: {name}\n```\n"
+
+
+def read(_: Sphinx, page: str, source: list[str]) -> None:
+    """Add to a page what only the site shows."""
+    (text,) = source
+    if page == "docs/index":
+        source[0] = text + menu(text)
+    elif page == "docs/api":
+        text = _NAME.sub(lambda found: found[0] + documented(perfmodel, found[1]), text)
+        classes = (directive("class", f"perfmodel.{name}") for name in RESULTS)
+        source[0] = "\n".join((text, "## Classes that these return or hold", *classes))
+    elif page == "docs/triton":
+        names = (documented(perfmodel.triton, name) for name in perfmodel.triton.__all__)
+        source[0] = "\n".join((text, "## Reference", *names))
+
+
+def as_rst(_: Sphinx, kind: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings are Markdown whose only markup is `code`; autodoc reads reStructuredText."""
+    lines[:] = _CODE.sub(r"``\1``\\ ", "\n".join(lines)).split("\n")
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the hooks above to Sphinx."""
+    app.connect("source-read", read)
+    app.connect("autodoc-process-docstring", as_rst)

@@ -1,0 +1,105 @@
+"""Readers of documents whose rows are cases: predictions, graphs, what-ifs, answers of sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from perfmodel.render.html.results import Results, case_key
+
+Document = Mapping[str, Any]
+
+_SWEPT = ("limiter", "time_us", "low_us", "high_us", "useful_flops", "footprint_bytes", "waves")
+_NO_PROBLEM = ("device", "case", "schedule", "implementation", "occupancy", "reason", *_SWEPT)
+
+
+def predictions(document: Document, results: Results, source: str) -> None:
+    """What `perfmodel predict` writes."""
+    for row in document["predictions"]:
+        _check(row)
+        results.add_case(row, source)
+
+
+def graphs(document: Document, results: Results, source: str) -> None:
+    """What `perfmodel graph` writes: nodes as cases, and a table of each graph."""
+    for graph in document["graphs"]:
+        name, total = f"{graph['graph']} on {graph['device']}", graph["time_us"]
+        for node in graph["nodes"]:
+            _check(node["prediction"])
+            results.add_case(node["prediction"], source, f"{graph['graph']}: {node['node']}")
+        results.add_table(name, graph["nodes"])
+        shares = sorted(graph["by_operator_us"].items(), key=lambda item: -item[1])
+        said = ", ".join(f"{operator} {time / total:.0%}" for operator, time in shares[:3])
+        results.sentences.append(f"{name} takes {total / 1e3:.3g} ms: {said}.")
+
+
+def whatifs(document: Document, results: Results, source: str) -> None:
+    """What `perfmodel whatif` writes: effects of cases, which are added where they are new."""
+    known = {case_key(case["device"], case["problem"]) for case in results.cases}
+    for row in document["whatif"]:
+        key = case_key(row["device"], row["problem"])
+        if row["quantity"] is not None:
+            found = results.effects.setdefault(key, {})
+            found[row["quantity"]] = [row["halved_us"], row["after_us"]]
+            results.quantities.setdefault(row["quantity"], row["what_if"].removesuffix(" x2"))
+        if key not in known:
+            known.add(key)
+            plain = {name: row[name] for name in ("device", "problem", "time_us", "limiter")}
+            results.add_case({"algorithm": "", **plain}, source)
+    results.add_table(f"what-ifs ({source})", document["whatif"])
+
+
+def compared(document: Document, results: Results, source: str) -> None:
+    """What `perfmodel compare` reports; the runs themselves are in its `--output`."""
+    results.add_table(f"errors ({source})", document["report"])
+    if document.get("known"):
+        results.add_table(f"errors by what was known ({source})", document["known"])
+    total = document["report"][-1]
+    if total.get("median_abs_ln") is None or total.get("coverage") is None:
+        return
+    noise = (
+        f"; {total['within_noise']:.0%} of those with known noise are within it"
+        if total.get("within_noise") is not None
+        else ""
+    )
+    results.sentences.append(
+        f"{source}: {document['rows']} measured runs, a median |ln| of "
+        f"{total['median_abs_ln']:.3f}, {total['coverage']:.0%} inside the predicted ranges{noise}."
+    )
+
+
+def swept(document: Document, results: Results, source: str) -> None:
+    """What a question to `perfmodel sweep` answers."""
+    if not isinstance(document["rows"], list):  # how many rows a comparison has
+        return
+    for row in document["rows"]:
+        results.add_case(_from_sweep(row, str(document.get("operator", ""))), source)
+
+
+def _from_sweep(row: Document, operator: str) -> dict[str, Any]:
+    """A sweep's flat row as a prediction."""
+    prefixes = ("bytes_", "flops_", "tile_")
+    problem = {
+        name: value
+        for name, value in row.items()
+        if name not in _NO_PROBLEM and not name.startswith(prefixes)
+    }
+    flops, moved = (
+        {name.removeprefix(prefix): row[name] for name in row if name.startswith(prefix)}
+        for prefix in ("flops_", "bytes_")
+    )
+    work = (flops.get("matrix") or 0) or (flops.get("vector") or 0) + (flops.get("special") or 0)
+    return {
+        **{name: row.get(name) for name in ("device", "schedule", "implementation", *_SWEPT)},
+        "algorithm": operator,
+        "problem": problem,
+        "flops": flops,
+        "bytes": {name: value for name, value in moved.items() if value is not None},
+        "arithmetic_intensity": {name: work / value for name, value in moved.items() if value},
+    }
+
+
+def _check(row: Document) -> None:
+    for name in ("device", "problem", "time_us"):
+        if name not in row:
+            raise KeyError(name)

@@ -1,0 +1,112 @@
+"""Columns of the page's tables: what a value is, by its key, and so how it is written.
+
+A key of the tool's JSON says its unit (`time_us`, `ttft_ms`, `weight_bytes`, `tokens_per_s`), so a
+column needs no more than its key and its values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+_KINDS = (
+    (r"flops_per_s$", "flops_per_s"),
+    (r"gb_per_s$", "gb_per_s"),
+    (r"flop_per_byte$|intensity|_percent$", "number"),
+    (r"_per_(s|token|gpu|device)(_per_device)?$", "number"),
+    (r"_us(_|$)", "time"),
+    (r"_ms$", "ms"),
+    (r"seconds|_s$", "seconds"),
+    (r"^(memory|capacity|lacking|total|weights?|cache|cache_room|left_alone)_\w*bytes$", "binary"),
+    (r"^(context|exchange_buffers|graphs|activations|device|host|disk|problem)_bytes$", "binary"),
+    (r"bytes", "bytes"),
+    (r"flops", "flops"),
+    (r"watts", "watts"),
+    (r"share|coverage|mape|mfu|hit$|explained", "percent"),
+)
+"""What a column's values are, by a part of its key; the first that is found holds."""
+_UNIT = re.compile(r"_(us|ms|s|bytes)(?=_|$)")
+_SHORT = re.compile(r"\b(ttft|tpot|e2e|isl|osl|mfu)\b")
+_COMMON = 2  # rows from which on values that all have stand above the table
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table on the page."""
+
+    key: str
+    """Key of its values in a row."""
+    header: str
+    """Its heading."""
+    kind: str
+    """text, number, percent, time (microseconds), ms, seconds, bytes, binary (bytes of capacity),
+    flops, flops_per_s, gb_per_s or watts."""
+    hidden: bool = False
+    """Whether the page's table leaves it out, because all rows are alike in it; a CSV has it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The column in the page's data."""
+        found = {"key": self.key, "header": self.header, "kind": self.kind}
+        return {**found, "hidden": True} if self.hidden else found
+
+
+def kind_of(key: str) -> str:
+    """What numbers under `key` are: `ttft_ms` are "ms"; "number" where the key does not say."""
+    return next((kind for part, kind in _KINDS if re.search(part, key)), "number")
+
+
+def header_of(key: str) -> str:
+    """The key in words, without the unit that each cell has: `low_ttft_ms` is "low ttft"."""
+    if key.endswith("_gb_per_s"):
+        return key.removesuffix("_gb_per_s").replace("_", " ") + " bandwidth"
+    bare = key if "_per_s" in key else _UNIT.sub("", key)
+    words = bare.replace("_per_", "/").replace("_", " ").strip() or key
+    return _SHORT.sub(lambda found: found[0].upper(), words)
+
+
+def column(key: str, values: Iterable[Any], header: str = "") -> Column:
+    """A column named and formatted by its key; text where a value is no number."""
+    numeric = all(
+        isinstance(value, int | float) and not isinstance(value, bool)
+        for value in values
+        if value is not None
+    )
+    return Column(key, header or header_of(key), kind_of(key) if numeric else "text")
+
+
+def columns(
+    rows: Sequence[Mapping[str, Any]],
+    first: Sequence[str] = (),
+    left_out: str = "",
+    headers: Mapping[str, str] | None = None,
+) -> list[Column]:
+    """Columns of all that stands in some row: the keys `first`, then the others as they come.
+
+    Keys that the pattern `left_out` matches are left out. A column of words or of whole numbers in
+    which several rows are alike is hidden. `headers` are those that do not follow from the key.
+    """
+    keys = dict.fromkeys(key for row in rows for key in row)
+    order = [*(key for key in first if key in keys), *(key for key in keys if key not in first)]
+    found = []
+    for key in order:
+        values = [row.get(key) for row in rows]
+        if (left_out and re.search(left_out, key)) or all(one in (None, "") for one in values):
+            continue
+        one = column(key, values, (headers or {}).get(key, ""))
+        alike = len(rows) >= _COMMON and len(set(map(str, values))) == 1
+        setting = one.kind == "text" or isinstance(values[0], int)
+        found.append(replace(one, hidden=alike and setting))
+    return found
+
+
+def telling(rows: Sequence[Mapping[str, Any]], keys: Sequence[str], most: int = 60) -> list[str]:
+    """Keys that tell rows apart, none of two that tell the same ones apart, up to `most` values."""
+    found: dict[tuple[int, ...], str] = {}
+    for key in keys:
+        seen: dict[str, int] = {}
+        groups = tuple(seen.setdefault(str(row.get(key) or ""), len(seen)) for row in rows)
+        if 1 < len(seen) <= most:
+            found.setdefault(groups, key)
+    return list(found.values())

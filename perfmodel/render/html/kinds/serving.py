@@ -1,0 +1,178 @@
+"""Served networks: first tokens, times between tokens, throughput against interactivity, room."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from perfmodel.render.html.columns import columns, telling
+from perfmodel.render.html.kinds.registry import Document, assumptions, flat, kind
+from perfmodel.render.html.sections import Bar, Bars, Dots, Rows, Section
+from perfmodel.units import binary
+
+Row = Mapping[str, Any]
+
+_DRAWN = 16  # loads that have bars
+_SYSTEM = ("network", "device", "engine", "weights", "cache", "devices")
+_AXES = ("tensor", "pipeline", "expert", "data", "load", "isl", "osl")
+_FIRST = (
+    *("network", "device", "engine", "load", "size", "resident"),
+    *("ttft_ms", "low_ttft_ms", "high_ttft_ms", "tpot_ms", "low_tpot_ms", "high_tpot_ms"),
+    *("output_tokens_per_s", "output_tokens_per_s_per_device", "tokens_per_s_per_user"),
+    *("requests_per_s", "e2e_ms", "limiter"),
+)
+_RANGED = ("ttft_ms", "tpot_ms", "output_tokens_per_s")
+_SIZES = {"static batch": "batch", "concurrency": "clients", "rate": "requests a second"}
+
+
+@kind("loads", keys=("ttft_ms", "tpot_ms", "output_tokens_per_s_per_device"))
+def sections(documents: Sequence[Document]) -> Iterator[Section]:
+    """Throughput against interactivity, times over the load, classes of a token, and the table."""
+    rows = [_row(row) for document in documents for row in document.rows]
+    for row, name in zip(rows, _names(rows), strict=True):
+        row["system"] = name
+    over = [name for load, name in _SIZES.items() if any(row["load"] == load for row in rows)]
+    yield Section(
+        "Served networks",
+        rows,
+        columns(rows, _FIRST, r"^terms_us|^known", {"size": " or ".join(over)}),
+        [*_dots(rows, ", ".join(over)), *_classes(rows), Rows("Loads")],
+        [*_sentences(rows)],
+        assumptions=assumptions(documents),
+    )
+
+
+def _dots(rows: Sequence[Row], over: str) -> Iterator[Dots]:
+    filters = telling(rows, ("system", *_SYSTEM, *_AXES))
+    ranges = {key: (f"low_{key}", f"high_{key}") for key in _RANGED}
+    yield Dots(
+        "Throughput against interactivity",
+        ["tokens_per_s_per_user"],
+        ["output_tokens_per_s_per_device", "output_tokens_per_s"],
+        ["system", "size"],
+        log="y",
+        filters=filters,
+        by=filters,
+        ranges=ranges,
+        joined=["system"],
+    )
+    if _varied(rows, "size"):
+        yield Dots(
+            f"Over the load: {over}",
+            ["size", "resident"],
+            ["tpot_ms", "ttft_ms", "output_tokens_per_s", "e2e_ms"],
+            ["system", "size"],
+            filters=filters,
+            by=filters,
+            ranges=ranges,
+            joined=["system"],
+        )
+
+
+def _varied(rows: Sequence[Row], key: str) -> bool:
+    return len({row.get(key) for row in rows}) > 1
+
+
+def _row(row: Row) -> dict[str, Any]:
+    """A load on one level, with what one user sees."""
+    return {**flat(row), "tokens_per_s_per_user": 1e3 / row["tpot_ms"] if row["tpot_ms"] else None}
+
+
+def _names(rows: Sequence[Row]) -> list[str]:
+    """What serves: network, device and engine, and what else tells systems apart."""
+    more = ("weights", "cache", *_AXES[:4], "isl", "osl")
+    varied = [key for key in more if _varied(rows, key)]
+    return [
+        ", ".join(
+            [
+                f"{row['network']} on {row['devices']} x {row['device']}",
+                str(row["engine"]),
+                *(f"{key} {row[key]}" for key in varied),
+            ]
+        )
+        for row in rows
+    ]
+
+
+def _sized(row: Row) -> str:
+    """A load in words."""
+    if row["load"] == "full" or row.get("size") is None:
+        return f"{row['resident']:,.0f} at a time"
+    return f"{_SIZES.get(str(row['load']), 'load')} {row['size']:g}"
+
+
+def _classes(rows: Sequence[Row]) -> Iterator[Bars]:
+    """The time between tokens by class, where the loads were predicted with their terms."""
+    bars = []
+    several = _varied(rows, "system")
+    for row in rows[:_DRAWN]:
+        lengths = {
+            key.removeprefix("token_").removesuffix("_ms"): value
+            for key, value in row.items()
+            if key.startswith("token_") and key.endswith("_ms") and value
+        }
+        label = f"{row['system']}, {_sized(row)}" if several else _sized(row)
+        if lengths:
+            bars.append(Bar(label, lengths, row["low_tpot_ms"], row["high_tpot_ms"]))
+    if bars:
+        yield Bars("Time between tokens by class", "ms", {"": bars})
+
+
+def _sentences(rows: Sequence[Row]) -> Iterator[str]:
+    for system in list(dict.fromkeys(row["system"] for row in rows))[:6]:
+        mine = [row for row in rows if row["system"] == system]
+        first = min(mine, key=lambda row: row["tpot_ms"])
+        best = max(mine, key=lambda row: row["output_tokens_per_s"])
+        yield f"{system}: {_times(first)}."
+        if best is not first:
+            yield f"{system}: most tokens at {_times(best)}."
+    limits = Counter(row["limiter"] for row in rows)
+    said = ", ".join(
+        f"{name} in {count} {'load' if count == 1 else 'loads'}"
+        for name, count in limits.most_common()
+    )
+    yield f"What takes longest between tokens: {said}."
+
+
+def _times(row: Row) -> str:
+    ttft, tpot = (
+        f"{name} {_short(row[key])} ms "
+        f"({_short(row[f'low_{key}'])} to {_short(row[f'high_{key}'])})"
+        for name, key in (("TTFT", "ttft_ms"), ("TPOT", "tpot_ms"))
+    )
+    return f"{_sized(row)}: {ttft}, {tpot}, {row['output_tokens_per_s']:,.0f} tokens/s"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
+
+
+_HELD = ("weights", "context", "exchange_buffers", "graphs", "activations", "cache_room")
+
+
+@kind("fits", keys=("bytes_per_token", "cache_room_bytes", "total_bytes"))
+def fits(documents: Sequence[Document]) -> Iterator[Section]:
+    """What fits: memory by kind, and the table."""
+    rows = [flat(row) for document in documents for row in document.rows]
+    bars, said = [], []
+    for row in rows:
+        answer = (
+            f"{row['sequences']:,} sequences of {row['tokens']:,} tokens" if "sequences" in row
+            else f"a batch of {row['batch']:,} with {row['context']:,} tokens each"
+        )  # fmt: skip
+        where = f"{row['network']} on {row['device']} by {row['engine']}"
+        lengths = {name.replace("_", " "): row.get(f"{name}_bytes", 0.0) for name in _HELD}
+        bars.append(Bar(where, lengths, limit=row["total_bytes"], note=answer))
+        said.append(f"{where}: room for {answer}; a token takes {binary(row['bytes_per_token'])}.")
+    once = list({(bar.label, *bar.lengths.items()): bar for bar in bars}.values())
+    alone = (
+        once if len(once) == len(bars) else [Bar(b.label, b.lengths, limit=b.limit) for b in once]
+    )
+    yield Section(
+        "What fits",
+        rows,
+        columns(rows),
+        [Bars("Memory by what holds it", "binary", {"": alone[:_DRAWN]}, "capacity"), Rows()],
+        said[:8],
+    )

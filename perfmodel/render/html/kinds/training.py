@@ -1,0 +1,207 @@
+"""Training steps: time by class, memory by kind against the device's, and plans by both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from perfmodel.render.html.columns import columns, telling
+from perfmodel.render.html.kinds.registry import Document, assumptions, flat, kind
+from perfmodel.render.html.sections import Bar, Bars, Dots, Rows, Section, table
+from perfmodel.units import binary, seconds
+
+Row = Mapping[str, Any]
+
+_DRAWN = 12  # plans that have bars
+_AXES = ("tensor", "pipeline", "chunks", "data", "context", "expert", "zero", "micro_batch")
+_PLAN = (*_AXES, "recompute", "optimiser", "schedule", "stack", "dtype", "seq")
+_FIRST = (
+    *("network", "device", "devices", *_PLAN, "global_batch", "step_us", "low_us", "high_us"),
+    *("tokens_per_s_per_device", "mfu", "mfu_megatron", "memory_bytes", "memory_total_bytes"),
+    *("capacity_bytes", "fits", "lacking_bytes", "limiter", "forward_us", "backward_us"),
+    *("bubble_us",),
+)
+
+_LEFT_OUT = r"^(by_class|known|memory_bytes_)|^(loss|ends|training)$"
+_HEADERS = {"step_us": "time of a step", "memory_total_bytes": "memory of the fullest device"}
+
+
+@kind("steps", keys=("step_us", "tokens_per_s_per_device", "mfu"))
+def sections(documents: Sequence[Document]) -> Iterator[Section]:
+    """Bars of the best plans, all plans by memory and time, their table, and what was refused."""
+    steps = [row for document in documents for row in document.rows]
+    rows = [_row(step) for step in steps]
+    named = _names(rows)
+    rows = [{"plan": name, **row} for name, row in zip(named, rows, strict=True)]
+    order = sorted(
+        range(len(steps)),
+        key=lambda i: (rows[i]["fits"] is False, -rows[i]["tokens_per_s_per_device"]),
+    )[:_DRAWN]
+    parts: list[Bars | Dots | Rows] = [
+        *_times([(named[i], steps[i]) for i in order]),
+        *_memories([(named[i], steps[i]) for i in order]),
+    ]
+    if len(rows) > 1:
+        parts.append(_tradeoff(rows))
+    yield Section(
+        "Training steps",
+        rows,
+        columns(rows, _FIRST, headers=_HEADERS, left_out=_LEFT_OUT),
+        [*parts, Rows("Plans")],
+        [*_sentences(rows)],
+        assumptions=assumptions(documents),
+    )
+    refused = [row for document in documents for row in document.head.get("refused", ())]
+    if refused:
+        yield table("Plans that cannot be laid out", refused)
+
+
+def _row(step: Row) -> dict[str, Any]:
+    """A plan on one level, with whether it fits and by how much it does not."""
+    row = {key.removeprefix("plan_"): value for key, value in flat(step).items()}
+    held = row.get("memory_total_bytes", row.get("memory_bytes"))
+    capacity = row.get("capacity_bytes")
+    fits = row["fits"]
+    if isinstance(fits, str):  # a table for people says by how much it does not fit
+        row["fits"] = fits == "yes"
+    if capacity and held and held > capacity:
+        row["lacking_bytes"] = held - capacity
+    return {**row, "memory_total_bytes": held}
+
+
+def _names(rows: Sequence[Row]) -> list[str]:
+    """What a plan is called: what tells it from the others."""
+    keys = ("network", "device", "devices", *_PLAN, "global_batch")
+    varied = telling(rows, keys)
+    said = [
+        " ".join(
+            str(row[key]) if key in ("network", "device") else f"{key.replace('_', '-')}={row[key]}"
+            for key in varied
+            if row.get(key) is not None
+        )
+        for row in rows
+    ]
+    return [name or str(row.get("network", "step")) for name, row in zip(said, rows, strict=True)]
+
+
+def _times(steps: Sequence[tuple[str, Row]]) -> Iterator[Bars]:
+    bars = [
+        Bar(
+            name,
+            step["by_class_us"],
+            step["low_us"],
+            step["high_us"],
+            note=f"MFU {step['mfu']['megatron']:.1%}" if "megatron" in step["mfu"] else "",
+        )
+        for name, step in steps
+        if isinstance(step.get("by_class_us"), Mapping)
+    ]
+    if bars:
+        yield Bars("Time of a step by class", "time", {"": bars})
+
+
+def _memories(steps: Sequence[tuple[str, Row]]) -> Iterator[Bars]:
+    bars = [
+        Bar(name, step["memory_bytes"], limit=step.get("capacity_bytes"), note=_fit(step))
+        for name, step in steps
+        if isinstance(step.get("memory_bytes"), Mapping)
+    ]
+    if bars:
+        yield Bars("Memory of the fullest device by kind", "binary", {"": bars}, "capacity")
+
+
+def _fit(step: Row) -> str:
+    capacity = step.get("capacity_bytes")
+    if capacity is None:
+        return "capacity not in the spec"
+    room = capacity - step["memory_total_bytes"]
+    return f"fits, {binary(room)} free" if room >= 0 else f"does not fit by {binary(-room)}"
+
+
+def _tradeoff(rows: Sequence[Row]) -> Dots:
+    capacities = {row["capacity_bytes"] for row in rows if row.get("capacity_bytes")}
+    options = ("recompute", "devices", *_AXES, "network", "device")
+    varied = telling(rows, options)
+    mfu = "mfu_megatron" if "mfu_megatron" in rows[0] else "mfu"
+    return Dots(
+        "Plans by memory and time",
+        ["memory_total_bytes"],
+        ["step_us", "tokens_per_s_per_device", mfu],
+        ["plan"],
+        log="",
+        filters=varied,
+        by=varied,
+        ranges={"step_us": ("low_us", "high_us")},
+        limits={"memory_total_bytes": capacities.pop()} if len(capacities) == 1 else {},
+        fits="fits",
+    )
+
+
+def _sentences(rows: Sequence[Row]) -> Iterator[str]:
+    fitting = [row for row in rows if row["fits"] is not False]
+    if len(rows) > 1:
+        yield f"{len(rows)} plans of training, of which {len(fitting)} fit."
+        for what, key, sign in (
+            ("The most tokens/s a device of those that fit", "tokens_per_s_per_device", -1),
+            ("The least memory", "memory_total_bytes", 1),
+        ):
+            best = min(
+                (row for row in (fitting or rows) if row.get(key)),
+                key=lambda row: sign * row[key],
+                default=None,
+            )
+            if best is not None:
+                yield f"{what}: {best['plan']}. {_said(best)}"
+        return
+    for row in rows:
+        yield _said(row)
+
+
+def _said(row: Row) -> str:
+    where = (
+        f"{row['network']} on {row['devices']:,} x {row['device']}: a step" if "network" in row
+        else "A step"
+    )  # fmt: skip
+    mfu = row.get("mfu_megatron", row.get("mfu"))
+    said = (
+        f"{where} takes {seconds(row['step_us'] / 1e6)} ({seconds(row['low_us'] / 1e6)} to "
+        f"{seconds(row['high_us'] / 1e6)}), {row['tokens_per_s_per_device']:,.0f} tokens/s a "
+        f"device, MFU {mfu:.1%}; most of it is {row['limiter']}."
+    )
+    if row.get("bubble_us"):
+        stages = f"{row['pipeline']} stages ({row.get('schedule', 'pipeline')})"
+        said += f" {stages} wait for each other {row['bubble_us'] / row['step_us']:.0%} of it."
+    held, capacity = row["memory_total_bytes"], row.get("capacity_bytes")
+    if capacity:
+        room = capacity - held
+        fit = "It fits" if room >= 0 else f"It does not fit by {binary(-room)}"
+        said += f" {fit}: {binary(held)} of {binary(capacity)}."
+    return said
+
+
+@kind("step lines", keys=("part", "what", "time_us", "share", "bytes"))
+def lines(documents: Sequence[Document]) -> Iterator[Section]:
+    """The lines that `perfmodel train` writes of one step as CSV."""
+    for document in documents:
+        found: dict[str, dict[str, float]] = {}
+        for part, key, whole in (("time", "time_us", "step"), ("memory", "bytes", "device")):
+            mine = [row for row in document.rows if row["part"] == part]
+            found[part] = {row["what"]: row[key] for row in mine if row["what"] != whole}
+        yield Section(
+            f"Training step ({document.source})",
+            document.rows,
+            columns(document.rows),
+            [
+                Bars("Time of a step by class", "time", {"": [Bar("step", found["time"])]}),
+                Bars(
+                    "Memory of the fullest device by kind",
+                    "binary",
+                    {"": [Bar("device", found["memory"])]},
+                ),
+                Rows("Lines"),
+            ],
+            [
+                f"{document.source}: a step takes {seconds(sum(found['time'].values()) / 1e6)} and "
+                f"holds {binary(sum(found['memory'].values()))}."
+            ],
+        )

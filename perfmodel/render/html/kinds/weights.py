@@ -1,0 +1,55 @@
+"""Weight formats beside each other, and the list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from perfmodel.render.html.columns import columns, telling
+from perfmodel.render.html.kinds.registry import Document, flat, kind
+from perfmodel.render.html.sections import Dots, Rows, Section, table
+from perfmodel.units import seconds, si
+
+
+@kind("formats", keys=("format", "bits"))
+def sections(documents: Sequence[Document]) -> Iterator[Section]:
+    """Rates by size and batch, and the table."""
+    every = [flat(row) for document in documents for row in document.rows]
+    rows = [row for row in every if row.get("time_us") is not None]
+    if len(rows) < len(every):  # what formats there are: `perfmodel compress` by itself
+        yield table("Weight formats", [row for row in every if row.get("time_us") is None])
+    if not rows:
+        return
+    filters = telling(rows, ("format", "device", "batch"))
+    yield Section(
+        "Networks in weight formats",
+        rows,
+        columns(rows, ("device", "format", "bits", "batch", "time_us", "low_us", "high_us")),
+        [
+            Dots(
+                "A decoding step by format",
+                ["weight_bytes", "batch", "bits"],
+                ["tokens_per_s", "time_us", "gain"],
+                ["format", "device", "batch"],
+                log="y",
+                filters=filters,
+                by=filters,
+                ranges={"time_us": ("low_us", "high_us")},
+                fits="fits",
+            ),
+            Rows("Formats"),
+        ],
+        [*_sentences(rows)],
+    )
+
+
+def _sentences(rows: Sequence[dict[str, object]]) -> Iterator[str]:
+    groups: dict[tuple[object, object], list[dict[str, object]]] = {}
+    for row in rows:
+        groups.setdefault((row["device"], row["batch"]), []).append(row)
+    for (device, batch), mine in list(groups.items())[:6]:
+        best = min(mine, key=lambda row: float(str(row["time_us"])))
+        yield (
+            f"{device}, batch {batch}: the fastest of {len(mine)} formats is {best['format']}, "
+            f"{seconds(float(str(best['time_us'])) / 1e6)} a step with "
+            f"{si(float(str(best['weight_bytes'])), 'B')} of weights."
+        )

@@ -1,0 +1,109 @@
+"""What torch.export makes of a module, taken the way that it runs on a device."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
+from typing import Any
+
+from perfmodel.tracing.module import TraceError, said
+
+
+def exported(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The exported program; raises `TraceError` for what torch.export cannot follow.
+
+    `strict=False` keeps attention, linear layers and norms whole, and a record of the module that
+    each node stands in, where other ways of tracing take them apart. The program returns every
+    tensor that the module returns, those inside objects such as a cache too.
+    """
+    import torch
+
+    call: Callable[..., Any] = torch.export.export
+    try:
+        with torch.no_grad(), _quiet(), _as_compiled(), _tensors_alone(module):
+            return call(module, tuple(args), dict(kwargs), strict=False)
+    except Exception as error:  # whatever a user's forward raises
+        name = type(module).__name__
+        hint = _misnamed(module, kwargs)
+        raise TraceError(f"{name} cannot be traced: {said(error)}{hint}") from error
+
+
+def _misnamed(module: Any, kwargs: Mapping[str, Any]) -> str:
+    """Which inputs are called otherwise than the arguments of a module, and what these are."""
+    known = [name for name in inspect.signature(module.forward).parameters if name != "kwargs"]
+    others = [name for name in kwargs if name not in known]
+    if not others:
+        return ""
+    return f"; it has no argument named {', '.join(others)}, but {', '.join(known[:12])}"
+
+
+@contextmanager
+def _tensors_alone(module: Any) -> Iterator[None]:
+    """Let a module return the tensors of what it returns: torch.export takes no other objects."""
+    hook = module.register_forward_hook(lambda _module, _args, made: tuple(_tensors(made)))
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def _tensors(found: Any) -> Iterator[Any]:
+    """Every tensor of a value, each once: in containers that torch knows, and in attributes."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    seen: set[int] = set()
+    left = [found]
+    while left:
+        item = left.pop(0)
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, torch.Tensor):
+            yield item
+            continue
+        leaves = pytree.tree_leaves(item)
+        if len(leaves) != 1 or leaves[0] is not item:
+            left += leaves
+        elif hasattr(item, "__dict__") and not isinstance(item, type | torch.nn.Module):
+            left += vars(item).values()
+
+
+@contextmanager
+def _as_compiled() -> Iterator[None]:
+    """Let code outside torch hear that it is compiled, and not that it is exported.
+
+    What a module does for an export alone is no part of its run: transformers then makes causal
+    masks as tensors, where its run has the kernel hide them. torch itself hears the truth.
+    """
+    import torch
+
+    told = torch.compiler.is_exporting
+
+    def asked() -> bool:
+        caller = str(sys._getframe(1).f_globals.get("__name__", ""))
+        return caller.partition(".")[0] == "torch" and told()
+
+    setattr(torch.compiler, "is_exporting", asked)  # noqa: B010
+    try:
+        yield
+    finally:
+        setattr(torch.compiler, "is_exporting", told)  # noqa: B010
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing but an error comes out: torch logs pages about what it cannot follow."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
