@@ -4,10 +4,12 @@ Each side of a range is a family's width times a factor for each unknown
 (`perfmodel.timing.spread`). Widths and factors are percentiles of ln(measured / predicted) over
 runs left out:
 
-width everything known: the fit's own errors, at least the difference of frameworks sibling devices
-left out, others of their architecture kept calibrated architectures left out, their devices'
-measured rates kept generation architectures left out, with datasheets alone named frameworks left
-out assumed names of implementations, or of harnesses, blanked
+width            everything known: the fit's own errors, at least the difference of frameworks
+sibling          devices left out, others of their architecture kept
+calibrated       architectures left out, their devices' measured rates kept
+generation       architectures left out, with datasheets alone
+named            frameworks left out
+assumed          names of implementations, or of harnesses, blanked
 
 Groups (one source, device and implementation) have equal weight for any number of runs: a new group
 is as likely to resemble a small one as a large one.
