@@ -25,6 +25,7 @@ from perfmodel.prediction import Filled, Prediction, Predictions
 from perfmodel.timing import capacity, physical, spread
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.knowledge import Known, known
+from perfmodel.timing.libraries import spelled
 from perfmodel.timing.reuse import Reuses
 from perfmodel.timing.reuse import at as reuse_at
 
@@ -55,7 +56,9 @@ def predict(
     """Predict one problem on one device.
 
     - `schedule`: a schedule of its operator (`perfmodel.operators`)
-    - `implementation`: a class of kernels or the name of a library's kernel; overrides `schedule`
+    - `implementation`: a kernel's name, in any spelling that the command line accepts (flash2,
+      FA2), or a framework's name for one; overrides `schedule`. A name that is not known is timed
+      as a good library's kernel, which the assumptions say
     - `harness`: how a run would be timed; "kernel" is device time alone
     - `includes`: other kernels in the timed region
     - `place`: the level that an operand lies in, by role or tensor ({"kv": "host"}); by default the
@@ -111,9 +114,10 @@ def predict_arrays(
     distinct problems. A dimension of `tile` may be an array too: n tiles of one problem, or one
     tile of each problem. Arguments and errors as for `predict`.
     """
+    library = operator_of(problem).library
     request = Request(
         schedule,
-        implementation,
+        spelled(library, implementation) if implementation and library else implementation,
         harness,
         tuple(includes),
         place or {},

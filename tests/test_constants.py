@@ -1,4 +1,5 @@
-"""The constants file: every entry meant, bounded and sourced; bad files refused in one line."""
+"""The constants file: every entry has a meaning, bounds and a source; bad files are one-line
+errors."""
 
 from __future__ import annotations
 

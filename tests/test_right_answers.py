@@ -1,4 +1,4 @@
-"""Answers that were once wrong in silence, each with the law that it broke."""
+"""Predictions that were once silently wrong, each with the law that it violated."""
 
 from __future__ import annotations
 

@@ -25,7 +25,13 @@ from perfmodel.timing.libraries.facts import (
     RowFacts,
 )
 from perfmodel.timing.libraries.files import kernel_facts, kernels
-from perfmodel.timing.libraries.naming import caller_of, framework_of, implementations, is_known
+from perfmodel.timing.libraries.naming import (
+    caller_of,
+    framework_of,
+    implementations,
+    is_known,
+    spelled,
+)
 
 __all__ = [
     "AttentionFacts",
@@ -41,5 +47,6 @@ __all__ = [
     "kernel_facts",
     "kernels",
     "resolve",
+    "spelled",
     "usual",
 ]

@@ -149,7 +149,7 @@ def usual_kernels() -> tuple[Usual, ...]:
 
 @lru_cache(maxsize=1)
 def spellings() -> tuple[Spelling, ...]:
-    """Other spellings that the command line accepts."""
+    """Other spellings that are accepted for kernels, from names.yaml."""
     return tuple(made(Spelling, entry) for entry in load()[NAMES].parts["spellings"])
 
 
@@ -205,21 +205,27 @@ def caller_of(op: str, name: str | None, dtype: str, instruction: Instruction) -
 
 
 def asked_for(op: str, name: str) -> str | None:
-    """The name of a kernel, or a framework's name of it, spelled as the tables do; None for any
-    other.
+    """The name that the model uses for an accepted name: flash2 for FlashAttention-2; else None.
 
-    A name that merely contains a pattern is refused: the user would get the time of another kernel
-    than the one that was named.
+    A name is accepted if it is a kernel's name, another spelling of one (`spellings`, or another
+    case), or a framework's name for one. A pattern that only matches part of a name is not enough,
+    since the time of another kernel would be given.
     """
     for entry in spellings():
-        spelled = re.fullmatch(entry.pattern, name.lower())
-        if spelled and is_known(op, spelled.expand(entry.kernel)):
-            return spelled.expand(entry.kernel)
+        whole = re.fullmatch(entry.pattern, name.lower())
+        if whole and is_known(op, whole.expand(entry.kernel)):
+            return whole.expand(entry.kernel)
     for spelling in dict.fromkeys((name, name.lower())):
         kernel = find(spelling)
         if (kernel is not None and kernel.operator in computed_by(op)) or _whole(op, spelling):
             return spelling
     return None
+
+
+@lru_cache(maxsize=4096)
+def spelled(op: str, name: str) -> str:
+    """The name that the model uses for `name` (`asked_for`); a name not accepted stays as it is."""
+    return asked_for(op, name) or name
 
 
 def plain_names(op: str) -> Iterator[str]:
