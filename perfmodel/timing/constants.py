@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,9 @@ def read(path: Path) -> tuple[Constant, ...]:
     return tuple(_constant(path, name, entry) for name, entry in entries.items())
 
 
+_KEYS = frozenset(item.name for item in fields(Constant)) - {"name"}
+
+
 def _constant(path: Path, name: str, entry: Mapping[str, Any]) -> Constant:
     try:
         constant = Constant(
@@ -125,6 +128,12 @@ def _constant(path: Path, name: str, entry: Mapping[str, Any]) -> Constant:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise PerfmodelError(f"{path}: constant {name}: {error!r} is missing or wrong") from None
+    for key in entry:
+        # An unquoted comma in a text of YAML starts another key.
+        if key not in _KEYS:
+            raise PerfmodelError(
+                f"{path}: constant {name} has no {key!r}; put a text with a comma in quotes"
+            )
     if not constant.low <= constant.value <= constant.high:
         raise PerfmodelError(
             f"{path}: constant {name} = {constant.value:g} lies outside its physical bounds "
