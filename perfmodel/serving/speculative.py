@@ -41,6 +41,8 @@ class Speculation:
     """The target's pass over its step."""
     seconds: float
     """Of a pass with its drafts."""
+    step_seconds: float
+    """Of a plain step of the target."""
     speedup: float
     """Over decoding without a draft."""
 
@@ -70,7 +72,7 @@ def speculate(
     check = float(target.verify(np.array([batch]), np.array([past]), gamma + 1).total[0])
     seconds = gamma * each + check
     return Speculation(
-        gamma, batch, tokens, each / step, check / step, seconds, tokens * step / seconds
+        gamma, batch, tokens, each / step, check / step, seconds, step, tokens * step / seconds
     )
 
 
@@ -79,5 +81,6 @@ def best(
 ) -> Speculation:
     """The γ from 0 on of the largest speed-up; 0 where no draft is worth its time."""
     found = [speculate(target, draft, accept, gamma, batch, past) for gamma in range(1, most + 1)]
-    none = Speculation(0, batch, 1.0, found[0].draft, 1.0, found[0].seconds, 1.0)
+    plain = found[0].step_seconds
+    none = Speculation(0, batch, 1.0, found[0].draft, 1.0, plain, plain, 1.0)
     return max([none, *found], key=lambda one: one.speedup)
