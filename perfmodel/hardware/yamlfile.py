@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perfmodel.errors import SpecError, reason
+from perfmodel.plaintext import quoted
 
 MAX_BYTES = 256 * 1024
 KeyPath = tuple[str | int, ...]
@@ -44,7 +45,9 @@ def read(path: Path) -> str:
     try:
         with path.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+    except ValueError:
+        raise SpecError(f"{quoted(str(path))}: no file has such a name; check the path") from None
+    except OSError as error:
         raise SpecError(f"{path}: cannot be read: {reason(error)}; check the path") from None
     if len(content) > MAX_BYTES:
         raise SpecError(f"{path}: larger than {MAX_BYTES // 1024} KiB; a spec describes one device")

@@ -10,9 +10,11 @@ import numpy as np
 
 from perfmodel.algorithms import Matmul, Problem
 from perfmodel.algorithms.matmul import FORMATS, kernel_type
+from perfmodel.errors import ProblemError
 from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
 from perfmodel.operators.operator import CHUNK, Request
 from perfmodel.operators.options import dtype, size
+from perfmodel.plaintext import quoted
 from perfmodel.timing import matmul
 from perfmodel.timing.libraries import GemmFacts, resolve, usual
 from perfmodel.timing.machine import Machine
@@ -55,6 +57,9 @@ class GemmOperator(LibraryOperator):
         sides = ((m, k, n), (k, n, m))
         backward: list[Problem] = [Matmul(*side, batch, dtype, gradient=True) for side in sides]
         parts = {"fwd": [forward], "bwd": backward, "fwdbwd": [forward, *backward]}
+        if row["direction"] not in parts:
+            said = quoted(str(row["direction"]))
+            raise ProblemError(f"direction is {said}; it is {', '.join(parts)}")
         return parts[row["direction"]]
 
     def family(self, problem: Problem) -> str:
