@@ -78,7 +78,7 @@ def test_the_table_comes_back_with_predictions_in_the_unit_of_each_value(compare
 WRONG = {
     "device": ({"device": "abacus"}, "abacus"),
     "network": ({"network": "perceptron"}, "of no known family"),
-    "sizes": ({"network": "gpt-mine"}, "no hidden is said"),
+    "sizes": ({"network": "gpt-mine"}, "hidden is empty; fill the column"),
     "heads": ({"tensor": 8, "devices": 8}, "12 heads do not divide by tensor 8"),
     "layers": ({"pipeline": 8, "devices": 8}, "12 layers do not divide by 8 stages"),
     "devices": ({"devices": 7, "tensor": 2}, "7 devices are not data 3 x tensor 2"),
