@@ -1,13 +1,12 @@
-"""A plugin of pytest that holds a test's run time against the model; does nothing unless used.
+"""A pytest plugin that compares a test's run time with the model; inactive unless used.
 
     @pytest.mark.perfmodel(Matmul(4096, 4096, 4096), "h100-sxm", within=1.5)
     def test_my_product():
         torch.matmul(A, B)
 
-The body of the test is one call. It is warmed up and timed by device events, and its median has to
-lie within `within` times the prediction, and no more than that below it: what is faster than the
-least time that physics allows measures something else than the problem. Where there is no GPU, or
-another one, the test is skipped and says so.
+The body of the test is one call. It is warmed up and timed by device events. Its median must be at
+most `within` times the prediction, and not below it by more than that factor: a time below the
+physical minimum measures something other than the problem. Without that GPU the test is skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 MARK = "perfmodel"
 WITHIN = 1.5
-"""Measured over predicted time that is allowed where the mark does not say."""
+"""Default limit of measured over predicted time."""
 _HELP = (
     f"{MARK}(problem, device, within={WITHIN}, implementation=None): time the body of the test on "
     "that device and hold it against the prediction; skipped where that device is not there"
@@ -31,7 +30,7 @@ _HELP = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known, as --strict-markers asks."""
+    """Register the mark, as --strict-markers requires."""
     config.addinivalue_line("markers", _HELP)
 
 
@@ -57,9 +56,9 @@ def _expected(
     within: float = WITHIN,
     implementation: str | None = None,
 ) -> tuple[Prediction, float]:
-    """The prediction for a mark's problem, as the events of this plugin would time it.
+    """The prediction for a mark's problem, timed by device events.
 
-    Skips the test where the device is not there.
+    Skips the test without that device.
     """
     from perfmodel.evidence.measured.timer import HARNESS
     from perfmodel.hardware import load
@@ -74,7 +73,7 @@ def _expected(
 
 
 def device_here() -> str:
-    """The slug of this machine's GPU; empty where there is none, or no torch."""
+    """The slug of this machine's GPU; empty without a GPU or without torch."""
     from importlib.util import find_spec
 
     if find_spec("torch") is None:
@@ -89,14 +88,14 @@ def device_here() -> str:
 
 
 def seconds_of(call: Callable[[], Any]) -> float:
-    """The median of a call by device events, warmed up."""
+    """The median of a warmed-up call, by device events."""
     from perfmodel.evidence.measured.timer import DeviceEvents, Policy, collect
 
     return collect([call], DeviceEvents(), Policy()).median
 
 
 def verdict(expected: Prediction, measured: float, within: float) -> str:
-    """Why a measured time fails; empty where it holds."""
+    """Why a measured time fails; empty where it passes."""
     from perfmodel.units import seconds
 
     said = (

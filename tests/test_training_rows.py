@@ -87,7 +87,7 @@ WRONG = {
     "copies": ({"network": "mixtral-8x7b", "expert": 4, "devices": 6}, "expert 4 does not divide"),
     "dtype": ({"dtype": "int3"}, "int3"),
     "metric": ({"metric": "watts"}, "watts"),
-    "convention": ({"metric": "mfu_percent"}, "no convention of FLOPs"),
+    "convention": ({"metric": "mfu_percent"}, "the convention of FLOPs is empty"),
     "hours": ({"metric": "device_hours"}, "tokens_total"),
     "recompute": ({"recompute": "sometimes"}, "sometimes"),
     "stack": ({"stack": "chainer"}, "chainer"),
@@ -192,5 +192,5 @@ def test_conventions_of_published_tables_are_known():
         "causal attention halved": "causal", "PaLM appendix B": "palm",
     }  # fmt: skip
     assert {text: convention_of({"convention": text}) for text in said} == said
-    with pytest.raises(PerfmodelError, match="no convention"):
+    with pytest.raises(PerfmodelError, match="the convention of FLOPs is empty"):
         convention_of({"convention": math.nan})

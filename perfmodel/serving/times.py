@@ -15,8 +15,8 @@ HOST = "host"
 
 
 @dataclass(frozen=True)
+class Line:
     """The label of a row of the table."""
-    """What a row of the table is of."""
 
     name: str
     """The operation."""
