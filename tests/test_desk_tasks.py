@@ -289,6 +289,7 @@ def test_a_name_that_is_not_known_is_one_line(cli):
         ("hardware show mi300", "mi300x"),
         ("roofline rms", "rmsnorm"),
         ("list har", "harnesses"),
+        ("show implementation fla", "flash2"),
     ],
 )
 def test_a_shell_completes_values(monkeypatch, capsys, typed, offered):

@@ -46,9 +46,23 @@ PerNode = Annotated[
     typer.Option("--ranks-per-node", metavar="RANKS", help="Of them in a node; else it is filled."),
 ]
 Library = Annotated[
-    str, typer.Option("--library", metavar="NAME", help=f"Whose: {', '.join(libraries())}.")
+    str,
+    typer.Option(
+        "--library",
+        metavar="NAME",
+        help=f"Whose: {', '.join(libraries())}.",
+        autocompletion=completing.of_list(libraries),
+    ),
 ]
-Dtype = Annotated[str, typer.Option("--dtype", metavar="TYPE", help="Type of the elements.")]
+Dtype = Annotated[
+    str,
+    typer.Option(
+        "--dtype",
+        metavar="TYPE",
+        help="Type of the elements.",
+        autocompletion=completing.types,
+    ),
+]
 Terms = Annotated[bool, typer.Option("--terms", help="Show every term (JSON and CSV always do).")]
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
@@ -124,13 +138,31 @@ def wall_(
         str, typer.Option("--kv-heads", metavar="HEADS", help="Key-value heads.")
     ] = "8",
     dtype: Annotated[
-        str, typer.Option("--dtype", metavar="TYPE", help="Of products, activations, weights.")
+        str,
+        typer.Option(
+            "--dtype",
+            metavar="TYPE",
+            help="Of products, activations, weights.",
+            autocompletion=completing.types,
+        ),
     ] = "bf16",
     gradient_dtype: Annotated[
-        str, typer.Option("--gradient-dtype", metavar="TYPE", help="Of gradients.")
+        str,
+        typer.Option(
+            "--gradient-dtype",
+            metavar="TYPE",
+            help="Of gradients.",
+            autocompletion=completing.types,
+        ),
     ] = "bf16",
     dispatch_dtype: Annotated[
-        str, typer.Option("--dispatch-dtype", metavar="TYPE", help="Of tokens to experts.")
+        str,
+        typer.Option(
+            "--dispatch-dtype",
+            metavar="TYPE",
+            help="Of tokens to experts.",
+            autocompletion=completing.types,
+        ),
     ] = "bf16",
     format: Format = None,
     output: Output = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perfmodel.cli import known, tablehints
+from perfmodel.cli import completing, known, tablehints
 from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.output import chosen_format, emit, say, write
 from perfmodel.errors import ProblemError, TableError
@@ -72,7 +72,11 @@ Worse = Annotated[
 GateFormat = Annotated[
     str | None,
     typer.Option(
-        "--format", "-f", metavar="FORMAT", help="table, json, csv, markdown, junit or github."
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help="table, json, csv, markdown, junit or github.",
+        autocompletion=completing.gates,
     ),
 ]
 Chart = Annotated[
@@ -88,7 +92,13 @@ Rows = Annotated[
 
 
 Which = Annotated[
-    str, typer.Option("--kind", metavar="KIND", help=f"What a row is of: {', '.join(KINDS)}.")
+    str,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help=f"What a row is of: {', '.join(KINDS)}.",
+        autocompletion=completing.of_list(lambda: KINDS),
+    ),
 ]
 
 

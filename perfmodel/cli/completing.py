@@ -106,10 +106,61 @@ def _formats() -> Iterable[str]:
     return RENDERERS
 
 
+def _gates() -> Iterable[str]:
+    from perfmodel.render.gates import FORMATS
+
+    return (*_formats(), *FORMATS)
+
+
+def _schemas() -> Iterable[str]:
+    from perfmodel.formats import FORMATS
+
+    return FORMATS
+
+
+def _schemes() -> Iterable[str]:
+    from perfmodel.compression import quantised
+
+    return quantised.names()
+
+
+def _weight_formats() -> Iterable[str]:
+    from perfmodel.serving.weights import FORMATS
+
+    return FORMATS
+
+
+def _explained() -> Iterable[str]:
+    from perfmodel.napkin.explain import SCHEDULES
+
+    return SCHEDULES
+
+
+def _timers() -> Iterable[str]:
+    from perfmodel.evidence.measured.timer import HARNESS
+
+    return HARNESS
+
+
+def _vendors() -> Iterable[str]:
+    from perfmodel.hardware import specs
+
+    return dict.fromkeys(device.vendor.lower() for device in specs())
+
+
+def _templates() -> Iterable[str]:
+    from perfmodel.validation.kinds import KINDS
+
+    return (*_operators(), *(kind for kind in KINDS if kind != "operator"))
+
+
 devices, harnesses, types = of_list(_devices), of_list(_harnesses), of_list(_types)
 algorithms, graphs, operators = of_list(_algorithms), of_list(_graphs), of_list(_operators)
 networks, engines, systems = of_list(_networks), of_list(_engines), of_list(_systems)
 kernels, targets, formats = of_list(_kernels), of_list(_targets), of_list(_formats)
+gates, schemas, templates = of_list(_gates), of_list(_schemas), of_list(_templates)
+schemes, weight_formats = of_list(_schemes), of_list(_weight_formats)
+explained, timers, vendors = of_list(_explained), of_list(_timers), of_list(_vendors)
 
 
 def schedules(ctx: typer.Context, incomplete: str) -> list[str]:

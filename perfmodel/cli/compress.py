@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.compression import naming, quantised
 from perfmodel.compression.breakeven import least_zeros
@@ -32,12 +32,21 @@ def compress(
     network: Annotated[
         str | None,
         typer.Argument(
-            metavar="NETWORK", help="A name or a YAML file; none lists the weight formats."
+            metavar="NETWORK",
+            help="A name or a YAML file; none lists the weight formats.",
+            autocompletion=completing.networks,
         ),
     ] = None,
     device: Annotated[
         list[str] | None,
-        typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Device; repeats."),
+        typer.Option(
+            "--device",
+            "--gpu",
+            "-d",
+            metavar="NAME",
+            help="Device; repeats.",
+            autocompletion=completing.devices,
+        ),
     ] = None,
     formats: Annotated[
         str | None,
@@ -46,6 +55,7 @@ def compress(
             metavar="NAMES",
             help="fp16, w4a16:g64, squeeze:3:0.45%, 2:4, csl:0.8, prune:0.25, ... with commas "
             f"[default: those of {_USUAL} that the device can run].",
+            autocompletion=completing.schemes,
         ),
     ] = None,
     batch: Annotated[
@@ -61,6 +71,7 @@ def compress(
             "--head",
             metavar="NAME",
             help="Format of the head's matrix [default: the format's own].",
+            autocompletion=completing.schemes,
         ),
     ] = None,
     format: Format = None,

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from perfmodel.cli import completing
 from perfmodel.cli.output import say
 from perfmodel.errors import OutputError, ProblemError, UnknownName
 from perfmodel.evidence.records.records import replacing
@@ -73,7 +74,12 @@ _OPTIONS: dict[str, tuple[Any, Any, Any]] = {
     "style": (
         str,
         "default",
-        _option("--style", metavar="NAME", help=f"Of the chart: {', '.join(STYLES)}."),
+        _option(
+            "--style",
+            metavar="NAME",
+            help=f"Of the chart: {', '.join(STYLES)}.",
+            autocompletion=completing.of_list(lambda: STYLES),
+        ),
     ),
     "title": (
         str | None,

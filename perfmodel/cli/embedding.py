@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.embeddings import dlrm
 from perfmodel.embeddings.bag import Bags, equal_tables
@@ -25,11 +25,24 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 @app.command("embedding")
 def embedding(
     device: Annotated[
-        list[str], typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Device; repeats.")
+        list[str],
+        typer.Option(
+            "--device",
+            "--gpu",
+            "-d",
+            metavar="NAME",
+            help="Device; repeats.",
+            autocompletion=completing.devices,
+        ),
     ],
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="NAME", help="dlrm-dcnv2: its tables and dense layers."),
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="dlrm-dcnv2: its tables and dense layers.",
+            autocompletion=completing.of_list(dlrm.names),
+        ),
     ] = None,
     tables: Annotated[str, typer.Option("--tables", metavar="N", help="Equal tables.")] = "26",
     rows: Annotated[str, typer.Option("--rows", metavar="N", help="Rows of each.")] = "1M",
@@ -37,7 +50,15 @@ def embedding(
     lookups: Annotated[
         str, typer.Option("--lookups", metavar="N", help="Of a sample, in all tables.")
     ] = "26",
-    dtype: Annotated[str, typer.Option("--dtype", metavar="TYPE", help="Of the rows.")] = "fp32",
+    dtype: Annotated[
+        str,
+        typer.Option(
+            "--dtype",
+            metavar="TYPE",
+            help="Of the rows.",
+            autocompletion=completing.types,
+        ),
+    ] = "fp32",
     zipf: Annotated[
         float,
         typer.Option("--zipf", metavar="A", help="Exponent of the rows' popularity; 0: even."),
@@ -46,7 +67,10 @@ def embedding(
     host: Annotated[
         str | None,
         typer.Option(
-            "--host", metavar="NAME", help="Tables in its memory, with a cache on the GPU."
+            "--host",
+            metavar="NAME",
+            help="Tables in its memory, with a cache on the GPU.",
+            autocompletion=completing.devices,
         ),
     ] = None,
     cache: Annotated[

@@ -24,7 +24,12 @@ def explain(
     algorithm: declared.Algorithm = None,
     schedule: Annotated[
         str,
-        typer.Option("--schedule", metavar="NAME", help="tiled, standard, tiled-1 or auto."),
+        typer.Option(
+            "--schedule",
+            metavar="NAME",
+            help="tiled, standard, tiled-1 or auto.",
+            autocompletion=completing.explained,
+        ),
     ] = "tiled",
     device: Annotated[
         str | None,
@@ -51,7 +56,11 @@ def explain(
     format: Annotated[
         str | None,
         typer.Option(
-            "--format", "-f", metavar="FORMAT", help="text (or table), markdown, latex or json."
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help="text (or table), markdown, latex or json.",
+            autocompletion=completing.of_list(lambda: FORMATS),
         ),
     ] = None,
     output: Annotated[

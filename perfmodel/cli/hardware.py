@@ -64,7 +64,10 @@ def list_(
     vendor: Annotated[
         str | None,
         typer.Option(
-            "--vendor", metavar="NAMES", help="Only these makers', with commas: amd,intel."
+            "--vendor",
+            metavar="NAMES",
+            help="Only these makers', with commas: amd,intel.",
+            autocompletion=completing.vendors,
         ),
     ] = None,
     format: Format = None,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.compression import naming
 from perfmodel.compression.network import Compressed
@@ -25,15 +25,42 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @app.command("hold")
 def hold(
-    network: Annotated[str, typer.Argument(metavar="NETWORK", help="A name, or a YAML file.")],
+    network: Annotated[
+        str,
+        typer.Argument(
+            metavar="NETWORK",
+            help="A name, or a YAML file.",
+            autocompletion=completing.networks,
+        ),
+    ],
     device: Annotated[
-        list[str], typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Device; repeats.")
+        list[str],
+        typer.Option(
+            "--device",
+            "--gpu",
+            "-d",
+            metavar="NAME",
+            help="Device; repeats.",
+            autocompletion=completing.devices,
+        ),
     ],
     weights: Annotated[
-        str, typer.Option("--weights", metavar="NAME", help="A format (perfmodel compress).")
+        str,
+        typer.Option(
+            "--weights",
+            metavar="NAME",
+            help="A format (perfmodel compress).",
+            autocompletion=completing.schemes,
+        ),
     ] = "fp16",
     head: Annotated[
-        str | None, typer.Option("--head", metavar="NAME", help="Format of the head's matrix.")
+        str | None,
+        typer.Option(
+            "--head",
+            metavar="NAME",
+            help="Format of the head's matrix.",
+            autocompletion=completing.schemes,
+        ),
     ] = None,
     batch: Annotated[str, typer.Option("--batch", metavar="N", help="Sequences.")] = "1",
     context: Annotated[

@@ -61,10 +61,22 @@ Engines = Annotated[
     ),
 ]
 Weights = Annotated[
-    str, typer.Option("--weights", metavar="FORMAT", help="bf16, fp8, int4-g128, nvfp4, ...")
+    str,
+    typer.Option(
+        "--weights",
+        metavar="FORMAT",
+        help="bf16, fp8, int4-g128, nvfp4, ...",
+        autocompletion=completing.weight_formats,
+    ),
 ]
 Kv = Annotated[
-    str, typer.Option("--kv", metavar="TYPE", help="Type of the cache; the engine's unless said.")
+    str,
+    typer.Option(
+        "--kv",
+        metavar="TYPE",
+        help="Type of the cache; the engine's unless said.",
+        autocompletion=completing.types,
+    ),
 ]
 Tp = Annotated[int, typer.Option("--tp", metavar="N", help="Devices that share each layer.")]
 Pp = Annotated[int, typer.Option("--pp", metavar="N", help="Stages of layers.")]

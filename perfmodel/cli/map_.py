@@ -44,11 +44,20 @@ def map_(
     objective: Annotated[
         str,
         typer.Option(
-            "--objective", metavar="NAME", help="What is least: time, or bytes into a level."
+            "--objective",
+            metavar="NAME",
+            help="What is least: time, or bytes into a level.",
+            autocompletion=completing.of_list(lambda: OBJECTIVES),
         ),
     ] = "time",
     level: Annotated[
-        str, typer.Option("--level", metavar="NAME", help="For bytes: shared or L2.")
+        str,
+        typer.Option(
+            "--level",
+            metavar="NAME",
+            help="For bytes: shared or L2.",
+            autocompletion=completing.of_list(lambda: LEVELS),
+        ),
     ] = "shared",
     capacity: Annotated[
         str | None,

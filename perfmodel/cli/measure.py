@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perfmodel.cli import completing
 from perfmodel.cli.output import say
 from perfmodel.cli.progress import progress, status
 from perfmodel.errors import ProblemError, UnknownName
@@ -56,7 +57,12 @@ def measure(
     ] = None,
     timer: Annotated[
         str | None,
-        typer.Option("--timer", metavar="NAME", help="graph, events (cuda) or wall (cpu)."),
+        typer.Option(
+            "--timer",
+            metavar="NAME",
+            help="graph, events (cuda) or wall (cpu).",
+            autocompletion=completing.timers,
+        ),
     ] = None,
     samples: Annotated[
         int | None, typer.Option("--samples", metavar="N", min=3, help="Most samples per case.")

@@ -152,7 +152,12 @@ def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A config.json of Hugging Face.")],
     family: Annotated[
         str | None,
-        typer.Option("--family", metavar="NAME", help="Whose code it is like; else its own says."),
+        typer.Option(
+            "--family",
+            metavar="NAME",
+            help="Whose code it is like; else its own says.",
+            autocompletion=completing.of_list(_families),
+        ),
     ] = None,
     name: Annotated[
         str, typer.Option("--name", metavar="NAME", help="What to call it; else its own says.")

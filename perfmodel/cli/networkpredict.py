@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
 from perfmodel.errors import ProblemError
@@ -29,17 +29,39 @@ Seq = Annotated[
 ]
 Batch = Annotated[str, typer.Option("--batch", metavar="N", help="Sequences.")]
 Dtype = Annotated[
-    str, typer.Option("--dtype", metavar="TYPE", help=f"Of the products: {', '.join(DTYPES)}.")
+    str,
+    typer.Option(
+        "--dtype",
+        metavar="TYPE",
+        help=f"Of the products: {', '.join(DTYPES)}.",
+        autocompletion=completing.of_list(lambda: DTYPES),
+    ),
 ]
 Stack = Annotated[
-    str, typer.Option("--stack", metavar="NAME", help=f"Software: {', '.join(stack.names())}.")
+    str,
+    typer.Option(
+        "--stack",
+        metavar="NAME",
+        help=f"Software: {', '.join(stack.names())}.",
+        autocompletion=completing.of_list(stack.names),
+    ),
 ]
+
+
+def _attentions() -> Iterable[str]:
+    """Ways to run attention: its operators apart, the stack's fused kernel, or a library's."""
+    from perfmodel.timing.libraries import implementations
+
+    return ("unfused", "flash", *implementations("attention"))
+
+
 Attention = Annotated[
     str,
     typer.Option(
         "--attention",
         metavar="NAME",
         help="unfused, flash, or a kernel such as flash2; else the stack's.",
+        autocompletion=completing.of_list(_attentions),
     ),
 ]
 
@@ -47,7 +69,11 @@ Attention = Annotated[
 def predict(
     network: Annotated[
         str,
-        typer.Argument(metavar="NETWORK", help="A name (perfmodel network list), or a YAML file."),
+        typer.Argument(
+            metavar="NETWORK",
+            help="A name (perfmodel network list), or a YAML file.",
+            autocompletion=completing.networks,
+        ),
     ],
     device: Devices,
     batch: Batch = "1",

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.predict import Devices
 from perfmodel.errors import ProblemError, UnknownName, needs
@@ -59,10 +59,23 @@ class _Asked:
 
 @app.command("offload")
 def offload(
-    network: Annotated[str, typer.Argument(metavar="NETWORK", help="A name, or a YAML file.")],
+    network: Annotated[
+        str,
+        typer.Argument(
+            metavar="NETWORK",
+            help="A name, or a YAML file.",
+            autocompletion=completing.networks,
+        ),
+    ],
     device: Devices,
     host: Annotated[
-        str | None, typer.Option("--host", metavar="NAME", help="Its host, a CPU with a spec.")
+        str | None,
+        typer.Option(
+            "--host",
+            metavar="NAME",
+            help="Its host, a CPU with a spec.",
+            autocompletion=completing.devices,
+        ),
     ] = None,
     policy: Annotated[
         str,
@@ -70,11 +83,17 @@ def offload(
             "--policy",
             metavar="NAME",
             help="auto; FlexGen's six percentages (20,80,0,100,0,100); recompute; stream; layers.",
+            autocompletion=completing.of_list(lambda: _WAYS),
         ),
     ] = "auto",
     costs: Annotated[
         str,
-        typer.Option("--costs", metavar="NAME", help="Of policies: own, or FlexGen's t4-gcp."),
+        typer.Option(
+            "--costs",
+            metavar="NAME",
+            help="Of policies: own, or FlexGen's t4-gcp.",
+            autocompletion=completing.of_list(lambda: (_OWN, *flexgen.names())),
+        ),
     ] = _OWN,
     batch: Annotated[
         str | None,

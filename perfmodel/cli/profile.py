@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perfmodel.cli import completing
 from perfmodel.cli.output import Format, chosen_format, emit, say
 from perfmodel.render import Report
 from perfmodel.render.report import Column, integer, micros, text
@@ -31,12 +32,22 @@ def profile(
     ],
     device: Annotated[
         str,
-        typer.Option("--device", "--gpu", "-d", metavar="NAME", help="Where the kernels ran."),
+        typer.Option(
+            "--device",
+            "--gpu",
+            "-d",
+            metavar="NAME",
+            help="Where the kernels ran.",
+            autocompletion=completing.devices,
+        ),
     ],
     graph: Annotated[
         str | None,
         typer.Option(
-            "--graph", metavar="GRAPH", help="What ran, for kernels without shapes: a graph's name."
+            "--graph",
+            metavar="GRAPH",
+            help="What ran, for kernels without shapes: a graph's name.",
+            autocompletion=completing.graphs,
         ),
     ] = None,
     size: Annotated[
@@ -45,7 +56,12 @@ def profile(
     ] = None,
     dtype: Annotated[
         str | None,
-        typer.Option("--dtype", metavar="TYPE", help="Type where the profile does not say it."),
+        typer.Option(
+            "--dtype",
+            metavar="TYPE",
+            help="Type where the profile does not say it.",
+            autocompletion=completing.types,
+        ),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Show every line of the table.")] = False,
     format: Format = None,

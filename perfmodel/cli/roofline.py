@@ -13,7 +13,7 @@ import typer
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import describe, length, pick
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import known
+from perfmodel.cli import completing, known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.operatorgroup import operator_group
@@ -54,7 +54,12 @@ Level = Annotated[
 ]
 RoofTypes = Annotated[
     str | None,
-    typer.Option("--roof", metavar="TYPES", help="Matrix ceilings [default: the types used]."),
+    typer.Option(
+        "--roof",
+        metavar="TYPES",
+        help="Matrix ceilings [default: the types used].",
+        autocompletion=completing.types,
+    ),
 ]
 Size = Annotated[str | None, typer.Option("--size", metavar="WxH", help="Inches, such as 6x4.5.")]
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from perfmodel.cli import completing
 from perfmodel.cli.output import Output, emit, write
 from perfmodel.formats import FORMATS
 from perfmodel.formats import schema as schema_of
@@ -19,7 +20,12 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 @app.command()
 def schema(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="A format; without one, all are listed.")
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="A format; without one, all are listed.",
+            autocompletion=completing.schemas,
+        ),
     ] = None,
     draft: Annotated[
         str, typer.Option("--draft", metavar="DRAFT", help="Of JSON Schema: 2020-12 or 7.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perfmodel.cli import completing
 from perfmodel.cli.known import named as known_name
 from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
@@ -52,6 +53,7 @@ Template = Annotated[
         metavar="NAME",
         help="Print a table to fill in, and stop: of an operator, or training, collective, "
         "serving.",
+        autocompletion=completing.templates,
     ),
 ]
 Reference = Annotated[
@@ -60,6 +62,7 @@ Reference = Annotated[
         "--columns",
         metavar="KIND",
         help=f"Print what each column of a kind of table means, and stop: {', '.join(KINDS)}.",
+        autocompletion=completing.of_list(lambda: KINDS),
     ),
 ]
 

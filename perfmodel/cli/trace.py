@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from perfmodel.cli import known
+from perfmodel.cli import completing, known
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices, Harness
 
@@ -33,7 +33,13 @@ def trace(
         ),
     ] = None,
     dtype: Annotated[
-        str, typer.Option("--dtype", metavar="TYPE", help="Type of parameters.")
+        str,
+        typer.Option(
+            "--dtype",
+            metavar="TYPE",
+            help="Type of parameters.",
+            autocompletion=completing.types,
+        ),
     ] = "bf16",
     fuse: Annotated[
         str,

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from perfmodel.cli import completing, known, ranges
-from perfmodel.cli.networkpredict import Attention, Stack
+from perfmodel.cli.networkpredict import Attention, Dtype, Stack
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import Device, System, load, systems
@@ -18,9 +18,9 @@ from perfmodel.networks import library
 from perfmodel.networks.flops import CONVENTIONS
 from perfmodel.networks.network import Network
 from perfmodel.networks.rematerialise import MODES
-from perfmodel.networks.setting import DTYPES
 from perfmodel.plaintext import quoted
 from perfmodel.render import steps as render
+from perfmodel.training import optimisers
 from perfmodel.training.pipeline import KINDS
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
@@ -91,7 +91,13 @@ def train(
         str, typer.Option("--zero", metavar="STAGE", help="0, 1, 2, or 3 (FSDP); lists too.")
     ] = "0",
     recompute: Annotated[
-        str, typer.Option("--recompute", metavar="MODE", help=f"{', '.join(MODES)}; lists too.")
+        str,
+        typer.Option(
+            "--recompute",
+            metavar="MODE",
+            help=f"{', '.join(MODES)}; lists too.",
+            autocompletion=completing.of_list(lambda: MODES),
+        ),
     ] = "none",
     recompute_layers: Annotated[
         int | None,
@@ -99,19 +105,35 @@ def train(
             "--recompute-layers", metavar="N", min=0, help="First layers that recompute; else all."
         ),
     ] = None,
-    dtype: Annotated[
-        str, typer.Option("--dtype", metavar="TYPE", help=f"Of the products: {', '.join(DTYPES)}.")
-    ] = "bf16",
+    dtype: Dtype = "bf16",
     stack: Stack = "megatron",
     attention: Attention = "flash",
     optimiser: Annotated[
-        str, typer.Option("--optimiser", metavar="NAME", help="perfmodel list optimisers; none.")
+        str,
+        typer.Option(
+            "--optimiser",
+            metavar="NAME",
+            help="perfmodel list optimisers; none.",
+            autocompletion=completing.of_list(lambda: (*optimisers.names(), "none")),
+        ),
     ] = "adamw",
     schedule: Annotated[
-        str, typer.Option("--schedule", metavar="NAME", help=f"Of a pipeline: {', '.join(KINDS)}.")
+        str,
+        typer.Option(
+            "--schedule",
+            metavar="NAME",
+            help=f"Of a pipeline: {', '.join(KINDS)}.",
+            autocompletion=completing.of_list(lambda: KINDS),
+        ),
     ] = "1f1b",
     convention: Annotated[
-        str, typer.Option("--mfu", metavar="NAME", help=f"MFU by {', '.join(CONVENTIONS)}.")
+        str,
+        typer.Option(
+            "--mfu",
+            metavar="NAME",
+            help=f"MFU by {', '.join(CONVENTIONS)}.",
+            autocompletion=completing.of_list(lambda: CONVENTIONS),
+        ),
     ] = "megatron",
     fastest: Annotated[
         bool,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from perfmodel.cli import completing
 from perfmodel.cli.output import say, to_stdout
 from perfmodel.formats import check
 
@@ -19,7 +20,10 @@ def validate(
     format: Annotated[
         str | None,
         typer.Option(
-            "--as", metavar="FORMAT", help="What they are; by default what their keys say."
+            "--as",
+            metavar="FORMAT",
+            help="What they are; by default what their keys say.",
+            autocompletion=completing.schemas,
         ),
     ] = None,
 ) -> None:

@@ -58,6 +58,11 @@ def load(name: str) -> Recommender:
     return found
 
 
+def names() -> tuple[str, ...]:
+    """Every recommender."""
+    return tuple(_table())
+
+
 @lru_cache(maxsize=1)
 def _table() -> Mapping[str, Recommender]:
     document = yamltable.read(Path(__file__).with_name("models.yaml"))
