@@ -32,6 +32,14 @@ _ASCII = {
 _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
+# Names of functions, but no arXiv numbers.
+_SYMBOLS = re.compile(r" \((?![\d.]+\))[^)]*\)")
+
+
+def opening(text: str) -> str:
+    """A text up to its first stop, without names in brackets."""
+    return re.split("[:;.] ", _SYMBOLS.sub("", text))[0]
+
 
 def printable(text: str) -> str:
     """`text` on one line, without escape sequences and without what does not print."""

@@ -147,3 +147,40 @@ def test_what_does_not_fit_is_told_what_would(cli, network, device, advice):
     code, out, err = cli("infer", network, "-d", device)
     assert (code, out) == (2, "")
     assert advice in err
+
+
+def test_formats_and_devices_of_a_layer_may_be_lists(said):
+    text = said(*ONE, "--weights", "bf16,fp8", "--tp", "1,2", "--batch", "8", "-f", "csv")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(row["weights"], row["tensor"]) for row in rows] == [
+        ("bf16", "1"), ("bf16", "2"), ("fp8", "1"), ("fp8", "2"),
+    ]  # fmt: skip
+    for row in rows:
+        alone = said(*ONE, "--weights", row["weights"], "--tp", row["tensor"], "--batch", "8",
+                     "-f", "csv")  # fmt: skip
+        assert next(csv.DictReader(io.StringIO(alone))) == row
+    title, header, *_ = said(*ONE, "--weights", "bf16,fp8", "--tp", "1,2").splitlines()
+    # Under this engine a checkpoint in fp8 has an fp8 cache.
+    assert header.split()[:4] == ["weights", "cache", "tp", "batch"]
+    assert "weights" not in title
+
+
+def test_what_cannot_be_deployed_is_named_beside_what_can(said, capsys):
+    text = said(*ONE, "--tp", "2,3")
+    assert "left out: tensor 3: 32 heads do not divide by tensor 3" in text
+    document = json.loads(said(*ONE, "--tp", "2,3", "-f", "json"))
+    assert [item["deployment"] for item in document["refused"]] == ["tensor 3"]
+    assert len(document["loads"]) == 1
+    assert run(["infer", *ONE, "--tp", "3,5"]) == 2
+    assert "tensor of 1, 2, 4, 8 would (and 1 more)" in capsys.readouterr().err
+    assert run(["infer", *ONE, "--tp", "1:2100"]) == 2
+    assert "2,100 deployments are more than 2,000; narrow a list" in capsys.readouterr().err
+
+
+def test_what_fits_has_a_column_for_what_is_listed(said):
+    text = said(*ONE, "--tp", "1,2", "--weights", "bf16,fp8", "--fit", "batch", "-f", "csv")
+    found = {
+        (row["weights"], row["tensor"]): int(row["sequences"])
+        for row in csv.DictReader(io.StringIO(text))
+    }
+    assert found["bf16", "1"] < found["fp8", "1"] < found["bf16", "2"] < found["fp8", "2"]

@@ -145,3 +145,21 @@ def test_intensities_are_never_in_exponents(cli):
     assert code == 0
     assert "e+" not in line
     assert 1000 < int(line.split()[-2]) < 1100
+
+
+def test_weights_that_are_more_than_the_device_holds_are_said(cli):
+    code, _, err = cli("network", "deepseek-v3", "-d", "b200,h100", "--pass", "decode",
+                       "--seq", "1k")  # fmt: skip
+    assert code == 0
+    assert err.count("timed as if they fitted") == 2
+    assert "the weights of deepseek-v3 take 1.2" in err
+    code, out, err = cli("network", "llama-3-8b", "-d", "h100", "--pass", "decode")
+    assert (code, err) == (0, "")
+    assert "latents" not in out
+
+
+def test_a_cache_of_latents_is_said_to_be_read_expanded(cli):
+    _, out, _ = cli("network", "deepseek-v3", "-d", "b200", "--pass", "decode", "--seq", "1k")
+    assert "assumed: latents are cached expanded to keys and values" in out
+    _, out, _ = cli("network", "deepseek-v3", "-d", "b200", "--pass", "prefill", "--seq", "1k")
+    assert "latents" not in out

@@ -162,4 +162,4 @@ def test_a_grid_without_any_plan_is_an_error(cli):
     code, out, err = cli(*EIGHT, "--tensor", "3,5")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "perfmodel: tensor 3: 8 devices are no multiple" in err
-    assert "(and 1 more plans)" in err
+    assert "(and 1 more)" in err

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfmodel.cli import completing, known, ranges
+from perfmodel.cli.deployments import Deployments
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
 from perfmodel.errors import ProblemError
@@ -84,8 +85,8 @@ Weights = Annotated[
     typer.Option(
         "--weights",
         metavar="FORMAT",
-        help="Format of the weights: bf16, fp16, fp8, fp8-block, int8, w8a8, int4-g128, "
-        "int4-g32, q4_k_m, nvfp4, mxfp4.",
+        help="Formats of the weights, with commas: bf16, fp16, fp8, fp8-block, int8, w8a8, "
+        "int4-g128, int4-g32, q4_k_m, nvfp4, mxfp4.",
         autocompletion=completing.weight_formats,
     ),
 ]
@@ -100,25 +101,35 @@ Kv = Annotated[
     ),
 ]
 Tp = Annotated[
-    int,
-    typer.Option("--tp", metavar="N", help="Tensor parallelism: devices that split each layer."),
+    str,
+    typer.Option(
+        "--tp",
+        metavar="N",
+        help="Tensor parallelism: devices that split each layer, a number or list (1,2,4).",
+    ),
 ]
 Pp = Annotated[
-    int,
+    str,
     typer.Option(
-        "--pp", metavar="N", help="Pipeline parallelism: stages that the layers are split into."
+        "--pp",
+        metavar="N",
+        help="Pipeline parallelism: stages that the layers are split into, a number or list.",
     ),
 ]
 Ep = Annotated[
-    int,
+    str,
     typer.Option(
         "--ep",
         metavar="N",
-        help="Expert parallelism: copies that the experts are split over; divides --dp.",
+        help="Expert parallelism: copies that the experts are split over, a number or list; "
+        "divides --dp.",
     ),
 ]
 Dp = Annotated[
-    int, typer.Option("--dp", metavar="N", help="Data parallelism: copies of the network.")
+    str,
+    typer.Option(
+        "--dp", metavar="N", help="Data parallelism: copies of the network, a number or list."
+    ),
 ]
 Joined = Annotated[
     str | None,
@@ -168,10 +179,10 @@ def infer(
     engine: Engines = "ideal",
     weights: Weights = "bf16",
     kv: Kv = "",
-    tp: Tp = 1,
-    pp: Pp = 1,
-    ep: Ep = 1,
-    dp: Dp = 1,
+    tp: Tp = "1",
+    pp: Pp = "1",
+    ep: Ep = "1",
+    dp: Dp = "1",
     system: Joined = None,
     fit: Fit = None,
     terms: Terms = False,
@@ -184,7 +195,7 @@ def infer(
 
     \b
     perfmodel infer llama-3-8b -d h100-sxm --batch 1:256:x2 --engine tensorrt-llm --terms
-    perfmodel infer llama-3-70b -d h200-sxm --tp 2 --load full --weights fp8 --kv fp8
+    perfmodel infer llama-3-70b -d h200-sxm --tp 1,2,4 --load full --weights bf16,fp8
     perfmodel infer qwen3-32b -d h100-sxm --tp 2 --engine vllm --concurrency 1:256:x2
     perfmodel infer llama-3-8b -d rtx4090 --fit context --batch 1,8
     """
@@ -192,7 +203,8 @@ def infer(
     _check_charts(chart, operators)
     kind, sizes = _load(batch, concurrency, rate, load)
     tokens = [ranges.parse(text, name) for text, name in ((isl, "--isl"), (osl, "--osl"))]
-    axes = {"tensor": tp, "pipeline": pp, "expert": ep, "data": dp}
+    axes = {"tensor": (tp, "--tp"), "pipeline": (pp, "--pp"), "expert": (ep, "--ep"),
+            "data": (dp, "--dp")}  # fmt: skip
     deployments = _deployments(network, device, known.names(engine), weights, kv, axes, system)
     if fit is not None:
         _refuse(fit, terms=terms, chart=chart, operators=operators)
@@ -203,13 +215,13 @@ def infer(
         raise ProblemError(f"{count:,} loads are more than {_MOST:,}; narrow a range")
     from perfmodel.render import serving, servingcharts
 
-    loads = _served(deployments, kind, sizes, *tokens)
+    loads, refused = deployments.answers(lambda one: _served(one, kind, sizes, *tokens))
     wanted = (
         (chart, servingcharts.pareto_chart),
         (operators, servingcharts.operator_chart),
     )
     drawn = [(path, draw(loads)) for path, draw in wanted if path is not None]
-    emit(serving.report(loads, terms=terms), format, output)
+    emit(serving.report(loads, refused, terms=terms), format, output)
     for path, figure in drawn:
         from perfmodel.render.chart import save
 
@@ -222,23 +234,24 @@ def _deployments(
     devices: Sequence[str],
     engines: Sequence[str],
     weights: str,
-    cache: str,
-    axes: Mapping[str, int],
+    caches: str,
+    axes: Mapping[str, tuple[str, str]],
     system: str | None,
-) -> list[Deployment]:
-    """The network on every device under every engine."""
+) -> Deployments:
+    """The network in every way that the options list; `axes` are texts with their options."""
     from perfmodel.hardware import systems
     from perfmodel.networks.library import load as load_network
-    from perfmodel.serving.deployment import Deployment
     from perfmodel.serving.engine import load as load_engine
 
-    found = load_network(network)
+    choices = {
+        "device": known.devices(devices),
+        "engine": [load_engine(each) for each in engines],
+        "weights": known.names(weights),
+        "cache": known.names(caches) if caches else [""],
+        **{name: ranges.parse(*said).tolist() for name, said in axes.items()},
+    }
     joined = None if system is None else systems.load(system)
-    return [
-        Deployment(found, one, load_engine(each), weights, cache, **axes, system=joined)
-        for one in known.devices(devices)
-        for each in engines
-    ]
+    return Deployments(load_network(network), choices, joined)
 
 
 def _load(
@@ -275,20 +288,19 @@ def _rates(text: str) -> list[float]:
 
 
 def _served(
-    deployments: Sequence[Deployment],
+    deployment: Deployment,
     kind: str,
     sizes: Sequence[float],
     isl: np.ndarray,
     osl: np.ndarray,
 ) -> list[Served]:
-    """Every load of every deployment."""
+    """Every load of a deployment."""
     from perfmodel.serving.served import serve
     from perfmodel.serving.steps import Steps
 
+    steps = Steps(deployment)
     return [
         one
-        for deployment in deployments
-        for steps in (Steps(deployment),)
         for prompt in isl.tolist()
         for made in osl.tolist()
         for one in serve(steps, kind, sizes, prompt, made)
@@ -296,7 +308,7 @@ def _served(
 
 
 def _fitting(
-    deployments: Sequence[Deployment],
+    deployments: Deployments,
     what: str,
     kind: str,
     sizes: Sequence[float],
@@ -306,12 +318,13 @@ def _fitting(
     from perfmodel.render import serving
 
     known.named("question of --fit", what, ("batch", "context"))
+    found, refused = deployments.answers(lambda one: [one])
     if what == "batch":
         lengths = [i + o for i in tokens[0].tolist() for o in tokens[1].tolist()]
-        return serving.fitting_batch_report(deployments, lengths)
+        return serving.fitting_batch_report(found, lengths, refused)
     if kind not in ("static batch", "concurrency"):
         raise ProblemError("--fit context is of --batch or --concurrency; give one")
-    return serving.fitting_context_report(deployments, [int(size) for size in sizes])
+    return serving.fitting_context_report(found, [int(size) for size in sizes], refused)
 
 
 def _refuse(fit: str, **others: object) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from perfmodel.analysis.usual import CASES, families, usual
 from perfmodel.cli import completing, known
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.operators.builtin import BUILT_IN
+from perfmodel.plaintext import opening
 from perfmodel.render import Column, Report
 from perfmodel.render.report import listed, text
 from perfmodel.timing import stated
@@ -272,12 +272,9 @@ def _runs_on(row: Mapping[str, Any]) -> str:
     return "all" if len(names) == len(architectures()) else listed(names, 22)
 
 
-_SYMBOLS = re.compile(r" \((?![\d.]+\))[^)]*\)")  # names of functions, without arXiv numbers
-
-
 def _source(row: Mapping[str, Any]) -> str:
     """The source of a kernel's facts, without the list of facts."""
-    return re.split(r"[:;.] |, recalled", _SYMBOLS.sub("", row["about"]))[0]
+    return opening(row["about"]).split(", recalled")[0]
 
 
 def _library(row: Mapping[str, Any]) -> str:

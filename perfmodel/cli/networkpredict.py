@@ -10,15 +10,18 @@ import typer
 from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
+from perfmodel.elements import element
 from perfmodel.errors import ProblemError
-from perfmodel.hardware import load
+from perfmodel.hardware import Device, load
 from perfmodel.networks import library, stack
+from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.network import Network
 from perfmodel.networks.predict import predict_network
 from perfmodel.networks.prediction import NetworkPrediction
 from perfmodel.networks.setting import DTYPES, Setting
 from perfmodel.plaintext import quoted
 from perfmodel.render import networks as render
+from perfmodel.units import binary
 
 PASSES = ("forward", "train", "prefill", "decode")
 """Kinds of pass. forward: logits of all tokens. train: forward and backward. prefill: a prompt,
@@ -115,10 +118,23 @@ def predict(
     known.named("pass", pass_, PASSES)
     found = library.load(network)
     setting = _setting(pass_, _one(batch, "--batch"), _one(seq, "--seq"), dtype, stack_, attention)
-    made = [predict_network(found, setting, one) for one in known.devices(device)]
+    devices = known.devices(device)
+    made = [predict_network(found, setting, one) for one in devices]
     if chart is not None:
         _draw(found, made, chart)
     emit(render.data(made) if wanted == "json" else render.report(made, by), format, output)
+    for one in devices:
+        _warn_of_room(found, setting, one)
+
+
+def _warn_of_room(network: Network, setting: Setting, device: Device) -> None:
+    """Say where the weights alone are more than a device holds."""
+    weights = parameter_count(network) * element(setting.data).bytes
+    if device.memory_bytes is not None and weights > device.memory_bytes:
+        say(
+            f"perfmodel: the weights of {network.name} take {binary(weights)}, {device.slug} has "
+            f"{binary(device.memory_bytes)}: timed as if they fitted (perfmodel hold)"
+        )
 
 
 def _setting(

@@ -20,6 +20,7 @@ from perfmodel.networks.network import Network
 from perfmodel.networks.rematerialise import MODES
 from perfmodel.plaintext import quoted
 from perfmodel.render import steps as render
+from perfmodel.render.refused import all_of
 from perfmodel.training import optimisers
 from perfmodel.training.pipeline import KINDS
 from perfmodel.training.plan import Plan
@@ -27,7 +28,6 @@ from perfmodel.training.result import Step
 
 MOST = 100_000
 """Limit on the plans of one command."""
-_SHOWN = 8  # limit on impossible plans that are printed in full
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -238,9 +238,7 @@ def train(
     )
     found, refused = _predicted(library.load(network), grid, places, dask)
     if not found:
-        words, why = refused[0]
-        more = f" (and {len(refused) - 1:,} more plans)" if len(refused) > 1 else ""
-        raise ProblemError(f"{words}: {why}{more}" if more else why)
+        raise all_of(refused)
     several = len(grid) * len(places) > 1
     if chart is not None:
         _draw(found, chart, whole=several)
@@ -249,7 +247,7 @@ def train(
         return
     if fastest:
         found = _fastest(found)
-    shown = render.several(found, refused, convention, _SHOWN)
+    shown = render.several(found, refused, convention)
     emit(render.data(found, refused) if wanted == "json" else shown, format, output)
 
 

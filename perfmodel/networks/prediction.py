@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -212,7 +212,16 @@ class NetworkPrediction:
             for line in one.prediction.assumptions
             if not line.startswith(usual)
         )
-        return tuple(dict.fromkeys(said))
+        return tuple(dict.fromkeys((*self._expanded(), *said)))
+
+    def _expanded(self) -> Iterator[str]:
+        """That a cache of latents is read as keys and values, where there is one."""
+        latent = any(block.attention.latent is not None for block in self.network.blocks)
+        if self.setting.past and latent:
+            yield (
+                "latents are cached expanded to keys and values, as transformers does; engines "
+                "decode in the latent (perfmodel infer)"
+            )
 
     def by(self, label: Callable[[PassTime, KernelTime], str]) -> dict[str, float]:
         """Seconds of kernels, grouped by `label`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from perfmodel.render.refused import Refused, head, lines
 from perfmodel.render.report import Column, Report, Row, text
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.memory import (
@@ -19,10 +20,11 @@ from perfmodel.units import binary
 
 _AXES = (("tp", "tensor"), ("pp", "pipeline"), ("ep", "expert"), ("dp", "data"))
 _TOKENS = (("isl", "isl"), ("osl", "osl"))
+_FORMS = ("device", "engine", "weights", "cache")
 KINDS = ("matmul", "attention", "norm", "pointwise", "embedding", "communication", "host")
 
 
-def report(loads: Sequence[Served], *, terms: bool) -> Report:
+def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Report:
     """One row for each load; with `terms` the time between tokens by class.
 
     Values that all rows share are in the title. Classes below a hundredth of the time have no
@@ -30,7 +32,7 @@ def report(loads: Sequence[Served], *, terms: bool) -> Report:
     """
     rows = [_row(one, terms=terms) for one in loads]
     common = {key: value for key, value in rows[0].items() if all(r[key] == value for r in rows)}
-    columns = [text(key, key) for key in ("device", "engine") if key not in common]
+    columns = [text(key, key) for key in _FORMS if key not in common]
     columns += [_number(name, key) for name, key in (*_AXES, *_TOKENS) if key not in common]
     columns += [_number(size_name(loads), "size")]
     if any(row["resident"] != row["size"] for row in rows):
@@ -43,9 +45,9 @@ def report(loads: Sequence[Served], *, terms: bool) -> Report:
         columns += [_number("a device", "output_tokens_per_s_per_device")]
     columns += [_number(kind, f"token_{kind}_ms") for kind in KINDS if _counts(kind, rows)]
     columns += [] if terms else [text("limiter", "limiter")]
-    return Report(
-        "loads", rows, columns, title=_said(loads[0], common), notes=_notes(loads, terms=terms)
-    )
+    notes = [*_notes(loads, terms=terms), *lines(refused)]
+    title = _said(loads[0], common)
+    return Report("loads", rows, columns, title, head=head(refused, "deployment"), notes=notes)
 
 
 def _counts(kind: str, rows: Sequence[Row]) -> bool:
@@ -55,8 +57,8 @@ def _counts(kind: str, rows: Sequence[Row]) -> bool:
 
 def _said(first: Served, common: Row) -> str:
     """The network, and the values that all rows share."""
-    of = first.of
-    words = [f"{of.network.name}, weights {of.weights}, cache {of.cache_type}"]
+    words = [first.of.network.name]
+    words += [f"{key} {common[key]}" for key in ("weights", "cache") if key in common]
     words += [str(common[key]) for key in ("device", "engine") if key in common]
     words += [
         f"{name} {common[key]}"
@@ -94,9 +96,10 @@ def _row(one: Served, *, terms: bool) -> Row:
 
 
 def _title(of: Sequence[Deployment]) -> str:
-    """What is served, in which formats; the cache's format only if it differs from the engine's."""
+    """What is served, with the formats of weights and cache."""
+    weights = " or ".join(dict.fromkeys(one.weights for one in of))
     caches = " or ".join(dict.fromkeys(one.cache_type for one in of))
-    return f"{of[0].network.name}, weights {of[0].weights}, cache {caches}"
+    return f"{of[0].network.name}, weights {weights}, cache {caches}"
 
 
 def _number(header: str, key: str) -> Column:
@@ -120,22 +123,26 @@ def _bytes(header: str, key: str) -> Column:
     return Column(header, lambda row: row.get(key), binary)
 
 
-def fitting_batch_report(of: Sequence[Deployment], tokens: Sequence[int]) -> Report:
+def fitting_batch_report(
+    of: Sequence[Deployment], tokens: Sequence[int], refused: Refused = ()
+) -> Report:
     """Sequences of each length that fit."""
     return _fitting(
-        of, tokens, "tokens", "sequences",
+        of, tokens, "tokens", "sequences", refused,
         lambda one, has, size: (fitting_batch(one, size, has=has), sequence_bytes(one, size)),
     )  # fmt: skip
 
 
-def fitting_context_report(of: Sequence[Deployment], batches: Sequence[int]) -> Report:
+def fitting_context_report(
+    of: Sequence[Deployment], batches: Sequence[int], refused: Refused = ()
+) -> Report:
     """Tokens of each sequence that fit, for each batch."""
 
     def answer(one: Deployment, has: Memory, size: int) -> tuple[int, float]:
         most = fitting_context(one, size, has=has)
         return most, size * sequence_bytes(one, most)
 
-    return _fitting(of, batches, "batch", "context", answer)
+    return _fitting(of, batches, "batch", "context", refused, answer)
 
 
 def _fitting(
@@ -143,6 +150,7 @@ def _fitting(
     sizes: Sequence[int],
     given: str,
     asked: str,
+    refused: Refused,
     answer: Callable[[Deployment, Memory, int], tuple[int, float]],
 ) -> Report:
     rows: list[Row] = []
@@ -152,16 +160,26 @@ def _fitting(
             found, cached = answer(one, has, size)
             rows.append({
                 "network": one.network.name, "device": one.device.slug,
-                "engine": one.engine.name, "tensor": one.tensor, "pipeline": one.pipeline,
+                "engine": one.engine.name, "weights": one.weights, "cache": one.cache_type,
+                "tensor": one.tensor, "pipeline": one.pipeline,
                 given: size, asked: found, "bytes_per_token": token_bytes(one),
                 "cache_bytes": cached, "total_bytes": has.total_bytes,
                 **{f"{name.replace(' ', '_')}_bytes": v for name, v in has.terms().items()},
             })  # fmt: skip
-    shown = [text("device", "device"), text("engine", "engine"), _number(given, given)]
+    apart = [key for key in _FORMS[2:] if len({row[key] for row in rows}) > 1]
+    shown = [text(key, key) for key in (*_FORMS[:2], *apart)]
+    shown += [_number(name, key) for name, key in _AXES if len({row.get(key) for row in rows}) > 1]
     shown += [
+        _number(given, given),
         _number(asked, asked),
         _bytes("cache" if asked == "context" else "each", "cache_bytes"),
     ]
-    shown += [_bytes(name, f"{name.replace(' ', '_')}_bytes") for name in memory(of[0]).terms()]
+    shown += [
+        _bytes("runtime" if name == "context" else name, f"{name.replace(' ', '_')}_bytes")
+        for name in memory(of[0]).terms()
+    ]
     each = " or ".join(dict.fromkeys(binary(token_bytes(one)) for one in of))
-    return Report("fits", rows, shown, title=f"{_title(of)}: {each} a token")
+    title = f"{_title(of)}: {each} a token"
+    return Report(
+        "fits", rows, shown, title, head=head(refused, "deployment"), notes=lines(refused)
+    )

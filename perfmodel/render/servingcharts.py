@@ -13,6 +13,11 @@ from perfmodel.render.report import Row
 from perfmodel.render.serving import KINDS, size_name
 from perfmodel.serving.served import Served
 
+_APART = (
+    ("weights", "weights"), ("cache", "cache"), ("tensor", "tp"), ("pipeline", "pp"),
+    ("expert", "ep"), ("data", "dp"),
+)  # fmt: skip
+
 
 def pareto_chart(loads: Sequence[Served], page: Page | None = None) -> Chart:
     """Tokens/s of a device against the tokens/s that each request sees; a line for each device and
@@ -94,7 +99,12 @@ def _classes(one: Served) -> dict[str, float]:
 
 
 def _groups(loads: Sequence[Served]) -> dict[str, list[Served]]:
+    """Loads by what sets their deployments apart, device and engine in any case."""
+    rows = [one.as_dict() for one in loads]
+    apart = [(key, name) for key, name in _APART if len({row[key] for row in rows}) > 1]
     found: dict[str, list[Served]] = {}
-    for one in loads:
-        found.setdefault(f"{one.of.device.slug}, {one.of.engine.name}", []).append(one)
+    for one, row in zip(loads, rows, strict=True):
+        said = (f"{name} {row[key]}" for key, name in apart)
+        label = ", ".join([one.of.device.slug, one.of.engine.name, *said])
+        found.setdefault(label, []).append(one)
     return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from perfmodel.render.refused import Refused, lines
+from perfmodel.render.refused import head as refused_head
 from perfmodel.render.report import (
     Column,
     Report,
@@ -37,11 +39,10 @@ _ALWAYS = frozenset({"devices", "zero", "micro_batch", "global_batch", "recomput
 """Fields that a title always includes."""
 
 
-def data(found: Sequence[Step], refused: Sequence[tuple[str, str]]) -> Report:
+def data(found: Sequence[Step], refused: Refused) -> Report:
     """All data, one document for each plan; impossible plans with their reasons."""
     rows = [one.as_dict() for one in found]
-    head = {"refused": [{"plan": plan, "reason": why} for plan, why in refused]}
-    return Report("steps", rows, [], head=head, examples=rows)
+    return Report("steps", rows, [], head=refused_head(refused, "plan"), examples=rows)
 
 
 def single(step: Step, convention: str) -> Report:
@@ -118,11 +119,8 @@ def fit(step: Step) -> str:
     return f"does not fit by {binary(held.lacking_bytes)}"
 
 
-def several(
-    found: Sequence[Step], refused: Sequence[tuple[str, str]], convention: str, shown: int
-) -> Report:
-    """One line for each plan in the given order; varying fields in columns, common ones in the
-    title.
+def several(found: Sequence[Step], refused: Refused, convention: str) -> Report:
+    """One line for each plan in order; varying fields in columns, common ones in the title.
 
     Impossible plans are listed below, with numbers that would work.
     """
@@ -137,10 +135,8 @@ def several(
         text("fits", "fits"),
         text("limiter", "limiter", rank=3),
     ]
-    why = [f"left out: {plan}: {reason}" for plan, reason in refused[:shown]]
-    if len(refused) > shown:
-        why.append(f"left out: {len(refused) - shown} more plans (--format json lists all)")
-    return Report("steps", rows, columns, _shared_title(found, varying), notes=why, examples=rows)
+    title = _shared_title(found, varying)
+    return Report("steps", rows, columns, title, notes=lines(refused), examples=rows)
 
 
 def _axis(name: str) -> Column:
