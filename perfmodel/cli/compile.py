@@ -230,6 +230,6 @@ def _busiest(row: Mapping[str, Any]) -> float:
 
 
 def _config(row: Mapping[str, Any]) -> str:
-    """The config's fields that differ from their defaults, in the order of its definition."""
+    """The config's fields that are set, in the order of its definition."""
     kept = ((k, v) for k, v in row["config"].items() if v not in (None, False))
     return " ".join(f"{name}={value}" for name, value in kept)

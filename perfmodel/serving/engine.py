@@ -103,7 +103,7 @@ class Batching:
     chunked: bool = False
     """Whether a prompt may be split over steps (chunked prefill)."""
     held: int = 0
-    """Slots that finished requests still hold, for each batch of as many clients."""
+    """Slots that finished requests still hold, if there are more clients than that."""
     source: str = ""
     """Source of the numbers."""
 

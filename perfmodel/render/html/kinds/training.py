@@ -62,7 +62,7 @@ def _row(step: Row) -> dict[str, Any]:
     held = row.get("memory_total_bytes", row.get("memory_bytes"))
     capacity = row.get("capacity_bytes")
     fits = row["fits"]
-    if isinstance(fits, str):  # CSV lists the missing bytes of a plan that does not fit
+    if isinstance(fits, str):  # table for people: "yes", or the missing bytes
         row["fits"] = fits == "yes"
     if capacity and held and held > capacity:
         row["lacking_bytes"] = held - capacity
