@@ -224,10 +224,12 @@ def compare(
 def _check_kind(kind: Kind, name: str, *, explain: bool, chart: str | None) -> None:
     """Raise errors for options that a kind of table does not support."""
     if explain and kind.explain is None:
-        raise ProblemError(f"--explain is not of {name} tables; drop it, or read --by columns")
+        raise ProblemError(
+            f"--explain does not work for {name} tables; drop it, or group with --by"
+        )
     if chart is not None and not kind.micros:
         raise ProblemError(
-            f"--chart draws microseconds, and {name} tables measure more than that; drop it"
+            f"--chart draws microseconds, and {name} tables have other units too; drop it"
         )
 
 

@@ -133,7 +133,7 @@ def _notes(scheme: Scheme, device: Device) -> Iterator[str]:
             f"{name} {least_zeros(bits, NONZERO_BITS):.1%}"
             for name, bits in (("fp16", 16.0), ("int8", 8.0), ("int4", 4.0))
         )
-        yield f"csl: fewer bytes than dense formats from so many zeros on: {ends}"
+        yield f"csl: share of zeros from which it takes fewer bytes than dense formats: {ends}"
 
 
 def _listing() -> Report:

@@ -38,7 +38,9 @@ class Drawing:
         """Check file names before any work is done. Options without a chart are an error."""
         if path is None:
             if self.given:
-                raise ProblemError(f"{self.given[0]} is of a chart; ask for one with {wants}")
+                raise ProblemError(
+                    f"{self.given[0]} is an option of charts; add {wants}, or drop it"
+                )
             return
         chart_suffix(path)
         if self.data is not None and Path(self.data).suffix not in _DATA:

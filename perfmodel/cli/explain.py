@@ -131,7 +131,7 @@ def _format(wanted: str | None, output: str | None) -> str:
     suffix = Path(str(output)).suffix
     if suffix not in _SUFFIXES:
         raise OutputError(
-            f"{output}: unknown suffix {suffix!r}; use {', '.join(_SUFFIXES)}, or say --format"
+            f"{output}: unknown suffix {suffix!r}; use {', '.join(_SUFFIXES)}, or add --format"
         )
     return _SUFFIXES[suffix]
 

@@ -261,7 +261,7 @@ def _load(
     said = {"--batch": batch, "--concurrency": concurrency, "--rate": rate, "--load": load}
     given = [name for name, text in said.items() if text is not None]
     if len(given) > 1:
-        raise ProblemError(f"{' and '.join(given)} are loads of two kinds; give one")
+        raise ProblemError(f"{' and '.join(given)} are different kinds of load; give one")
     if load is not None:
         known.named("load", load, ("full",))
         return "full", [0.0]
@@ -323,7 +323,7 @@ def _fitting(
         lengths = [i + o for i in tokens[0].tolist() for o in tokens[1].tolist()]
         return serving.fitting_batch_report(found, lengths, refused)
     if kind not in ("static batch", "concurrency"):
-        raise ProblemError("--fit context is of --batch or --concurrency; give one")
+        raise ProblemError("--fit context takes --batch or --concurrency; give one")
     return serving.fitting_context_report(found, [int(size) for size in sizes], refused)
 
 
@@ -331,7 +331,7 @@ def _refuse(fit: str, **others: object) -> None:
     """Raise errors for options that do not combine with --fit."""
     for name, value in others.items():
         if value:
-            raise ProblemError(f"--{name} is of loads, and --fit {fit} of memory; drop one")
+            raise ProblemError(f"--{name} shows loads, and --fit {fit} memory; drop one")
 
 
 def _check_charts(*paths: str | None) -> None:

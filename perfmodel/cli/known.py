@@ -105,7 +105,8 @@ def storing(texts: Iterable[str] | None) -> dict[str, str]:
             raise ProblemError(f"--stored {quoted(pair)} is not TENSOR=AXIS; write C=n")
         if found.setdefault(tensor, axis) != axis:
             raise ProblemError(
-                f"--stored lays {quoted(tensor)} along {found[tensor]} and {axis}; choose one"
+                f"--stored shards {quoted(tensor)} along {found[tensor]} and along "
+                f"{axis}; choose one"
             )
     return found
 
@@ -126,7 +127,7 @@ def _tile(operator: Operator, text: str) -> dict[str, int]:
             example = ",".join(f"{name}=128" for name in operator.own_tile[:NEEDED]) or "m=128"
             raise ProblemError(f"--tile {quoted(pair)} is not DIMENSION=SIZE; write {example}")
         if found.setdefault(dimension, int(size)) != int(size):
-            raise ProblemError(f"--tile says {quoted(dimension)} twice; choose one")
+            raise ProblemError(f"--tile gives {quoted(dimension)} twice; choose one")
     owntile.read(operator, found)
     return found
 

@@ -106,7 +106,7 @@ def map_(
     case = declared.case(library.load(algorithm), context.args, dtype)
     targets: list[Device | None] = list(known.devices(device)) if device else [None]
     if len(targets) > 1 and (wanted in ("json", "csv") or chart is not None):
-        raise ProblemError("a chart, JSON and CSV are of one device; run the command for each")
+        raise ProblemError("a chart, JSON and CSV take one device; run the command for each")
     if chart is not None:
         _draw(case, targets[0], chart, drawing)
     if objective == "time":

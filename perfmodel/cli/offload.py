@@ -252,7 +252,7 @@ def _stated(asked: _Asked) -> Report:
     row = ways.policy_row(shape, asked.request, found, asked.costs)
     notes = list(_policy_notes(asked))
     if not asked.room.holds(shape, asked.request, policy):
-        notes.append(f"by this count it takes more than {_ROOM:.0%} of a memory: it may not run")
+        notes.append(f"by this count it needs more than {_ROOM:.0%} of a memory: it may not run")
     return render.policies([row], _title(asked), notes)
 
 
@@ -278,8 +278,8 @@ def _recompute(asked: _Asked) -> Report:
     notes = list(_derivation()) if asked.derive else []
     if not rows[0]["gains"]:
         notes.append(
-            "an activation is no smaller than the keys and values made of it, as with grouped or "
-            "latent heads: computing any of them anew gains nothing"
+            "an activation is no smaller than the keys and values made of it, as with "
+            "grouped or latent heads: recomputing any of them saves nothing"
         )
     title = f"{asked.network.name} on {asked.device.slug}: a layer's cache from host memory"
     return render.recompute(rows, title, notes)

@@ -52,7 +52,7 @@ def chosen_format(wanted: str | None, output: str | None) -> str:
     suffix = Path(str(output)).suffix
     if suffix not in SUFFIXES:
         known = ", ".join(SUFFIXES)
-        raise OutputError(f"{output}: unknown suffix {suffix!r}; use {known}, or say --format")
+        raise OutputError(f"{output}: unknown suffix {suffix!r}; use {known}, or add --format")
     return SUFFIXES[suffix]
 
 

@@ -148,9 +148,9 @@ def predict(
         "stored": known.storing(stored),
     }
     if compiled and mesh:
-        raise ProblemError("--compiled is of one device; drop it, or --mesh")
+        raise ProblemError("--compiled works for one device; drop it, or --mesh")
     if compiled and tile:
-        raise ProblemError("--compiled takes the bundled kernels' tiles; drop it, or --tile")
+        raise ProblemError("--compiled uses the bundled kernels' tiles; drop it, or --tile")
     ways = [
         Way(found, {"schedule": name, "implementation": kernel, "tile": own, **how}, compiled)
         for found in known.devices(device)

@@ -61,7 +61,7 @@ def report(
     """
     files = results or []
     if not files and not explorer:
-        raise ProblemError("nothing to show: name files of results, or say --explorer")
+        raise ProblemError("nothing to show: name files of results, or add --explorer")
     if output != "-" and not output.lower().endswith((".html", ".htm")):
         raise OutputError(f"{output}: a page is written as .html; change the name")
     from perfmodel.render.html import page, readers

@@ -97,7 +97,7 @@ def roofline(
         "stored": known.storing(stored),
     }
     if measured and mesh:
-        raise ProblemError("--measured is of one device; drop it, or --mesh")
+        raise ProblemError("--measured works for one device; drop it, or --mesh")
     devices = known.devices(device)
     types = known.names(roof) or _types(cases)
     with status("predicting") as report:

@@ -186,7 +186,7 @@ def sweep(
     devices = known.devices(device)
     if not yes:
         total = cases.count * len(devices) * len(schedules)
-        check_cases(total, instead="narrow a range, or say --yes")
+        check_cases(total, instead="narrow a range, or add --yes")
     implementation = known.implementation(cases.operator, implementation)
     harness = known.harness(harness)
     needs("pyarrow", "sweep")

@@ -89,9 +89,9 @@ def _pairs(option: str, texts: Iterable[str] | None, example: str) -> dict[str, 
     for pair in (pair for text in texts or () for pair in text.split(",")):
         name, _, value = (part.strip() for part in pair.rpartition("="))
         if not (name and value):
-            raise ProblemError(f"{option} {quoted(pair)} is no pair; write {example}")
+            raise ProblemError(f"{option} {quoted(pair)} is not of the form A=B; write {example}")
         if found.setdefault(name, value) != value:
-            raise ProblemError(f"{option} says {found[name]} and {value} of {name}; choose one")
+            raise ProblemError(f"{option} gives {name} as {found[name]} and as {value}; choose one")
     return found
 
 
